@@ -44,12 +44,13 @@ def main() -> xr.DataArray | None:
     data = xrecal.datasets.lorenz96()
     past, new = data.isel(init=slice(None, 250)), data.isel(init=slice(250, None))
     with LocalCUDACluster() as cluster, Client(cluster):
-        hindcast, forecast, seen, verified = (
+        hindcast, forecast, seen = (
             to_device(array.chunk({"location": 4}))
-            for array in (past.forecast, new.forecast, past.observation, new.observation)
+            for array in (past.forecast, new.forecast, past.observation)
         )
         model = hindcast.recal.fit(seen).persist()
-        found = model.crps(forecast, verified, dim=["init", "location"]).as_numpy()
+        issued = forecast.recal.apply(model).compute().as_numpy()
+    found = issued.recal.crps(new.observation, dim=["init", "location"])
     host = past.forecast.recal.fit(past.observation)
     expected = host.crps(new.forecast, new.observation, dim=["init", "location"])
     for lead in found.lead.to_numpy():

@@ -10,7 +10,8 @@ os.environ["NUMBA_ENABLE_CUDASIM"] = "1"
 
 import numpy as np
 
-from xrecal.arrays.device import distance_cuda, naive
+from tests.device import naive
+from xrecal.arrays.device import distance_cuda
 from xrecal.arrays.device.ensembles import across, among, arrange
 from xrecal.arrays.dispatch import DISTANCES
 
@@ -37,13 +38,7 @@ def main() -> dict[str, float]:
     found["equal ensembles"] = float(distance_cuda.among(same)[1, 2, 3])
     distance_cuda.MOST_LAYERS = 1  # blocks then take several locations
     found["many locations"] = error(distance_cuda.among(same), naive.among(same))
-    distance_cuda.SHARED_BYTES = 0
-    assert distance_cuda.launch_of(4, 4)[0] is distance_cuda._direct
-    found["long rows"] = error(distance_cuda.among(same), naive.among(same))
-    found["long rows across"] = error(
-        distance_cuda.across(same, others), naive.across(same, others)
-    )
-    DISTANCES["numpy"] = "device.distance_cuda"
+    DISTANCES["numpy"] = "xrecal.arrays.device.distance_cuda"
     x[1, 5] = np.nan
     gaps = arrange(x, None)
     missing = np.isnan(among(gaps)[1])

@@ -10,6 +10,7 @@ import pytest
 
 from xrecal import arrays
 from xrecal.arrays import Features, Forecasts, Settings, SkceSettings, Vectors
+from xrecal.arrays.dispatch import HOME
 from xrecal.arrays.distributions.forms import Censored, Empirical, Normal
 
 L, N, T, M, D = 2, 30, 5, 6, 2
@@ -149,6 +150,7 @@ CALLS = {
     "fair_crps": [call(y, members)],
     "features": [call(several.values, periods)],
     "find_bounds": [call(np.maximum(y, 0))],
+    "choose_ckme": [call(mixture, y, conditioned, **known), call(plain, y, low_rank)],
     "fit_ckme": [
         call(mixture, y, conditioned, **known, groups=steps, blocks=0),
         call(weighted, y, exact, squared=distances),
@@ -224,6 +226,7 @@ CALLS = {
     "quantile_score": [call(y, ascending, uniform(3))],
     "quantile_weighted_crps": [call(y, members), call(y, members[:, 0], weights)],
     "rank_counts": [call(np.floor(4 * uniform(L, N)), 4)],
+    "ranked_probability_score": [call(y, chances, ascending)],
     "recalibrated_members": [call(one, uniform(L, 4)) for one in (weighted, mixture)],
     "reordered_members": [call(members, normal(L, N, M), 3, numbers)],
     "ridge_losses": [call(plain, y, exact._replace(ridge=None), **known)],
@@ -233,7 +236,9 @@ CALLS = {
     "shuffled_members": [call(members, 3, numbers, numbers)],
     "similarity": [call(lambda: distances()[0], 0.5, "laplace")],
     "serial_uniform_test": [call(uniform(L, N)), call(uniform(L, N), 2)],
+    "skce_biased": [call(square)],
     "skce_block_length": [call(square)],
+    "skce_blocks": [call(one, y[0], 5) for one in (*first, shared)],
     "skce_locations": [
         call(one, y, SkceSettings(test, 20))
         for one, test in (
@@ -362,3 +367,5 @@ def test_layouts_change_no_number(name):
             close = 1e-4 if layout == "single" else 1e-9
             for one, other in zip(made(*changed), expected, strict=True):
                 np.testing.assert_allclose(one, other, rtol=close, atol=close, err_msg=layout)
+                if HOME[name].startswith(("scores", "calibration")):  # which sum in float64
+                    assert one.dtype == other.dtype, layout

@@ -311,7 +311,7 @@ def test_a_model_of_another_version(days):
     done = days.morning(DAY + 2)
     refused(done, "has the layout 99, written by")
     newer(days.model)
-    refused(days.morning(DAY + 2), "use pip install --upgrade xrecal")
+    refused(days.morning(DAY + 2), "fit and save the model again")
 
 
 @pytest.mark.slow

@@ -34,5 +34,5 @@ def cupy(request, monkeypatch):
 
     monkeypatch.setitem(sys.modules, "cupy", stand_in.module)
     monkeypatch.setattr(pycompat, "_cached_duck_array_modules", {})
-    monkeypatch.setitem(dispatch.DISTANCES, "cupy", "device.naive")
+    monkeypatch.setitem(dispatch.DISTANCES, "cupy", "tests.device.naive")
     return stand_in.module

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from tests.arrays.device.cases import forecasts_and_observations, season
-from tests.pairs import pairwise
 from xrecal import arrays
 from xrecal.arrays import Features, Forecasts, Settings
 
@@ -37,30 +36,22 @@ def test_distances(cupy, rng, dtype, n, m, q, p):
     same(cupy, found, distance(x, x_weights=weights), dtype)
 
 
-@pytest.mark.parametrize(
-    ("dtype", "projection", "supports", "solver"),
-    pairwise(
-        TOLERANCE,
-        ["energy", "euclidean"],
-        [("observations",), ("observations", "mean")],
-        ["exact", "lowrank"],
-    ),
-)
-def test_fit_and_weights(cupy, rng, dtype, projection, supports, solver):
+@pytest.mark.parametrize("supports", [("observations",), ("observations", "mean")], ids=len)
+def test_choice_fit_and_weights(cupy, rng, dtype, supports):
     cases, observed = forecasts_and_observations(rng, 3, 70)
     cases, observed = Forecasts(cases.loc.astype(dtype)), observed.astype(dtype)
     of, days = season(3, 70)
     kernels = tuple((1.0, strength) for strength in (0.0, 1.0))
-    settings = Settings(projection=projection, supports=supports, solver=solver, kernels=kernels)
-    fitted = arrays.fit_ckme(cases, observed, settings, features=of, days=days)
+    settings = Settings(supports=supports, kernels=kernels)
     ours = Forecasts(cupy.asarray(cases.loc)), cupy.asarray(observed)
     moved = Features(cupy.asarray(of.values), of.circular)
-    found = arrays.fit_ckme(*ours, settings, features=moved, days=days)
+    choices = arrays.choose_ckme(*ours, settings, features=moved, days=days)
+    assert {type(part) for part in choices} == {np.ndarray}
+    fitted = arrays.fit_ckme(cases, observed, settings, features=of, days=days, choices=choices)
+    found = arrays.fit_ckme(*ours, settings, features=moved, days=days, choices=choices)
     for name, one, other in zip(found._fields, found, fitted, strict=True):
-        if name != "ridge":  # which may move along a flat minimum
-            same(cupy, one, other, dtype, err_msg=name)
-    np.testing.assert_allclose(cupy.asnumpy(found.ridge), fitted.ridge, rtol=1e-3)
-    given = {"projection": projection, "days": days, "own_members": len(supports) > 1}
+        same(cupy, one, other, dtype, err_msg=name)
+    given = {"days": days, "own_members": len(supports) > 1, "return_novelty": True}
     known = fitted._make(map(cupy.asarray, fitted))
     parts = arrays.ckme_weights(ours[0], *ours, known, features=moved, new_features=moved, **given)
     expected = arrays.ckme_weights(
@@ -70,24 +61,17 @@ def test_fit_and_weights(cupy, rng, dtype, projection, supports, solver):
         same(cupy, one, other, dtype)
 
 
-def test_statistics_and_scores(cupy, rng, dtype):
-    members, weights = rng.normal(size=(4, 9)).astype(dtype), rng.random((4, 6, 9)).astype(dtype)
-    observed = rng.normal(size=(4, 6)).astype(dtype)
-    ours = cupy.asarray(members), cupy.asarray(weights)
-    for name in ("weighted_mean", "weighted_std"):
-        function = getattr(arrays, name)
-        same(cupy, function(*ours), function(members, weights), dtype)
-    levels = np.array([0.1, 0.5])
-    found = arrays.weighted_quantile(ours[0], levels, ours[1])
-    same(cupy, found, arrays.weighted_quantile(members, levels, weights), dtype)
-    found = arrays.crps(cupy.asarray(observed), *ours)
-    same(cupy, found, arrays.crps(observed, members, weights), dtype)
-
-
-def test_projections(cupy, rng):
-    beta, support = rng.normal(size=(5, 200)), rng.normal(size=200)
-    beta += (1.0 - beta.sum(-1, keepdims=True)) / 200
-    found = arrays.project_simplex(cupy.asarray(beta))
-    same(cupy, found, arrays.project_simplex(beta), np.float64)
-    found = arrays.project_energy(cupy.asarray(beta), cupy.asarray(support))
-    same(cupy, found, arrays.project_energy(beta, support), np.float64)
+@pytest.mark.parametrize(
+    ("call", "what"),
+    [
+        (lambda x: arrays.crps(x[:, 0], x), "crps"),
+        (lambda x: arrays.weighted_mean(x), "weighted_mean"),
+        (lambda x: arrays.project_simplex(x), "project_simplex"),
+        (lambda x: arrays.similarity(x, 1.0), "similarity"),
+    ],
+    ids=["score", "statistic", "projection", "kernel"],
+)
+def test_other_functions_say_which_copy_to_make(cupy, rng, call, what):
+    message = rf"{what} has no implementation for CuPy arrays; .*cupy\.asnumpy\(x\)"
+    with pytest.raises(TypeError, match=message):
+        call(cupy.asarray(rng.normal(size=(4, 4))))

@@ -46,19 +46,48 @@ def test_methods_of_the_host(here, method):
 @pytest.mark.parametrize(
     ("name", "call"),
     [
-        ("members like", lambda model, new: model.members(new, 5, coherence="ecc")),
-        ("total weights", lambda model, new: model.members(new, 5, coherence="dates")),
+        ("quantiles", lambda model, new, _: model.quantile(new, [0.1, 0.9])),
+        ("mean", lambda model, new, _: model.mean(new)),
+        ("std", lambda model, new, _: model.std(new)),
+        ("exceedance", lambda model, new, _: model.exceedance(new, 4.0)),
+        ("cdf", lambda model, new, _: model.cdf(new, 4.0)),
+        ("crps", lambda model, new, seen: model.crps(new, seen)),
+        ("pit", lambda model, new, seen: model.pit(new, seen)),
+        ("members", lambda model, new, _: model.members(new, 5)),
+        ("members like", lambda model, new, _: model.members(new, 5, coherence="ecc")),
+        ("total weights", lambda model, new, _: model.members(new, 5, coherence="dates")),
     ],
 )
 def test_products_of_the_host(here, name, call):
     model = here[0].recal.fit(here[2], xrecal.CKME(support="observations"))
-    with pytest.raises(TypeError, match=f"'forecast', {name} after CKME, has {HOST}"):
-        call(model, here[1])
+    with pytest.raises(TypeError, match=f"'forecast', {name} after CKME, has {HOST}.*model.as_n"):
+        call(model, here[1], here[2])
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        xrecal.CKME(support="observations", projection="energy"),
+        xrecal.CKME(support="observations", loss="laplace"),
+        xrecal.CKME(solver="lowrank"),
+    ],
+    ids=str,
+)
+def test_settings_of_the_host(here, method):
+    with pytest.raises(TypeError, match=f"the fit of 'forecast' by CKME has {HOST}"):
+        here[0].recal.fit(here[2], method)
 
 
 @pytest.mark.parametrize(
     "call",
     [
+        lambda new, _: new.recal.mean(),
+        lambda new, _: new.recal.quantile(0.5),
+        lambda new, _: new.recal.exceedance(4.0),
+        lambda new, _: new.recal.categories([3, 5]),
+        lambda new, _: new.recal.members(4),
+        lambda new, seen: new.recal.crps(seen),
+        lambda new, seen: new.recal.pit(seen),
         lambda new, seen: new.recal.crps(seen, fair=True),
         lambda new, seen: new.recal.crps(seen, lower=1.0),
         lambda new, seen: new.recal.skce(seen),
@@ -107,11 +136,9 @@ def test_mixtures_name_what_is_on_the_host(here, data):
     with pytest.raises(TypeError, match=told.format("'forecast'")):
         hindcast.recal.fit(here[2])
     with pytest.raises(TypeError, match=told.format("'forecast'")):
-        here[0].recal.fit(here[2]).quantile(forecast, 0.5)
+        here[0].recal.fit(here[2]).apply(forecast)
     with pytest.raises(TypeError, match=told.format("'loc', 'observations', 'n_cases'")):
-        hindcast.recal.fit(observations).quantile(here[1], 0.5)
-    with pytest.raises(TypeError, match=told.format("'observation'")):
-        here[1].recal.crps(observations)
+        hindcast.recal.fit(observations).apply(here[1])
 
 
 def test_covariates_come_from_labels_or_from_the_device(cupy, data):
@@ -127,14 +154,3 @@ def test_covariates_come_from_labels_or_from_the_device(cupy, data):
         np.testing.assert_array_equal(strength, expected.state["strength"])
     with pytest.raises(TypeError, match=r"of NumPy one over \['calibration'\]"):
         here.recal.fit(seen, method, covariates={"index": index})
-
-
-def test_thresholds_by_place_are_data(cupy, data):
-    new = to_device(cupy, data[1])
-    by_place = xr.DataArray([1.0, 2.0], {"location": new.location}, ["location"])
-    found = new.recal.exceedance(to_device(cupy, by_place))
-    np.testing.assert_allclose(
-        cupy.asnumpy(found.data), data[1].recal.exceedance(by_place), atol=1e-12
-    )
-    with pytest.raises(TypeError, match="got arrays of CuPy and of NumPy"):
-        new.recal.exceedance(by_place)

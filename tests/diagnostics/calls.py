@@ -83,6 +83,16 @@ SCORES = {
 }
 """Scores of each case; dimensions to average over may follow."""
 
+WHOLE = {
+    "skce_test": lambda f, y, *dim: f.recal.skce_test(y, *dim, n_resamples=20, seed=5),
+    "generalised_discrimination": lambda f, y, *dim: f.recal.generalised_discrimination(y, *dim),
+    "decompose": lambda f, y: f.recal.decompose(y, xrecal.Climatology()),
+    "decompose by EMOS": lambda f, y: f.recal.decompose(y, xrecal.EMOS()),
+    "ridge_curve": lambda f, y: f.recal.ridge_curve(y, min_samples=10),
+    "monitor": lambda f, y, *dim: f.recal.monitor(y, *dim, restart=None),
+}
+"""Datasets of one variable that compare its cases with each other, in order of time."""
+
 PIT = {"pit": lambda f, y: f.recal.pit(y)}
 
 

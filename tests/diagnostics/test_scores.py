@@ -4,7 +4,6 @@ import pytest
 import xarray as xr
 
 import xrecal
-from tests.marks import forbid_compute
 from tests.strategies import FORMS, LEVELS, close, ensemble_and_truth, points
 from xrecal import arrays
 
@@ -20,29 +19,14 @@ def test_plain_ensembles_as_properscoring():
     np.testing.assert_allclose(ENSEMBLE.recal.crps(TRUTH), expected, rtol=1e-13)
 
 
-@pytest.mark.parametrize("dims", [ENSEMBLE.dims, ("lon", "member", "time", "lat")])
-@pytest.mark.parametrize("chunks", [None, {"lat": 1}, {"time": 4, "lon": 1}])
-def test_weighted_ensembles_at_each_point(dims, chunks):
+def test_weighted_ensembles_at_each_point():
     forecast = FORMS["shared"](ENSEMBLE)
-    forecast = forecast.transpose(*dims) if chunks is None else forecast.chunk(chunks)
-    scores = forecast.recal.crps(TRUTH.transpose("lat", "time", "lon")).compute()
+    scores = forecast.recal.crps(TRUTH)
     for point in points(TRUTH):
         members = forecast.t2m.isel(point).to_numpy()
         weights = forecast.t2m_weight.isel(point).transpose("time", "member").to_numpy()
         expected = arrays.crps(TRUTH.isel(point).to_numpy(), members, weights)
         np.testing.assert_array_equal(scores.isel(point), expected)
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_dask_is_equal_and_lazy(form):
-    forecast = FORMS[form](ENSEMBLE)
-    expected = forecast.recal.crps(TRUTH)
-    for chunks in ({"lat": 1}, {"time": 4}):
-        with forbid_compute():
-            lazy = forecast.chunk(chunks).recal.crps(TRUTH.chunk(lon=1))
-        assert lazy.chunks is not None
-        close(lazy.compute(), expected)
-        assert lazy.dtype == expected.dtype
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -92,17 +76,6 @@ def test_single_forecast():
     scores = ENSEMBLE.recal.crps(TRUTH)
     found = ENSEMBLE.isel(time=3).recal.crps(TRUTH.isel(time=3))
     xr.testing.assert_identical(found, scores.isel(time=3))
-
-
-def test_labels_and_attributes():
-    scores = ENSEMBLE.recal.crps(TRUTH)
-    assert scores.name == "crps"
-    assert scores.attrs["units"] == "K"
-    assert "not corrected for ensemble size" in scores.attrs["estimator"]
-    two = xr.Dataset({"a": ENSEMBLE, "b": ENSEMBLE + 1})
-    observed = {"a": TRUTH, "b": TRUTH + 1}
-    assert list(two.recal.crps(observed)) == ["a", "b"]
-    np.testing.assert_allclose(two.recal.crps(observed)["b"], scores, rtol=1e-10)
 
 
 def test_invalid_forecasts_are_nan_and_leave_the_others_alone():
@@ -231,13 +204,10 @@ def test_weighted_levels_need_members(form):
 # log score ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("dims", [ENSEMBLE.dims, ("lon", "member", "time", "lat")])
-@pytest.mark.parametrize("chunks", [None, {"lat": 1}, {"time": 4, "lon": 1}])
-def test_log_scores_of_members_at_each_point(dims, chunks):
+def test_log_scores_of_members_at_each_point():
     for form in ("ensemble", "weighted", "shared"):
         forecast = FORMS[form](ENSEMBLE)
-        forecast = forecast.transpose(*dims) if chunks is None else forecast.chunk(chunks)
-        scores = forecast.recal.log_score(TRUTH.transpose("lat", "time", "lon")).compute()
+        scores = forecast.recal.log_score(TRUTH)
         parts = forecast.to_dataset() if form == "ensemble" else forecast
         for point in points(TRUTH):
             each = parts.isel(point).transpose("time", "member", missing_dims="ignore")

@@ -5,8 +5,6 @@ import pytest
 import xarray as xr
 
 import xrecal
-from tests.labelled import freeze
-from tests.marks import forbid_compute
 from tests.strategies import FORMS, LEVELS, ensemble_and_truth, points
 from xrecal import arrays
 from xrecal.arrays import Forecasts
@@ -86,21 +84,6 @@ def test_every_form_at_every_point(form):
     np.testing.assert_allclose(forecast.recal.skce(TRUTH).skce, result.skce, rtol=1e-14)
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("chunks", [{"lat": 1}, {"lon": 1, "lat": 1}])
-def test_chunks_and_order_make_no_difference(form, chunks):
-    forecast = normalised(FORMS[form](ENSEMBLE))
-    expected = forecast.recal.skce_test(TRUTH, **OPTIONS)
-    with forbid_compute():
-        lazy = forecast.chunk(chunks).recal.skce_test(TRUTH, **OPTIONS)
-    assert lazy.chunks
-    xr.testing.assert_identical(lazy.compute(), expected)
-    turned = forecast.transpose(*reversed(list(forecast.dims))).recal.skce_test(
-        TRUTH.transpose("lon", "time", "lat")[:, ::-1], **OPTIONS
-    )
-    xr.testing.assert_allclose(turned.transpose(*expected.dims), expected)
-
-
 @pytest.mark.parametrize("test", ["bootstrap", "wild", "montecarlo", "block"])
 def test_every_test_tells_good_from_bad(test):
     rng = np.random.default_rng(1)
@@ -140,20 +123,6 @@ def test_several_dimensions_of_cases_are_one_after_the_other():
     assert everything.n_cases == 120
 
 
-def test_cases_are_taken_in_the_order_of_time():
-    options = {"test": "wild", "block_length": 4, **OPTIONS}
-    expected = ENSEMBLE.recal.skce_test(TRUTH, **options)
-    mixed = np.random.default_rng(0).permutation(30)
-    found = ENSEMBLE.isel(time=mixed).recal.skce_test(TRUTH, **options)
-    xr.testing.assert_allclose(found, expected, rtol=1e-12)
-
-
-def test_observations_may_lack_a_location():
-    alike = TRUTH.isel(lat=0, drop=True)
-    expected = ENSEMBLE.recal.skce(alike.expand_dims(lat=ENSEMBLE.lat))
-    xr.testing.assert_allclose(ENSEMBLE.recal.skce(alike), expected, rtol=1e-12)
-
-
 def test_status_of_each_location():
     forecast = xrecal.weighted(ENSEMBLE.copy(), xr.full_like(ENSEMBLE, 0.2).drop_attrs())
     truth = TRUTH.copy()
@@ -181,18 +150,6 @@ def test_identical_forecasts_are_compared_without_regard_to_them():
     found = same.recal.skce(TRUTH)
     assert (found.status == IDENTICAL).all()
     assert found.skce.notnull().all()
-
-
-def test_types_attributes_and_inputs():
-    forecast, truth = ENSEMBLE.astype("f4").copy(), TRUTH.astype("f4").copy()
-    before = forecast.copy(deep=True)
-    found = freeze(forecast).recal.skce_test(freeze(truth), **OPTIONS)
-    assert forecast.identical(before)
-    assert found.skce.dtype == found.p_value.dtype == np.float32
-    assert found.status.dtype == np.int16
-    assert found.skce.attrs["units"] == "1"
-    assert "60 resamples" in found.p_value.attrs["long_name"]
-    assert "over 'time'" in found.attrs["history"]
 
 
 def test_censored_forecasts_are_tested_by_quantiles():
@@ -261,11 +218,3 @@ def test_errors():
         ValueError, match=r"augmented=True is for plain ensembles, but 't2m' is .*norm"
     ):
         FORMS["normal"](ENSEMBLE).recal.skce(TRUTH, augmented=True)
-    with pytest.raises(
-        ValueError, match=r"forecast has 'time' in 2 chunks.*chunk\(\{'time': -1\}\)"
-    ):
-        ENSEMBLE.chunk(time=15).recal.skce(TRUTH)
-    with pytest.raises(ValueError, match="observations have 'time' in 2 chunks"):
-        ENSEMBLE.recal.skce(TRUTH.chunk(time=15))
-    with pytest.raises(ValueError, match="forecast is in K but observations are in degC"):
-        ENSEMBLE.recal.skce(TRUTH.assign_attrs(units="degC"))

@@ -176,32 +176,6 @@ def test_terciles_lazy_and_pooled():
 # models -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "method", [xrecal.EMOS(), xrecal.CKME(ridge=0.1, support="observations")], ids=repr
-)
-def test_scores_of_models_are_those_of_what_they_issue(method):
-    model = ENSEMBLE.recal.fit(TRUTH, method)
-    issued = model.apply(ENSEMBLE)
-    for call in (
-        lambda x, *forecast: x.rps(*forecast, TRUTH, THRESHOLDS),
-        lambda x, *forecast: x.ranked_probability_score(*forecast, TRUTH, THRESHOLDS, ["time"]),
-        lambda x, *forecast: x.quantile_score(*forecast, TRUTH, [0.9, 0.2]),
-        lambda x, *forecast: x.quantile_score(*forecast, TRUTH, 0.5, "time"),
-        lambda x, *forecast: x.wis(*forecast, TRUTH),
-        lambda x, *forecast: x.wis(*forecast, TRUTH, levels=[0.25, 0.5, 0.75]),
-        lambda x, *forecast: x.error_spread(*forecast, TRUTH, "time"),
-    ):
-        found, expected = call(model, ENSEMBLE), call(issued.recal)
-        np.testing.assert_allclose(found, expected.transpose(*found.dims), rtol=1e-8, atol=1e-12)
-        assert found.attrs["long_name"] == expected.attrs["long_name"]
-        assert found.attrs["units"] == expected.attrs["units"]
-        lazy = call(model, ENSEMBLE.chunk(time=6))
-        assert lazy.chunks
-        np.testing.assert_allclose(lazy, found, rtol=1e-8, atol=1e-12)
-    with pytest.raises(ValueError, match="must hold the median"):
-        model.wis(ENSEMBLE, TRUTH, levels=[0.1, 0.9])
-
-
 @pytest.mark.parametrize("form", FORMS)
 def test_error_spread_at_each_point(form):
     forecast = FORMS[form](ENSEMBLE)

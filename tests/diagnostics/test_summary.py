@@ -124,12 +124,6 @@ def test_too_few_cases_still_print():
     assert "nan" in repr(lone)
 
 
-def test_datasets_on_both_sides():
-    both = ENSEMBLE.to_dataset(), TRUTH.to_dataset(name="t2m")
-    found = both[0].recal.summary(both[1], **OPTIONS)
-    np.testing.assert_array_equal(found.skce, ENSEMBLE.recal.summary(TRUTH, **OPTIONS).skce)
-
-
 def test_parts_of_a_summary_print_as_datasets():
     whole = ENSEMBLE.recal.summary(TRUTH, test="wild", block_length=2, **OPTIONS)
     whole = whole.drop_vars("pit_block_length")

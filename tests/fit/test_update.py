@@ -293,7 +293,7 @@ def test_half_lives_and_seasons_need_dates():
 class Forgetful(xrecal.Raw):
     """A method that keeps nothing."""
 
-    update_locations = None
+    updates = False
 
 
 def test_a_method_that_keeps_nothing_is_refused():

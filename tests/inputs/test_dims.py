@@ -7,7 +7,7 @@ import pytest
 import xarray as xr
 
 import xrecal
-from tests.labelled import DATES, random
+from tests.labelled import random
 from tests.marks import forbid_compute
 from tests.strategies import ensemble_and_truth
 from xrecal.inputs.dims import at_scalars, read_inner_levels, read_levels
@@ -95,27 +95,6 @@ FORECASTS = random("time", "lat", "station", "member", **PLACES)
 OBSERVATIONS = random("station", "time", "lat", seed=1, **PLACES)
 
 
-@pytest.mark.parametrize(
-    "selected", [{"lat": 20.0}, {"station": "c"}, {"station": "a", "lat": 30.0}]
-)
-def test_fits_and_scores_of_a_selection_are_those_of_its_observations(selected):
-    one, theirs = FORECASTS.sel(selected), OBSERVATIONS.sel(selected)
-    xr.testing.assert_identical(one.recal.crps(OBSERVATIONS), one.recal.crps(theirs))
-    model, expected = one.recal.fit(OBSERVATIONS), one.recal.fit(theirs)
-    xr.testing.assert_equal(model.quantile(one, 0.5), expected.quantile(one, 0.5))
-    xr.testing.assert_equal(model.crps(one, OBSERVATIONS), expected.crps(one, theirs))
-
-
-def test_single_lead_is_looked_up_over_valid_time_at_its_place():
-    starts = random("init", "lead", "station", "member", station=list("abc"), sizes={"lead": 2})
-    starts = starts.assign_coords(init=DATES, lead=("lead", [1, 2], {"units": "days"}))
-    observed = random("time", "station", seed=1, station=list("abc"))
-    whole = starts.recal.crps(observed)
-    xr.testing.assert_identical(
-        starts.sel(station="b").recal.crps(observed), whole.sel(station="b")
-    )
-
-
 def test_nothing_is_computed():
     with forbid_compute():
         lazy = OBSERVATIONS.chunk(lat=1)
@@ -156,17 +135,6 @@ def test_errors(observed, message):
         FORECASTS.sel(station="a").recal.crps(observed)
 
 
-def test_distributions():
-    """Forms of several parts have the label in each of them."""
-    loc = random("time", "station", station=list("abc"))
-    normal = xrecal.gaussian(loc, abs(loc) + 1.0)
-    observed = random("time", "station", seed=1, station=list("abc"))
-    one = normal.sel(station="b")
-    xr.testing.assert_identical(
-        one.recal.crps(observed), normal.recal.crps(observed).sel(station="b")
-    )
-
-
 @pytest.mark.parametrize(
     "observed", [OBSERVATIONS.sel(station="b"), OBSERVATIONS.sel(station="b").sel(lat=10.0)]
 )
@@ -195,11 +163,7 @@ MONTHS = xr.date_range("2000-01-01", periods=30, freq="MS")
 @pytest.mark.parametrize(
     ("theirs", "mine", "message"),
     [
-        (
-            DAYS,
-            DAYS + np.timedelta64(6, "h"),
-            r"the day alone, .* \+ np.timedelta64\(6, 'h'\)\)",
-        ),
+        (DAYS, DAYS + np.timedelta64(6, "h"), r"the day alone, .* \+ np.timedelta64\(6, 'h'\)\)"),
         (MONTHS + np.timedelta64(14, "D"), MONTHS, r"day of the month alone, .*\(-336, 'h'\)\)"),
         (MONTHS[1:] - np.timedelta64(1, "D"), MONTHS, "of the month alone: give both the same"),
     ],
@@ -256,26 +220,20 @@ def test_grids_that_nearly_agree(case, call):
     run(moved)
 
 
-def test_what_to_type_is_short():
-    forecasts, observed = (random("time", *d, lat=NORTHWARD) for d in (("lat", "member"), ("lat",)))
-    with pytest.raises(
-        ValueError,
-        match=r'sel\(lat=forecast.lat, method="nearest"\).assign_coords\(lat=forecast.lat\)$',
-    ):
-        forecasts.recal.crps(observed.assign_coords(lat=NORTHWARD + 0.1))
-
-
-@pytest.mark.parametrize("theirs", [NORTHWARD + 0.25, NORTHWARD + 0.3, [45.0, 46.1, 45.5]])
-def test_other_grids_are_only_told(theirs):
-    forecasts = random("time", "lat", "member", lat=NORTHWARD)
+@pytest.mark.parametrize(
+    ("mine", "theirs"),
+    [
+        (NORTHWARD, NORTHWARD + 0.25),
+        (NORTHWARD, NORTHWARD + 0.3),
+        (NORTHWARD, [45.0, 46.1, 45.5]),
+        ([45.0], [45.1]),  # a single label has no step
+    ],
+)
+def test_other_grids_are_only_told(mine, theirs):
+    sizes = {"lat": len(mine)}
+    forecasts = random("time", "lat", "member", lat=mine, sizes=sizes)
     with pytest.raises(ValueError, match=r"; bring both to the same locations$"):
-        forecasts.recal.crps(random("time", "lat", lat=theirs))
-
-
-def test_a_single_label_has_no_step():
-    forecasts = random("time", "lat", "member", lat=[45.0], sizes={"lat": 1})
-    with pytest.raises(ValueError, match=r"; bring both to the same locations$"):
-        forecasts.recal.crps(random("time", "lat", lat=[45.1], sizes={"lat": 1}))
+        forecasts.recal.crps(random("time", "lat", lat=theirs, sizes=sizes))
 
 
 def test_forecasts_beside_a_model():
@@ -315,28 +273,20 @@ CALLS = {
 
 
 @pytest.mark.parametrize("call", CALLS)
-def test_unsorted_levels_are_answered_in_their_order(call):
+def test_levels_are_answered_in_their_order_or_refused(call):
     found, ascending = CALLS[call]([0.9, 0.2, 0.5]), CALLS[call]([0.2, 0.5, 0.9])
     np.testing.assert_array_equal(found["quantile"], [0.9, 0.2, 0.5])
     assert found["quantile"].attrs == {"long_name": "quantile", "units": "1"}
     xr.testing.assert_identical(found.sortby("quantile"), ascending)
     assert not found.equals(ascending)
-
-
-@pytest.mark.parametrize("call", CALLS)
-def test_levels_given_twice_are_refused(call):
-    match = "q holds levels more than once: 0.2, 0.5; give each level once"
-    with pytest.raises(ValueError, match=match):
-        CALLS[call]([0.5, 0.2, 0.9, 0.2, 0.5])
-    with pytest.raises(ValueError, match="q must hold levels between 0 and 1"):
-        CALLS[call]([0.5, np.nan])
-
-
-@pytest.mark.parametrize("call", CALLS)
-def test_text_is_no_level(call):
-    for text in ("0.5", ["0.5"]):
-        with pytest.raises(TypeError, match="q must hold numbers between 0 and 1, got "):
-            CALLS[call](text)
+    for levels, kind, message in (
+        ([0.5, 0.2, 0.9, 0.2, 0.5], ValueError, "levels more than once: 0.2, 0.5; give each level"),
+        ([0.5, np.nan], ValueError, "q must hold levels between 0 and 1"),
+        ("0.5", TypeError, "q must hold numbers between 0 and 1, got "),
+        (["0.5"], TypeError, "q must hold numbers between 0 and 1, got "),
+    ):
+        with pytest.raises(kind, match=message):
+            CALLS[call](levels)
 
 
 def test_arrays_of_levels():

@@ -7,8 +7,7 @@ import scipy.stats
 import xarray as xr
 
 import xrecal
-from tests.labelled import freeze, random
-from tests.marks import forbid_compute
+from tests.labelled import random
 from tests.pairs import pairwise
 from xrecal import arrays
 from xrecal.inputs.forms import read_forms
@@ -86,18 +85,6 @@ def test_issued_forecasts_are_those_of_the_model(bounds, chunks, condition_on, d
         assert dry.isel(lat=1).any()
         assert (quantiles >= 0).all()
         assert (mean >= 0).all()
-
-
-@pytest.mark.parametrize("name", ["mean", "std", "quantile", "crps"])
-def test_dask_is_bit_equal_and_lazy(name):
-    issued = HINDCAST.recal.fit(TRUTH, xrecal.EMOS()).apply(NEW)
-    arguments = {"quantile": (LEVELS,), "crps": (VERIFIED,)}.get(name, ())
-    expected = getattr(issued.recal, name)(*arguments)
-    for chunks in ({"lat": 1}, {"lon": 2, "time": 7}):
-        with forbid_compute():
-            lazy = getattr(issued.chunk(chunks).recal, name)(*arguments)
-        assert lazy.chunks
-        assert lazy.compute().identical(expected)
 
 
 def test_statistics_at_each_point_are_the_closed_forms():
@@ -219,14 +206,6 @@ def test_values_that_cannot_be_are_nan_and_leave_others_alone():
         assert found[:5, 0, 0].isnull().all()
         assert int(found.isnull().sum()) == 5
         np.testing.assert_array_equal(found[5:], expected[5:])
-
-
-def test_inputs_may_be_read_only_and_stay():
-    forecast = censored(lower=0 * TRUTH, upper=0 * TRUTH + 9).copy(deep=True)
-    before = forecast.copy(deep=True)
-    freeze(forecast).recal.crps(TRUTH)
-    forecast.recal.quantile(LEVELS)
-    assert forecast.identical(before)
 
 
 def test_attributes_are_those_of_the_variable():

@@ -36,11 +36,7 @@ def test_known_by_standard_name_units_or_name(name, attrs, expected):
 
 
 def test_only_numbers_over_the_places_count():
-    coords = {
-        "lat": ("time", [1.0, 2.0, 3.0]),
-        "height": 2.0,
-        "lon": ("station", ["a", "b"]),
-    }
+    coords = {"lat": ("time", [1.0, 2.0, 3.0]), "height": 2.0, "lon": ("station", ["a", "b"])}
     assert list(features(coords)) == ["height"]  # a scalar one, of a single place
 
 

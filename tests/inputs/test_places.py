@@ -1,4 +1,9 @@
-"""Places are paired by their names, in any order, and a position counts only without names."""
+"""Places are paired by what names them, in any order; a position counts only without names.
+
+The law of ``tests/labels`` has the usual ways to name places; here are others, and what is refused.
+"""
+
+import warnings
 
 import numpy as np
 import pytest
@@ -14,254 +19,220 @@ LAT = np.array([59.9, 60.4, 69.6, 67.3])
 LON = np.array([10.7, 5.3, 18.9, 14.4])
 OTHER = [2, 0, 3, 1]
 LEVEL = np.array([0.0, 10.0, -10.0, 4.0])
-TIME = xr.date_range("2021-01-01", periods=N, use_cftime=False)
+TIME = xr.date_range("2021-01-01", periods=N, freq="8D", use_cftime=False)
 RNG = np.random.default_rng(0)
 TRUTH = xr.DataArray(LEVEL + RNG.normal(size=(N, 4)), {"time": TIME}, ("time", "station"), "t2m")
 HINDCAST = TRUTH + xr.DataArray(RNG.normal(size=(N, 4, 6)), dims=("time", "station", "member"))
 HINDCAST.name = "t2m"
+CRPS = HINDCAST.recal.crps(TRUTH)
+COUNTED = {"station": np.arange(4)}
+BY_POSITION = "paired by position along 'station'"
 
 
 def names(obj):
     return obj.assign_coords(station_name=("station", NAMES, {"cf_role": "timeseries_id"}))
 
 
-WRITINGS = {
-    "index": lambda a: a.assign_coords(station=NAMES),
-    "cf_role": names,
-    "bytes": lambda a: a.assign_coords(site=("station", NAMES.astype("S8"))),
-    "numbers beside": lambda a: a.assign_coords(station_id=("station", [7, 9, 3, 12])),
-    "names beside a count": lambda a: names(a),
-    "latitude and longitude": lambda a: a.assign_coords(lat=("station", LAT), lon=("station", LON)),
-    "single precision": lambda a: a.assign_coords(
-        lat=("station", LAT.astype("f4")), lon=("station", LON.astype("f4"))
-    ),
-    "latitude alone": lambda a: a.assign_coords(y=("station", LAT, {"units": "degrees_north"})),
-}
-
-
-def written(way, obj, order=None):
-    """An object as one of the ways writes it, its places in another order."""
-    obj = WRITINGS[way](obj)
-    obj = obj if order is None else obj.isel(station=order)
-    count = way == "names beside a count"
-    return obj.assign_coords(station=np.arange(obj.sizes["station"])) if count else obj
-
-
-@pytest.mark.parametrize("way", WRITINGS)
-def test_observations_come_to_the_order_of_the_forecasts(way):
-    forecasts, observed = written(way, HINDCAST), written(way, TRUTH, OTHER)
-    expected = HINDCAST.recal.crps(TRUTH)
-    np.testing.assert_array_equal(forecasts.recal.crps(observed), expected)
-    np.testing.assert_array_equal(forecasts.chunk(time=7).recal.crps(observed.chunk()), expected)
-    np.testing.assert_array_equal(forecasts.recal.pit(observed), HINDCAST.recal.pit(TRUTH))
-    mean = HINDCAST.recal.summary(TRUTH)["crps"]
-    np.testing.assert_allclose(forecasts.recal.summary(observed)["crps"], mean, rtol=1e-12)
-
-
-@pytest.mark.parametrize("way", WRITINGS)
-def test_models_keep_the_places_and_find_them(way, tmp_path):
-    past, new = slice(None, 30), slice(30, None)
-    plain = HINDCAST[past].recal.fit(TRUTH, xrecal.EMOS())
-    expected = plain.quantile(HINDCAST[new], 0.9)
-    model = written(way, HINDCAST)[past].recal.fit(written(way, TRUTH, OTHER), xrecal.EMOS())
-    forecast = written(way, HINDCAST, OTHER)[new]
-    if way != "bytes":
-        model.save(tmp_path / "model.nc")
-    stored = model if way == "bytes" else xrecal.open_recalibrator(tmp_path / "model.nc")
-    for one in (model, stored):
-        np.testing.assert_array_equal(one.quantile(forecast, 0.9), expected.isel(station=OTHER))
-        np.testing.assert_array_equal(
-            one.quantile(forecast.isel(station=[3, 1]), 0.9), expected.isel(station=[1, 0])
-        )
-    scores = model.crps(forecast, written(way, TRUTH))
-    np.testing.assert_array_equal(scores, plain.crps(HINDCAST[new], TRUTH).isel(station=OTHER))
-    more = [
-        m.update(h[new], TRUTH if h is HINDCAST else written(way, TRUTH))
-        for m, h in ((plain, HINDCAST), (model, written(way, HINDCAST, OTHER)))
-    ]
-    np.testing.assert_array_equal(more[1].state["slope"], more[0].state["slope"])
-
-
-@pytest.mark.parametrize("way", ["index", "cf_role", "bytes", "latitude and longitude"])
-def test_a_selected_place_takes_its_fit_observation_and_threshold(way):
-    forecasts, observed = written(way, HINDCAST), written(way, TRUTH, OTHER)
-    threshold = written(way, xr.DataArray(LEVEL + 1, dims="station"), OTHER)
-    model = forecasts.recal.fit(observed, xrecal.EMOS())
-    one = forecasts.isel(station=2)
-    expected = model.quantile(forecasts, 0.9).isel(station=2)
-    np.testing.assert_array_equal(model.quantile(one, 0.9), expected)
-    assert model.quantile(one, 0.9).dims == ("time",)
-    np.testing.assert_array_equal(
-        one.recal.crps(observed), forecasts.recal.crps(observed).isel(station=2)
-    )
-    np.testing.assert_array_equal(
-        model.crps(one, observed), model.crps(forecasts, observed).isel(station=2)
-    )
-    above = (HINDCAST.isel(station=2) > LEVEL[2] + 1).mean("member")
-    np.testing.assert_array_equal(one.recal.exceedance(threshold), above)
-    np.testing.assert_array_equal(
-        model.exceedance(one, threshold), model.exceedance(forecasts, threshold).isel(station=2)
-    )
-
-
-@pytest.mark.parametrize("way", WRITINGS)
-def test_covariates_and_thresholds_come_to_the_places_of_the_forecasts(way):
-    height = xr.DataArray(RNG.normal(size=(N, 4)), {"time": TIME}, ("time", "station"))
-    method = xrecal.EMOS(condition_on=("height",))
-    plain = HINDCAST.recal.fit(TRUTH, method, covariates={"height": height})
-    forecasts, observed = written(way, HINDCAST), written(way, TRUTH)
-    given = {"height": written(way, height, OTHER)}
-    model = forecasts.recal.fit(observed, method, covariates=given)
-    np.testing.assert_array_equal(model.state["slope"], plain.state["slope"])
-    found = model.quantile(forecasts, 0.5, covariates=given)
-    np.testing.assert_array_equal(
-        found, plain.quantile(HINDCAST, 0.5, covariates={"height": height})
-    )
-    threshold = xr.DataArray(LEVEL, dims="station")
-    np.testing.assert_array_equal(
-        forecasts.recal.exceedance(written(way, threshold, OTHER)),
-        HINDCAST.recal.exceedance(threshold),
-    )
-
-
-@pytest.mark.parametrize("flip", [{"y": slice(None, None, -1)}, {"x": [1, 0, 2]}])
-def test_rows_and_columns_of_a_curvilinear_grid(flip):
-    lat = 50 + np.add.outer([0.0, 2.0], [0.0, 0.1, 0.3])
-    lon = 10 + np.add.outer([0.0, 0.2], [0.0, 2.0, 5.0])
-    where = {"lat": (("y", "x"), lat), "lon": (("y", "x"), lon)}
-    truth = xr.DataArray(RNG.normal(size=(9, 2, 3)), where, ("time", "y", "x"), "t")
-    forecasts = truth + xr.DataArray(
-        RNG.normal(size=(9, 2, 3, 4)), dims=("time", "y", "x", "member")
-    )
-    expected = forecasts.recal.crps(truth)
-    np.testing.assert_array_equal(forecasts.recal.crps(truth.isel(flip)), expected)
-    turned = truth.isel(flip).assign_coords(lon=truth.lon.variable)
-    with pytest.raises(ValueError, match="are not the same: they are known in forecast by lat and"):
-        forecasts.recal.crps(turned)
-
-
-def test_names_and_labels_that_contradict_each_other():
-    forecasts = names(HINDCAST).assign_coords(station=[11, 12, 13, 14])
-    observed = names(TRUTH).assign_coords(station=[11, 12, 13, 14])
-    swapped = observed.assign_coords(station_name=("station", NAMES[OTHER]))
-    with pytest.raises(ValueError, match="in one order by station, in another by station_name"):
-        forecasts.recal.crps(swapped)
-
-
-def test_other_places_are_refused():
-    forecasts = names(HINDCAST)
-    others = TRUTH.assign_coords(station_name=("station", ["Oslo", "Bergen", "Tromso", "Rome"]))
-    with pytest.raises(ValueError, match=r"not the same.*Bodo.*drop_vars\(\['station_name'\]\)"):
-        forecasts.recal.crps(others)
-    with pytest.raises(ValueError, match="give both the same coordinate along 'station'"):
-        forecasts.recal.crps(TRUTH.assign_coords(lat=("station", LAT), lon=("station", LON)))
-    with pytest.raises(ValueError, match="forecast is at station_name Bodo, which observations"):
-        forecasts.isel(station=3).recal.crps(others)
-
-
-def test_results_say_that_places_were_paired_by_position():
-    remark = "paired by position along 'station'"
-    model = HINDCAST.recal.fit(names(TRUTH), xrecal.EMOS())
-    assert remark in repr(model)
-    assert remark in HINDCAST.recal.crps(TRUTH).history
-    assert remark in HINDCAST.recal.pit(TRUTH).history
-    assert remark in HINDCAST.recal.rank_histogram(TRUTH).history
-    assert remark in model.quantile(HINDCAST, 0.5).history
-    named = names(HINDCAST).recal.fit(names(TRUTH), xrecal.EMOS())
-    assert "position" not in repr(named)
-    assert remark in named.apply(HINDCAST).history
-    assert "position" not in named.quantile(names(HINDCAST), 0.5).history
-
-
-def test_identities_of_a_dimension():
-    obj = written("names beside a count", HINDCAST)
-    assert [one.name for one in identities(obj, "station")] == ["station_name", "station"]
-    assert identities(HINDCAST, "station") == []
-    twice = obj.isel(station=[0, 0, 1, 2])
-    at = find_places(obj, twice.drop_vars("station"), "station", names=("a", "b"))
-    assert at is None
-
-
-def test_a_dimension_of_another_name_with_the_same_places_is_refused():
-    forecasts = HINDCAST.assign_coords(station=NAMES)
-    threshold = xr.DataArray(LEVEL, {"site": NAMES}, ("site",))
-    with pytest.raises(ValueError, match=r"threshold.rename\({'site': 'station'}\)"):
-        forecasts.recal.exceedance(threshold)
-    with pytest.raises(ValueError, match=r"rename\({'site': 'station'}\)"):
-        forecasts.recal.fit(
-            TRUTH.assign_coords(station=NAMES),
-            xrecal.EMOS(condition_on=("height",)),
-            covariates={"height": (TRUTH * 0).rename(station="site").assign_coords(site=NAMES)},
-        )
-
-
-def test_names_as_bytes_are_text():
-    forecasts = HINDCAST.assign_coords(station=NAMES)
-    observed = TRUTH.assign_coords(station=NAMES.astype("S8")).isel(station=OTHER)
-    np.testing.assert_array_equal(forecasts.recal.crps(observed), HINDCAST.recal.crps(TRUTH))
-
-
-def test_more_places_of_thresholds_are_left_out():
-    threshold = xr.DataArray(LEVEL, {"station": NAMES}, ("station",))
-    two = HINDCAST.assign_coords(station=NAMES).isel(station=[3, 1])
-    expected = HINDCAST.recal.exceedance(xr.DataArray(LEVEL, dims="station")).isel(station=[3, 1])
-    np.testing.assert_array_equal(two.recal.exceedance(threshold), expected)
-
-
-def test_weights_and_scales_come_to_the_places_of_the_values():
-    values = names(HINDCAST)
-    weights = names(abs(HINDCAST) + 1)
-    swapped = xrecal.weighted(values, weights.isel(station=OTHER)).recal.mean()["t2m"]
-    np.testing.assert_array_equal(swapped, xrecal.weighted(values, weights).recal.mean()["t2m"])
-    scale = names(abs(TRUTH) + 1)
-    swapped = xrecal.gaussian(names(TRUTH), scale.isel(station=OTHER)).recal.quantile(0.9)
-    expected = xrecal.gaussian(names(TRUTH), scale).recal.quantile(0.9)
-    np.testing.assert_array_equal(swapped["t2m"], expected["t2m"])
-
-
-COUNTED = {"station": np.arange(4)}
+def labelled(obj):
+    return obj.assign_coords(station=NAMES)
 
 
 def located(obj, at=slice(None)):
     return obj.assign_coords(lat=("station", LAT[at]), lon=("station", LON[at]))
 
 
-def test_numbers_that_agree_do_not_hide_other_places():
-    forecasts = located(HINDCAST).assign_coords(COUNTED)
-    elsewhere = (
-        located(TRUTH).assign_coords(COUNTED).assign_coords(lat=("station", LAT[OTHER] + 0.3))
-    )
-    with pytest.raises(ValueError, match="numbers that agree, but the places are others"):
-        forecasts.recal.crps(elsewhere)
-    with pytest.raises(
-        ValueError, match=r"give both the same names.*drop_vars\(\['station_name'\]\)"
+BESIDE = {
+    "station_id": [7, 9, 3, 12],
+    "site": NAMES.astype("S8"),
+    "wmo": [10384, 10381, 10400, 10379],
+    "elevation": [55.0, 12.5, 130.0, 4.0],
+    "Latitude": [52.5, 52.4, 52.6, 52.7],
+    "easting": [4.1e5, 3.9e5, 4.0e5, 4.3e5],
+    "row": [0, 1, 2, 3],
+    "y": ("station", LAT, {"units": "degrees_north"}),
+}
+
+
+@pytest.mark.parametrize("name", BESIDE)
+def test_names_and_numbers_beside_places_bring_them_into_one_order(name):
+    label = BESIDE[name] if isinstance(BESIDE[name], tuple) else ("station", BESIDE[name])
+    forecasts, observed = (a.assign_coords({name: label}) for a in (HINDCAST, TRUTH))
+    turned = observed.isel(station=OTHER)
+    np.testing.assert_array_equal(forecasts.recal.crps(turned), CRPS)
+    model = forecasts.recal.fit(turned, xrecal.EMOS())
+    assert "by position" not in repr(model)
+    expected = HINDCAST.recal.fit(TRUTH, xrecal.EMOS()).quantile(HINDCAST, 0.5)
+    found = model.quantile(forecasts.isel(station=OTHER), 0.5)
+    np.testing.assert_array_equal(found, expected.isel(station=OTHER))
+    found = forecasts.recal.exceedance(turned.mean("time"))
+    np.testing.assert_array_equal(found, HINDCAST.recal.exceedance(TRUTH.mean("time")))
+
+
+def test_numbers_that_differ_or_contradict_each_other_identify_nothing():
+    """Heights of a model and of its stations are no names."""
+    high, higher = (("station", [55.0 + add, 12.5, 130.0, 4.0]) for add in (0, 3))
+    down, up = (("station", heights) for heights in ([4.0, 3, 2, 1], [1.0, 2, 3, 4]))
+    wmo = ("station", BESIDE["wmo"])
+    for mine, theirs in (
+        ({"elevation": high}, {"elevation": higher}),
+        ({"wmo": wmo, "height": down}, {"wmo": wmo, "height": up}),
     ):
-        forecasts.recal.crps(names(TRUTH).assign_coords(COUNTED))
-    beside = located(TRUTH).assign_coords(COUNTED).assign_coords(lat=("station", LAT + 0.02))
-    np.testing.assert_array_equal(forecasts.recal.crps(beside), HINDCAST.recal.crps(TRUTH))
-    permuted = located(TRUTH).assign_coords(COUNTED).isel(station=OTHER)
-    np.testing.assert_array_equal(forecasts.recal.crps(permuted), HINDCAST.recal.crps(TRUTH))
+        forecasts, observed = HINDCAST.assign_coords(mine), TRUTH.assign_coords(theirs)
+        assert BY_POSITION in repr(forecasts.recal.fit(observed, xrecal.Climatology()))
+
+
+@pytest.mark.parametrize("flip", [{"y": slice(None, None, -1)}, {"x": [1, 0, 2]}])
+def test_latitudes_and_longitudes_of_a_grid_that_belong_to_others_are_refused(flip):
+    lat = 50 + np.add.outer([0.0, 2.0], [0.0, 0.1, 0.3])
+    lon = 10 + np.add.outer([0.0, 0.2], [0.0, 2.0, 5.0])
+    where = {"lat": (("y", "x"), lat), "lon": (("y", "x"), lon)}
+    truth = xr.DataArray(RNG.normal(size=(9, 2, 3)), where, ("time", "y", "x"), "t")
+    forecasts = truth.expand_dims(member=4)
+    np.testing.assert_array_equal(forecasts.recal.crps(truth.isel(flip)), 0 * truth)
+    turned = truth.isel(flip).assign_coords(lon=truth.lon.variable)
+    with pytest.raises(ValueError, match="are not the same: they are known in forecast by lat and"):
+        forecasts.recal.crps(turned)
+
+
+def test_other_places_are_refused():
+    others = TRUTH.assign_coords(station_name=("station", ["Oslo", "Bergen", "Tromso", "Rome"]))
+    numbered, swapped = (
+        names(a).assign_coords(station=[11, 12, 13, 14]) for a in (HINDCAST, TRUTH)
+    )
+    swapped = swapped.assign_coords(station_name=("station", NAMES[OTHER]))
+    for forecasts, observed, message in (
+        (names(HINDCAST), others, r"not the same.*Bodo.*drop_vars\(\['station_name'\]\)"),
+        (names(HINDCAST), located(TRUTH), "give both the same coordinate along 'station'"),
+        (names(HINDCAST)[:, 3], others, "forecast is at station_name Bodo, which observations"),
+        (numbered, swapped, "in one order by station, in another by station_name"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            forecasts.recal.crps(observed)
+
+
+def test_numbers_that_agree_do_not_hide_other_places():
+    forecasts, observed = (located(a).assign_coords(COUNTED) for a in (HINDCAST, TRUTH))
+    for other, message in (
+        (
+            observed.assign_coords(lat=("station", LAT[OTHER] + 0.3)),
+            "numbers that agree, but the places are others",
+        ),
+        (
+            names(TRUTH).assign_coords(COUNTED),
+            r"give both the same names.*drop_vars\(\['station_name'\]\)",
+        ),
+    ):
+        with pytest.raises(ValueError, match=message):
+            forecasts.recal.crps(other)
+    permuted = observed.isel(station=OTHER)
     numbered = permuted.assign_coords(station=[3, 1, 0, 2])
-    np.testing.assert_array_equal(forecasts.recal.crps(numbered), HINDCAST.recal.crps(TRUTH))
+    near = observed.assign_coords(lat=("station", LAT + 0.02))
+    for other in (near, permuted, numbered):
+        np.testing.assert_array_equal(forecasts.recal.crps(other), CRPS)
     forecasts, numbered = (a.assign_coords(station=a.station + 10) for a in (forecasts, numbered))
     with pytest.raises(ValueError, match="in one order by station, in another by lat and lon"):
         forecasts.recal.crps(numbered)
 
 
+def test_results_say_that_places_were_paired_by_position():
+    model = HINDCAST.recal.fit(names(TRUTH), xrecal.EMOS())
+    named = names(HINDCAST).recal.fit(names(TRUTH), xrecal.EMOS())
+    assert BY_POSITION in repr(model)
+    assert "position" not in repr(named)
+    bare = CRPS.drop_attrs()
+    unseen = {"method": xrecal.Climatology(), "by": "block"}
+    for result in (
+        CRPS,
+        HINDCAST.recal.pit(TRUTH),
+        HINDCAST.recal.rank_histogram(TRUTH),
+        model.quantile(HINDCAST, 0.5),
+        named.apply(HINDCAST),
+        xrecal.skill(bare, 2 * names(bare)),
+        names(HINDCAST).recal.cross_validate(TRUTH, **unseen, output="crps"),
+        names(HINDCAST).to_dataset().recal.cross_validate(TRUTH, **unseen),
+    ):
+        assert BY_POSITION in result.attrs["history"]
+    for result in (
+        named.quantile(names(HINDCAST), 0.5),
+        xrecal.skill(names(bare), 2 * names(bare)),
+        names(HINDCAST).recal.cross_validate(names(TRUTH), **unseen, output="crps"),
+    ):
+        assert "position" not in result.attrs["history"]
+
+
+def test_identities_of_a_dimension():
+    obj = names(HINDCAST).assign_coords(COUNTED)
+    assert [one.name for one in identities(obj, "station")] == ["station_name", "station"]
+    assert identities(HINDCAST, "station") == []
+    twice = obj.isel(station=[0, 0, 1, 2]).drop_vars("station")
+    assert find_places(obj, twice, "station", names=("a", "b")) is None
+
+
+def test_a_dimension_of_another_name_with_the_same_places_is_refused():
+    threshold = xr.DataArray(LEVEL, {"site": NAMES}, ("site",))
+    with pytest.raises(ValueError, match=r"threshold.rename\({'site': 'station'}\)"):
+        labelled(HINDCAST).recal.exceedance(threshold)
+    height = (TRUTH * 0).rename(station="site").assign_coords(site=NAMES)
+    method = xrecal.EMOS(condition_on=("height",))
+    with pytest.raises(ValueError, match=r"rename\({'site': 'station'}\)"):
+        labelled(HINDCAST).recal.fit(labelled(TRUTH), method, covariates={"height": height})
+
+
+def test_thresholds_of_more_places_and_of_no_known_place():
+    two = labelled(HINDCAST).isel(station=[3, 1])
+    expected = HINDCAST.recal.exceedance(xr.DataArray(LEVEL, dims="station")).isel(station=[3, 1])
+    threshold = xr.DataArray(LEVEL, {"station": NAMES}, ("station",))
+    np.testing.assert_array_equal(two.recal.exceedance(threshold), expected)
+    for unknown in (xr.DataArray(LEVEL, dims="station"), located(TRUTH[0], OTHER)):
+        with pytest.raises(ValueError, match=r"threshold.isel\(station=...\), or add the labels"):
+            labelled(HINDCAST).isel(station=2).recal.exceedance(unknown)
+
+
+def test_weights_and_scales_come_to_the_places_of_the_values():
+    values, weights, scale = names(HINDCAST), names(abs(HINDCAST) + 1), names(abs(TRUTH) + 1)
+    for make, part in (
+        (lambda part: xrecal.weighted(values, part).recal.mean(), weights),
+        (lambda part: xrecal.gaussian(names(TRUTH), part).recal.quantile(0.9), scale),
+    ):
+        found = make(part.isel(station=OTHER))
+        np.testing.assert_array_equal(found["t2m"], make(part)["t2m"])
+
+
 def test_results_have_the_labels_of_the_forecast_where_the_model_has_others():
-    model = (
-        located(HINDCAST)
-        .assign_coords(station=NAMES)
-        .recal.fit(located(TRUTH).assign_coords(station=NAMES), xrecal.EMOS())
-    )
+    model = labelled(located(HINDCAST)).recal.fit(labelled(located(TRUTH)), xrecal.EMOS())
     issued = model.apply(located(HINDCAST).assign_coords(COUNTED))
-    assert issued.sizes["station"] == 4
     assert issued.notnull().all().to_array().all()
     np.testing.assert_array_equal(issued["station"], np.arange(4))
 
 
-def test_thresholds_of_no_known_place_are_refused():
-    one = HINDCAST.assign_coords(station=NAMES).isel(station=2)
-    for threshold in (xr.DataArray(LEVEL, dims="station"), located(TRUTH[0], OTHER)):
-        with pytest.raises(ValueError, match=r"threshold.isel\(station=...\), or add the labels"):
-            one.recal.exceedance(threshold)
+# one place or lead beside another -----------------------------------------------------------------
+
+
+BESIDE_ANOTHER = {
+    "threshold": lambda one, other: one.recal.exceedance(other.mean("time")),
+    "covariate": lambda one, other: one.recal.fit(
+        labelled(TRUTH), xrecal.CKME(condition_on="z"), covariates={"z": other}
+    ),
+    "reference": lambda one, other: xrecal.skill(one.mean("member"), abs(other)),
+}
+
+
+@pytest.mark.parametrize("name", BESIDE_ANOTHER)
+def test_one_station_beside_another_is_warned_of(name):
+    call, one = BESIDE_ANOTHER[name], labelled(HINDCAST)[:, 0]
+    with pytest.warns(UserWarning, match=f"at station Oslo, but .*{name}.* at Bergen: do they"):
+        call(one, labelled(TRUTH)[:, 1])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        call(one, labelled(TRUTH)[:, 0])
+        call(one, TRUTH[:, 0])
+
+
+def test_leads_in_another_unit_and_labels_of_other_things_are_no_warning():
+    scores = CRPS.assign_coords(lead=((), 2, {"units": "days"}), model="new")
+    same = scores.assign_coords(lead=((), 48, {"units": "hours"}), model="old")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        xrecal.skill(scores, same)
+    with pytest.warns(UserWarning, match="scores is at lead 2, but reference at 24"):
+        xrecal.skill(scores, same.assign_coords(lead=((), 24, {"units": "hours"})))

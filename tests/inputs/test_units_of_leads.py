@@ -36,37 +36,26 @@ def crps(members, truth):
     return np.abs(members - truth[..., np.newaxis]).mean(-1) - between / 2
 
 
-def calls(other, forecast):
-    """Scores, probabilities and forecasts with labels of ``other`` along the leads."""
-    turned = other.isel(BACKWARDS)
-    threshold = turned.mean("init")
-    method = xrecal.CKME(condition_on="flow_before")
-    model = FORECAST.recal.fit(OBSERVED, method, covariates={"flow_before": OBSERVED + 1})
-    new = {"flow_before": turned + 1}
-    return {
-        "crps": lambda: forecast.recal.crps(turned),
-        "exceedance": lambda: forecast.recal.exceedance(threshold),
-        "covariates": lambda: model.quantile(forecast, 0.5, covariates=new),
-    }
+CALLS = {
+    "crps": lambda forecast, other: forecast.recal.crps(other),
+    "exceedance": lambda forecast, other: forecast.recal.exceedance(other.mean("init")),
+    "covariates": lambda forecast, other: MODEL.quantile(forecast, 0.5, covariates={"z": other}),
+}
+MODEL = FORECAST.recal.fit(OBSERVED, xrecal.EMOS(condition_on="z"), covariates={"z": OBSERVED})
 
 
-@pytest.mark.filterwarnings("ignore:.*neighbour within a week")
-@pytest.mark.parametrize("call", ["crps", "exceedance", "covariates"])
-@pytest.mark.parametrize("single", [False, True])
-class TestUnits:
-    @pytest.mark.parametrize("unit", SAME)
-    def test_same_leads_in_another_unit_and_order(self, unit, single, call):
-        forecast = FORECAST.isel(lead=1) if single else FORECAST
-        found = calls(OBSERVED.assign_coords(lead=SAME[unit]), forecast)[call]()
-        expected = calls(OBSERVED, forecast)[call]()
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("at", [slice(None), 1], ids=["all", "single"])
+def test_leads_in_another_unit_and_order_are_one_and_equal_numbers_are_not(at, call):
+    forecast = FORECAST.isel(lead=at)
+    expected = CALLS[call](forecast, OBSERVED)
+    for unit in SAME.values():
+        found = CALLS[call](forecast, OBSERVED.assign_coords(lead=unit).isel(BACKWARDS))
         np.testing.assert_allclose(found.transpose(*expected.dims), expected)
         assert (found.lead == forecast.lead).all()
-
-    @pytest.mark.parametrize("unit", OTHER)
-    def test_equal_numbers_of_another_unit_are_other_leads(self, unit, single, call):
-        forecast = FORECAST.isel(lead=1) if single else FORECAST
+    for unit in OTHER.values():
         with pytest.raises(ValueError, match="lead"):
-            calls(OBSERVED.assign_coords(lead=OTHER[unit]), forecast)[call]()
+            CALLS[call](forecast, OBSERVED.assign_coords(lead=unit))
 
 
 def test_the_error_names_both_units():

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pandas as pd
-import pytest
 import xarray as xr
 
 import xrecal
@@ -25,14 +24,6 @@ LABELLED = xr.DataArray(
 BARE = LABELLED.drop_vars("lead").assign_coords(valid_time=(["init", "lead"], TIMES))
 MODEL = LABELLED.recal.fit(FLOW, xrecal.EMOS())
 NEW = {"init": [3]}
-
-
-@pytest.mark.parametrize("leads", [[2, 1, 0], [1, 2], [2], [0, 1, 2]])
-@pytest.mark.parametrize("start", [[3], [3, 4], 3])
-def test_each_lead_gets_its_fit(leads, start):
-    expected = MODEL.quantile(LABELLED.isel(init=start), 0.5).isel(lead=leads)
-    found = MODEL.quantile(BARE.isel(init=start, lead=leads), 0.5)
-    np.testing.assert_allclose(found, expected.transpose(*found.dims))
 
 
 def test_a_model_keeps_what_valid_times_say():

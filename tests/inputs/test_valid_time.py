@@ -112,26 +112,6 @@ def test_parts_of_days_and_timedeltas():
         np.testing.assert_array_equal(found(lengths), expected)
 
 
-DAYS = np.array([24, 48], "m8[h]").astype("m8[ns]")
-CONVENTIONS = {  # dimensions of starts and leads, what the leads hold, their attributes
-    "climpred": ("init", "lead", [1, 2], {"units": "days"}),
-    "ECMWF": ("time", "step", DAYS, {}),
-    "WeatherBench 2": ("time", "prediction_timedelta", DAYS, {}),
-    "WeatherBench X": ("init_time", "lead_time", DAYS, {}),
-    "IMPROVER": ("forecast_reference_time", "forecast_period", [86400, 172800], {"units": "s"}),
-    "CF": ("start", "period", [24, 48], {"units": "h", "standard_name": "forecast_period"}),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("convention", CONVENTIONS)
-def test_conventions(convention):
-    dim, lead, leads, attrs = CONVENTIONS[convention]
-    array = forecasts(leads=leads, dim=dim, lead=lead, units=None, attrs=attrs)
-    assert lead_dim(array, name="hindcast") == lead
-    expected = STARTS[:, np.newaxis] + np.array([1, 2], "m8[D]")
-    np.testing.assert_array_equal(found(array, dim, lead), expected)
-
-
 def test_years():
     for units in ("years", None):
         array = forecasts([1954, 1955, 1960], [1, 2, 10], units)
@@ -229,13 +209,6 @@ def test_the_dimension_of_valid_times():
         of("time", "day", day=STARTS)
 
 
-def test_leads_in_any_order():
-    array = forecasts()
-    xr.testing.assert_equal(
-        found(array.isel(lead=[2, 0, 3, 1])), found(array).isel(lead=[2, 0, 3, 1])
-    )
-
-
 # errors -------------------------------------------------------------------------------------------
 
 ERRORS = {
@@ -277,7 +250,6 @@ ERRORS = {
         forecasts([1, 2, 3]),
         r"hindcast starts at 1 along 'init', which is no date to which leads can be added",
     ),
-    "no start": (forecasts().isel(init=0, drop=True), "has lead times, but 'init' has no labels"),
 }  # fmt: skip
 
 

@@ -778,6 +778,9 @@ def levels_of_quantiles_in_another_order(piece, rng, world):
 
 @way(*PLACED)
 def chunks_of_dask(piece, rng, world):
+    beside = [c for n, c in piece.array.coords.items() if n not in piece.array.indexes]
+    if not all(isinstance(c.dtype, np.dtype) for c in beside):  # Dask takes no periods
+        raise NotHereError
     whole = [piece.name(d) for d in ("member", "quantile", "month", "season")]
     if piece.role != "forecast":
         whole += [piece.name(d) for d in ("init", "time")]

@@ -12,14 +12,12 @@ from tests.strategies import ensemble_and_truth
 from xrecal.arrays.distributions.forms import Forecasts
 from xrecal.arrays.status import BOUNDS, TOO_FEW
 from xrecal.inputs.dates import CaseAxis, date_axis
-from xrecal.methods.base import (
+from xrecal.methods.base import Covariates, missing_forecasts, names_of
+from xrecal.methods.folds import (
     BLOCKS,
-    Covariates,
     check_folds,
     check_gap_in_time,
     fold_groups,
-    missing_forecasts,
-    names_of,
     near_other_folds,
 )
 from xrecal.methods.setting_checks import in_days, is_positive

@@ -75,7 +75,7 @@ CALLS = {
     "of a figure": (
         lambda: PLOT.coverage(TRUTH, treshold=1),
         "forecast.recal.plot.coverage has no parameter 'treshold'. It takes observations, dim, ax, "
-        "level, seed, label, member_dim",
+        "label, level, seed, member_dim",
     ),
     "threshold": (
         lambda: HINDCAST.recal.reliability(TRUTH),

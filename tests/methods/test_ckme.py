@@ -10,8 +10,8 @@ from xrecal.arrays.ckme.centre import SUPPORTS as CODES
 from xrecal.arrays.ckme.embedding import Settings, complete_fit
 from xrecal.arrays.ckme.solvers import EXACT_UP_TO
 from xrecal.inputs.dates import CaseAxis
-from xrecal.methods.base import fold_groups
 from xrecal.methods.ckme_choices import CENTRES, STRENGTHS, SUPPORTS, WIDE, WIDE_ALONE
+from xrecal.methods.folds import fold_groups
 
 from .of_arrays import FORMS, as_cases, as_new, axis_of, covariates_of, forms
 

@@ -196,7 +196,7 @@ def test_only_the_last_errors_are_remembered(monkeypatch):
     for place in (corrected, online_pool):
         monkeypatch.setattr(place, "REMEMBERED", 18)
     monkeypatch.setattr(corrected, "USED", 12)
-    online_pool._parameters.cache_clear()
+    xrecal.OnlinePool.parameters.cache_clear()
     try:
         method = xrecal.OnlinePool(SMALL, refit=12, bounds=None, delay=3)
         daily = fit(method=method)
@@ -207,7 +207,7 @@ def test_only_the_last_errors_are_remembered(monkeypatch):
         np.testing.assert_array_equal(whole.state["error_case"], [np.arange(46, 64)] * 2)
         assert np.isfinite(whole.state["error"]).all()
     finally:
-        online_pool._parameters.cache_clear()
+        xrecal.OnlinePool.parameters.cache_clear()
 
 
 def test_stored_and_opened_it_goes_on_as_if_it_never_was(tmp_path):

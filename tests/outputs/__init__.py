@@ -7,5 +7,5 @@
 The file is compared with a tolerance, as processors and libraries of linear algebra round in their
 own ways. The sums are for one machine, before and after a change that should change nothing; with
 ``--issued`` only those of what is issued, for a change of how models are laid out. Names of groups
-may follow; all are made if none do.
+may follow, with ``*`` for any part; all are made if none do.
 """

@@ -5,16 +5,16 @@ import hashlib
 import json
 import sys
 from collections.abc import Iterator
-from importlib.util import find_spec
+from fnmatch import fnmatch
 from pathlib import Path
 
-from .groups import DEVICE, groups
+from .groups import groups, stored_groups
 from .sums import STATE, STORED, digest, found, made_by
 
 
 def sums(chosen: list[str], *, issued: bool) -> Iterator[tuple[str, str]]:
     """Names of outputs, and sums of all their bytes; without the layout of models if asked."""
-    for group in chosen or [*groups(), *([] if find_spec("cupy") else [DEVICE])]:
+    for group in chosen:
         for name, output in made_by(group):
             if not (issued and STATE.match(name)):
                 yield f"{group}/{name}", digest(output)
@@ -36,8 +36,7 @@ def differ(earlier: Path, chosen: list[str], *, issued: bool) -> bool:
     for line in earlier.read_text().splitlines():
         total, name = line.split("  ", 1)
         group, _, output = name.partition("/")
-        wanted = output and (not chosen or group in chosen)
-        if wanted and not (issued and STATE.match(output)):
+        if group in chosen and not (issued and STATE.match(output)):
             before[name] = total
     differing = False
     for name, total in sums(chosen, issued=issued):
@@ -54,7 +53,7 @@ def differ(earlier: Path, chosen: list[str], *, issued: bool) -> bool:
 def store() -> None:
     """Write the numbers of all groups, one output a line."""
     texts = []
-    for group in groups():
+    for group in stored_groups():
         outputs = found(group)
         lines = [f"  {json.dumps(name)}: {json.dumps(told)}" for name, told in outputs.items()]
         texts.append(f"{json.dumps(group)}: {{\n" + ",\n".join(lines) + "\n}")
@@ -69,9 +68,12 @@ if __name__ == "__main__":
     parser.add_argument("--compare", type=Path, metavar="FILE")
     parser.add_argument("--issued", action="store_true")
     given = parser.parse_args()
+    chosen = [name for name in groups() if any(fnmatch(name, g) for g in given.groups or "*")]
+    if not chosen:
+        parser.error(f"no group is {' or '.join(given.groups)}; there are {', '.join(groups())}")
     if given.compare is not None:
-        sys.exit(differ(given.compare, given.groups, issued=given.issued))
+        sys.exit(differ(given.compare, chosen, issued=given.issued))
     elif given.hash:
-        print_sums(given.groups, issued=given.issued)
+        print_sums(chosen, issued=given.issued)
     else:
         store()

@@ -1,6 +1,7 @@
 """Groups of outputs by name."""
 
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import Any
 
 import xrecal
@@ -22,7 +23,7 @@ from .cases import (
     temperature,
 )
 from .commands import by_command, mornings, scored_by_command
-from .device import lazily
+from .device import lazily, on_device
 from .forecasts import (
     compared,
     compared_otherwise,
@@ -50,19 +51,34 @@ from .models import (
 
 BY_ROUNDING = ("ckme_lowrank", "ckme_lowrank.updated")
 """Groups of which no numbers are stored: rounding decides which cases become landmarks."""
-DEVICE = "on_device"
-"""A group of which only sums of all bytes are made; tests of devices compare it with the host."""
+ONLY_SUMMED = (
+    "on_device", "products.pit", "products.conformal", "products.climatology_window",
+    "products.raw", "products.pool.variables", "products.by_sums", "online_pool.of_defaults",
+    "windows.pool", "predicted.by_sums", "issued.censored", "judged.weighted", "judged.mixture",
+    "judged.censored", "reopened.ckme", "reopened.emos", "reopened.online_pool",
+    "reopened.jointly", "reopened.windows", "command.scores", "cycle.ckme",
+)  # fmt: skip
+"""Groups of which only sums of all bytes are made, so that tests are fast."""
 
 
 Groups = dict[str, Callable[[], Output]]
 
 
 def groups() -> Groups:
-    """What makes the outputs of each group."""
+    """What makes the outputs of each group.
+
+    Without that of a stand-in for devices where there is a library of real ones.
+    """
+    device: Groups = {} if find_spec("cupy") else {"on_device": on_device}
     return (
         of_states() | of_forms() | of_products() | of_lives() | of_predictions() | of_evidence()
-        | of_files()
+        | of_files() | device
     )  # fmt: skip
+
+
+def stored_groups() -> Groups:
+    """Those of which numbers are stored."""
+    return {name: make for name, make in groups().items() if name not in ONLY_SUMMED}
 
 
 def of_states() -> Groups:

@@ -38,5 +38,5 @@ METHODS: dict[str, Any] = {
 }
 
 DEVICE_METHODS = {
-    name: METHODS[name] for name in ("ckme", "ckme_auto_season", "ckme_energy", "ckme_lowrank")
+    name: METHODS[name] for name in ("ckme", "ckme_auto_season", "ckme_exact", "ckme_shapes")
 }

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from .device import on_device
-from .groups import BY_ROUNDING, DEVICE, groups
+from .groups import BY_ROUNDING, groups
 
 STORED = Path(__file__).parent.with_suffix(".json")
 N_SHOWN = 5
@@ -57,8 +56,7 @@ def made_by(group: str) -> Iterator[tuple[str, Any]]:
     """Parts of the outputs of a group, by name."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        make = on_device if group == DEVICE else groups()[group]
-        for name, output in make():
+        for name, output in groups()[group]():
             yield from parts_of(name, output)
 
 

@@ -1,10 +1,7 @@
-import dask
 import numpy as np
 import pytest
 import xarray as xr
 
-from tests.labelled import freeze
-from tests.marks import forbid_compute
 from tests.strategies import FORMS, close, ensemble_and_truth, points
 from xrecal import arrays
 
@@ -12,7 +9,6 @@ ENSEMBLE, TRUTH = ensemble_and_truth(n=9)
 ENSEMBLE, TRUTH = ENSEMBLE.round(), TRUTH.round()  # so that members lie on edges
 EDGES = [279.0, 281.0, 284.0]
 TERCILES = TRUTH.quantile([1 / 3, 2 / 3], "time", method="inverted_cdf").assign_attrs(units="K")
-CHUNKS = [{"lat": 1}, {"lon": 1, "time": 4}, {"time": (1, 6, 2)}]
 GIVEN = {
     "numbers": EDGES,
     "by place": TERCILES.rename(quantile="tercile"),
@@ -80,36 +76,6 @@ def test_their_ranked_probability_score():
         np.testing.assert_allclose(score, apart.sum("category"), atol=1e-14)
 
 
-@pytest.mark.each_value
-@pytest.mark.parametrize("given", GIVEN)
-@pytest.mark.parametrize("form", FORMS)
-def test_dask_is_bit_equal_and_lazy(form, given):
-    forecast, edges = FORMS[form](ENSEMBLE), GIVEN[given]
-    expected = array(forecast.recal.categories(edges))
-    cuts = [edges] if given == "numbers" else [edges, edges.chunk(lat=1)]
-    with forbid_compute():
-        lazy = [
-            array(forecast.chunk(chunks).recal.categories(own)) for chunks in CHUNKS for own in cuts
-        ]
-    assert all(one.chunks is not None for one in lazy)
-    assert {one.dtype for one in lazy} == {expected.dtype}
-    for found in dask.compute(*lazy):
-        xr.testing.assert_identical(found, expected)
-
-
-@pytest.mark.parametrize("given", GIVEN)
-@pytest.mark.parametrize("form", FORMS)
-def test_float32_and_read_only(form, given):
-    forecast = freeze(FORMS[form](ENSEMBLE.astype("float32")).astype("float32").copy(deep=True))
-    before = forecast.copy(deep=True)
-    edges = GIVEN[given] if given == "numbers" else freeze(GIVEN[given].copy(deep=True))
-    found = array(forecast.recal.categories(edges))
-    assert found.dtype == edges_of(found, "upper").dtype == np.float32
-    np.testing.assert_allclose(found.sum("category"), 1, rtol=1e-6)
-    assert forecast.identical(before)
-    assert given == "numbers" or edges.identical(GIVEN[given])
-
-
 def test_edges_that_are_equal_decrease_or_are_missing():
     first = xr.DataArray([280.0, 280.0, 282.0, np.nan], dims="case")
     edges = xr.concat([first, xr.full_like(first, 281.0)], "edge")
@@ -118,12 +84,6 @@ def test_edges_that_are_equal_decrease_or_are_missing():
     assert (found.isel(time=1, category=1) == 0).all()
     assert found.isel(time=slice(2)).notnull().all()
     assert found.isel(time=slice(2, 4)).isnull().all()
-
-
-def test_missing_forecasts_have_no_categories():
-    found = ENSEMBLE.where(ENSEMBLE.time != ENSEMBLE.time[2]).recal.categories(EDGES)
-    assert found.isel(time=2).isnull().all()
-    assert found.isnull().sum() == 16
 
 
 # labels and attributes ----------------------------------------------------------------------------
@@ -164,11 +124,6 @@ def test_variables_have_edges_of_their_own():
     assert both["t2m_upper_edge"].attrs["units"] == "K"
     assert both["dew_upper_edge"].attrs["units"] == "degC"
     np.testing.assert_array_equal(both["dew"], dew.recal.categories(EDGES))
-
-
-def test_other_member_dimensions_are_named():
-    found = ENSEMBLE.rename(member="m").recal.categories(EDGES, member_dim="m")
-    assert found.equals(ENSEMBLE.recal.categories(EDGES))
 
 
 def test_edges_and_forecasts_that_do_not_fit():

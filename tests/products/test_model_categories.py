@@ -121,15 +121,6 @@ def test_types_and_inputs(method, types):
     assert new.equals(NEW.astype(of_forecast))
 
 
-def test_order_of_dimensions():
-    model = HINDCAST.recal.fit(TRUTH, PAPER)
-    found = model.categories(NEW.transpose("lon", "member", "lat", "time"))
-    assert found.dims == ("lon", "category", "lat", "time")
-    xr.testing.assert_allclose(
-        found, model.categories(NEW).transpose(*found.dims), rtol=1e-12, atol=1e-13
-    )
-
-
 # windows ------------------------------------------------------------------------------------------
 
 

@@ -3,13 +3,11 @@ import pytest
 import xarray as xr
 
 import xrecal
-from tests.labelled import freeze
 from tests.marks import forbid_compute
-from tests.strategies import FORMS, LEVELS, close, ensemble_and_truth, points
+from tests.strategies import FORMS, LEVELS, ensemble_and_truth, points
 from xrecal import arrays
 
 ENSEMBLE, TRUTH = ensemble_and_truth(n=9)
-CHUNKS = [{"lat": 1}, {"lon": 1, "time": 4}, {"time": (1, 6, 2)}]
 STATISTICS = {
     "mean": lambda x: x.recal.mean(),
     "std": lambda x: x.recal.std(),
@@ -78,21 +76,6 @@ def test_quantiles_of_quantiles():
     np.testing.assert_array_equal(percent.recal.quantile([0.0, 0.5, 1.0]), found)
 
 
-@pytest.mark.each_value
-@pytest.mark.parametrize("statistic", STATISTICS)
-@pytest.mark.parametrize("form", FORMS)
-def test_dask_is_bit_equal_and_lazy(form, statistic):
-    forecast, function = FORMS[form](ENSEMBLE), STATISTICS[statistic]
-    expected = function(forecast)
-    for chunks in CHUNKS:
-        with forbid_compute():
-            lazy = function(forecast.chunk(chunks))
-        computed = lazy.compute()
-        assert array(lazy).chunks is not None
-        assert array(lazy).dtype == array(computed).dtype
-        close(array(computed), array(expected))
-
-
 def test_large_forecasts_are_not_repeated_in_memory():
     import dask.array
 
@@ -155,27 +138,10 @@ def test_history_is_kept():
     assert result.name == "t2m"
 
 
-@pytest.mark.parametrize("statistic", STATISTICS)
-@pytest.mark.parametrize("form", FORMS)
-def test_float32_and_read_only(form, statistic):
-    forecast = freeze(FORMS[form](ENSEMBLE.astype("float32")).astype("float32").copy(deep=True))
-    before = forecast.copy(deep=True)
-    assert array(STATISTICS[statistic](forecast)).dtype == np.float32
-    assert forecast.identical(before)
-
-
 def test_wider_weights_do_not_widen_the_result():
     forecast = xrecal.weighted(ENSEMBLE.astype("float32"), xr.full_like(ENSEMBLE, 1.0))
     for given in (forecast, forecast.chunk(lat=1)):
         assert given.recal.mean().t2m.dtype == given.recal.mean().compute().t2m.dtype == "float32"
-
-
-def test_other_member_dimensions_are_named():
-    forecast = ENSEMBLE.rename(member="m")
-    for name in ("mean", "std"):
-        found = getattr(forecast.recal, name)(member_dim="m")
-        assert found.equals(getattr(ENSEMBLE.recal, name)())
-    assert forecast.recal.quantile(0.5, member_dim="m").equals(ENSEMBLE.recal.quantile(0.5))
 
 
 def test_levels_come_in_the_order_asked_for():

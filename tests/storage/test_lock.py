@@ -1,20 +1,22 @@
 """Who may write to a path, and what is known of processes that did not take their lock back."""
 
+import fcntl
 import json
 import os
+import platform
 import re
 import subprocess
 import sys
 import warnings
-from dataclasses import asdict, replace
 
 import pytest
 
 from tests.processes import FORKS
-from xrecal.storage import lock
 from xrecal.storage.lock import lock_of, locked, require_held
 
-HELD_BY = re.compile("process .* on this machine has been writing|another run has just begun")
+HELD_BY = re.compile(
+    "process .* on this machine has been writing|another run has just begun|.*not say whose it is"
+)
 HELD = "process .* on this machine has been writing .*a.nc since .*; wait for it or, if it is no"
 
 
@@ -23,16 +25,10 @@ def path(tmp_path):
     return tmp_path / "a.nc"
 
 
-def ended():
-    """Number of a process that has ended."""
-    with subprocess.Popen([sys.executable, "-c", ""]) as process:
-        pass
-    return process.pid
-
-
-def leave(path, **changes):
-    """A lock that another process has left."""
-    lock_of(path).write_text(json.dumps(asdict(replace(lock._me(), **changes))))
+def left(**changes):
+    """Content of the lock of another process of this machine."""
+    names = {"host": platform.node(), "pid": 1, "since": "2026-01-01", "guarded": True}
+    return json.dumps(names | changes)
 
 
 def test_only_one_writes(path):
@@ -46,37 +42,51 @@ def test_only_one_writes(path):
         pass
 
 
-def test_the_lock_of_a_process_that_has_ended_is_taken_over(path):
-    leave(path, pid=ended())
-    with pytest.warns(UserWarning, match=r"took over .*a.nc.lock of process \d+ on .*, which b"):  # noqa: SIM117
-        with locked(path):
-            require_held(path)
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="others do not tell when a process began")
-def test_a_number_may_be_that_of_a_later_process(path):
-    leave(path, pid=os.getppid(), born="1")
-    with pytest.warns(UserWarning, match="took over"), locked(path):
-        pass
-
-
-def test_a_dead_child_that_nobody_has_asked_for_is_gone(path):
-    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
-        leave(path, pid=child.pid, born=lock._born(child.pid))
-        with pytest.raises(FileExistsError, match=HELD):
+def test_the_lock_of_a_process_that_was_killed_is_taken_over(path):
+    code = (
+        "import sys; from pathlib import Path; from xrecal.storage.lock import locked\n"
+        "with locked(Path(sys.argv[1])): print('held', flush=True); input()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as child:
+        assert child.stdout.readline() == b"held\n"
+        with pytest.raises(FileExistsError, match=rf"process {child.pid} on this machine has"):
             locked(path).__enter__()
         child.kill()
-        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
-        with pytest.warns(UserWarning, match="took over"), locked(path):
-            pass
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)  # nobody has asked for its end
+        told = rf"took over .*a.nc.lock of process {child.pid} on .*, which began at"
+        with pytest.warns(UserWarning, match=told), locked(path):
+            require_held(path)
+    assert not lock_of(path).exists()
 
 
-@pytest.mark.parametrize("changes", [{"host": "elsewhere"}, {"pids": 1}])
-def test_what_another_machine_may_be_doing_is_not_known(path, changes):
-    leave(path, pid=ended(), **changes)
-    with pytest.raises(FileExistsError, match="wait for it or, if it is no more, remove its lock"):
+@pytest.mark.parametrize(
+    ("changes", "where"),
+    [({"host": "elsewhere"}, "the host elsewhere"), ({"guarded": False}, "this machine")],
+)
+def test_what_a_process_may_be_doing_is_not_known(path, changes, where):
+    lock_of(path).write_text(left(**changes))
+    told = f"process 1 on {where} has been .* since 2026-01-01; wait for it or, if it is no more, r"
+    with pytest.raises(FileExistsError, match=told):
         locked(path).__enter__()
-    assert lock_of(path).exists()
+    assert lock_of(path).read_text() == left(**changes)
+
+
+def test_a_file_system_without_locks_refuses_all_that_is_there(path, monkeypatch):
+    def none(*_):
+        raise OSError(38, "Function not implemented")
+
+    monkeypatch.setattr(fcntl, "flock", none)
+    with locked(path):
+        require_held(path)
+        content = lock_of(path).read_text()
+        with pytest.raises(FileExistsError, match=HELD):
+            locked(path).__enter__()
+    monkeypatch.undo()
+    lock_of(path).write_text(content)
+    with pytest.raises(FileExistsError, match=HELD):
+        locked(path).__enter__()
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"pid": 1}'])
@@ -91,14 +101,14 @@ def test_who_has_lost_the_lock_is_told(path):
         lock_of(path).unlink()
         with pytest.raises(FileExistsError, match="is no more that of this run, so another may be"):
             require_held(path)
-        leave(path, pid=os.getppid())
+        lock_of(path).write_text(left())
         with pytest.raises(FileExistsError, match="is no more that of this run"):
             require_held(path)
     assert lock_of(path).exists()  # that of the other one
 
 
 def test_of_two_that_begin_at_once_one_goes_on(path, monkeypatch):
-    monkeypatch.setattr(lock, "_read", lambda _: None)  # both see no lock
+    monkeypatch.setattr("xrecal.storage.lock._remove_left", lambda *_: None)  # both see no lock
     lock_of(path).touch()
     with pytest.raises(FileExistsError, match="another run has just begun to write"):
         locked(path).__enter__()
@@ -134,7 +144,7 @@ def compete(path, text, barrier, results):
 
 
 def test_of_two_that_take_over_at_once_one_gets_it(path):
-    text = json.dumps(asdict(replace(lock._me(), pid=ended())))
+    text = left()
     barrier, results = FORKS.Barrier(2), FORKS.SimpleQueue()
     both = [FORKS.Process(target=compete, args=(path, text, barrier, results)) for _ in range(2)]
     for process in both:

@@ -7,9 +7,12 @@ import shutil
 import pytest
 import xarray as xr
 import zarr
+from packaging.requirements import Requirement
 
 import xrecal
+from tests.minimum import PROJECT
 from tests.strategies import ensemble_and_truth
+from xrecal.inputs.libraries import CRASHING
 from xrecal.storage.stored import MODEL, SCHEMA, SCHEMA_ATTR, UNFINISHED
 
 HINDCAST, TRUTH = ensemble_and_truth()
@@ -161,6 +164,18 @@ def test_missing_libraries_are_told(tmp_path, monkeypatch):
     monkeypatch.setattr("xrecal.inputs.libraries.find_spec", lambda name: None)
     with pytest.raises(ImportError, match=r"zarr files need zarr.* pip install 'xrecal\[io\]'"):
         HINDCAST.recal.fit(TRUTH).save(tmp_path / "model.zarr")
+
+
+def test_crashing_libraries_are_refused_and_excluded(tmp_path, monkeypatch):
+    HINDCAST.recal.fit(TRUTH).save(tmp_path / "model.nc")
+    monkeypatch.setattr("xrecal.inputs.libraries.version", lambda name: "1.7.4.post1")
+    with pytest.raises(ImportError, match=r"netCDF4 1.7.4.post1 ends .* use pip install 'xrecal"):
+        xrecal.open_recalibrator(tmp_path / "model.nc")
+    extras = PROJECT["optional-dependencies"].values()
+    stated = [Requirement(one) for extra in extras for one in extra if one.startswith("netcdf4")]
+    assert len(stated) == 2
+    for version in (f"{one}{more}" for one in CRASHING for more in ("", ".post1", ".1.post1")):
+        assert not any(one.specifier.contains(version) for one in stated)
 
 
 def test_own_methods_cannot_be_stored(tmp_path):

@@ -44,9 +44,9 @@ _PUBLIC = {
     "distributions.between_levels": "quantile_pit",
     "distributions.pool": "pool_weights",
     "kernels.kernel": "median_bandwidth similarity Features features",
-    "ckme.embedding": "FittedCKME Settings",
+    "ckme.embedding": "Choices FittedCKME Settings",
     "ckme.weights": "ckme_novelty ckme_weights ckme_weights_of_both",
-    "ckme.ckme": "fit_ckme fit_ckme_family",
+    "ckme.ckme": "choose_ckme fit_ckme fit_ckme_family",
     "ckme.vector_ckme": "Vectors fit_vector_ckme vector_ckme_weights",
     "ckme.ridges": "ridge_losses",
     "ckme.simplex": "project_energy project_simplex",
@@ -58,21 +58,22 @@ _PUBLIC = {
     "scores.crps": "crps fair_crps threshold_weighted_crps",
     "scores.log_score": "log_score quantile_log_score normal_log_score censored_normal_log_score",
     "scores.quantile_scores": "quantile_score quantile_weighted_crps",
-    "scores.event_scores": "brier_score",
+    "scores.event_scores": "brier_score ranked_probability_score",
     "scores.discrimination": (
         "Discrimination RocArea economic_value generalised_discrimination roc_area roc_curve"
     ),
     "scores.correlation": "Correlation anomaly_correlation",
     "scores.error_spread": "error_spread",
     "scores.multivariate": "energy_score variogram_score",
-    "scores.significance": ("Skill skill_score diebold_mariano standard_error adjusted_p_values"),
+    "scores.significance": "Skill skill_score diebold_mariano standard_error adjusted_p_values",
     "scores.decomposition": "Decomposition decompose half_squared_distance",
     "scores.intervals": "interval_coverage interval_score weighted_interval_score",
     "scores.sequential": "score_e_values",
     "scores.spread": "spread_skill",
     "calibration.expectations": "laplace_expectations target_bandwidth",
     "calibration.skce": (
-        "case_matrix skce_matrix skce_unbiased block_p_value skce_test skce_block_length"
+        "case_matrix skce_biased skce_blocks skce_matrix skce_unbiased block_p_value skce_test "
+        "skce_block_length"
     ),
     "calibration.monitoring": "calibration_changes calibration_e_values",
     "calibration.montecarlo": "montecarlo_test",
@@ -85,24 +86,13 @@ _PUBLIC = {
 """Modules, and the public names of :mod:`xrecal.arrays` that each has for NumPy arrays."""
 
 _FOR_DEVICES = {
-    "distributions.weighted": "category_probabilities",
-    "distributions.between_levels": "quantile_pit",
-    "distributions.draws": "uniform_at",
+    "device.ckme": "choose_ckme fit_ckme",
     "device.weights": "ckme_novelty ckme_weights ckme_weights_of_both",
-    "device.scores": "crps mean_of_cases pit_values",
-    "device.covariates": "features",
-    "device.ckme": "fit_ckme",
-    "device.kernel": "median_bandwidth similarity",
-    "device.simplex": "project_energy project_simplex",
-    "device.weighted": (
-        "shuffled_members weighted_cdf weighted_exceedance weighted_mean weighted_quantile "
-        "weighted_std"
-    ),
-    "device.distance": "squared_energy_distance",
+    "device.ensembles": "squared_energy_distance",
+    "kernels.kernel": "features",
 }
-"""Modules, and the functions that each has for arrays on a device.
-
-A few small ones are the functions for NumPy themselves."""
+"""Modules, and the functions that each has for arrays on a device: distances, choice, fit and
+prediction of the embedding."""
 
 
 def _by_name(modules: dict[str, str]) -> dict[str, str]:
@@ -113,11 +103,10 @@ def _by_name(modules: dict[str, str]) -> dict[str, str]:
 HOME, ON_DEVICE = _by_name(_PUBLIC), _by_name(_FOR_DEVICES)
 """Module of each public name, and of each function for arrays on a device."""
 
-DISTANCES = {DEVICE: "device.distance_cuda"}
-"""Modules with loops over pairs of ensembles, for libraries that need their own; others compare
-them by array expressions, in :mod:`xrecal.arrays.device.naive`."""
+DISTANCES = {DEVICE: "xrecal.arrays.device.distance_cuda"}
+"""Modules that compare ensembles pair by pair, by array library."""
 
-DESCRIBING = frozenset({"circular", "days", "groups", "q", "step"})
+DESCRIBING = frozenset({"choices", "circular", "days", "groups", "step"})
 """Arguments that describe cases rather than hold them, and stay on the host."""
 
 Described = Iterator[tuple[str, bool]]
@@ -138,8 +127,7 @@ def namespace(array: object) -> Any:
 
 def distances_for(array: object) -> ModuleType:
     """The module that compares ensembles of the library of an array."""
-    name = DISTANCES.get(type(array).__module__.partition(".")[0], "device.naive")
-    return import_module(f"xrecal.arrays.{name}")
+    return import_module(DISTANCES[type(array).__module__.partition(".")[0]])
 
 
 def to_host(array: Any) -> Any:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from functools import partial
-from typing import cast
 
 import xarray as xr
 
@@ -316,8 +315,8 @@ def _label(
     """Methods by label, climatology among them; raises ValueError for a label used twice."""
     if methods is None:
         methods = DEFAULTS
-    if isinstance(methods, str) or hasattr(methods, "fit_locations"):
-        methods = [cast("Method", methods)]
+    if isinstance(methods, (str, Method)):
+        methods = [methods]
     if not isinstance(methods, Mapping):
         labels = [
             CLIMATOLOGY if method == Climatology() else _what_differs(method, methods)

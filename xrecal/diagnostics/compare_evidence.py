@@ -22,7 +22,7 @@ from xrecal.inputs.pairing import Pairs, in_order, known_pairs, pair_cases
 from xrecal.methods import Method
 from xrecal.methods.base import N_QUANTILES, equal_mass_levels
 from xrecal.products.recalibrated import Recalibrated
-from xrecal.products.replayed import held_out, keeps_refit, replayed, updates_as_it_goes
+from xrecal.products.replayed import held_out, replayed, updates_as_it_goes
 from xrecal.products.scores import CRPS, crps_of, pit_of
 from xrecal.products.source import Issued, reduce
 from xrecal.products.statistics import quantiles_of
@@ -75,7 +75,7 @@ def splits_of(splits: Splits, method: Method) -> Splits:
     ValueError
         If there is a ``refit`` and the splits are others, or the method takes no more cases.
     """
-    refit = None if splits.by == "rolling" and keeps_refit(method) else splits.refit
+    refit = None if splits.by == "rolling" and method.refit is not None else splits.refit
     updates = updates_as_it_goes(splits.by, refit, method)
     return replace(splits, refit=refit, updates=updates)
 

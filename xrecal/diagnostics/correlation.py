@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from functools import partial
 
 import numpy as np
 import xarray as xr
@@ -19,6 +18,7 @@ from .evidence import (
     NO_UNIT,
     Evidence,
     as_dataset,
+    by_name,
     counted,
     described,
     error_of_mean,
@@ -106,7 +106,7 @@ def anomaly_correlation(
         usual = _usual(climatology, evidence)
         mean, observed = mean - usual, observed - usual
     correlation, influence = evidence.over_cases(
-        partial(_correlation, centred=bool(centred)),
+        by_name("anomaly_correlation", centred=bool(centred)),
         mean,
         observed,
         out=[(), evidence.dims],
@@ -129,11 +129,3 @@ def _usual(climatology: Threshold, evidence: Evidence) -> xr.DataArray:
             "select one"
         )
     return wanted.values.isel({wanted.dim: 0}, drop=True)
-
-
-def _correlation(
-    mean: np.ndarray, observations: np.ndarray, centred: bool
-) -> tuple[np.ndarray, ...]:
-    from xrecal.arrays import anomaly_correlation as correlation_of
-
-    return tuple(correlation_of(mean, observations, centred))

@@ -20,7 +20,16 @@ from xrecal.methods import Method
 from xrecal.methods.call_errors import explained
 from xrecal.typing import FloatArray
 
-from .evidence import as_dataset, by_quantiles, counted, read_evidence, task_name, where_enough
+from .evidence import (
+    as_dataset,
+    by_name,
+    by_quantiles,
+    counted,
+    described,
+    read_evidence,
+    task_name,
+    where_enough,
+)
 
 if TYPE_CHECKING:
     from xrecal.arrays.distributions.forms import Distribution, Forecasts
@@ -97,8 +106,6 @@ def decompose(
     >>> parts["miscalibration"].round(2).values, parts["crps"].round(2).values
     (array([0.04, 0.03, 0.05, 0.05]), array([0.27, 0.18, 0.23, 0.38]))
     """
-    from xrecal.arrays import decompose as parts_of
-
     method = checked(method, condition_on, min_samples, "forecast.recal.decompose")
     evidence, _ = by_quantiles(read_evidence(forecast, observations, dim, member_dim))
     splits = Splits(by, gap, blocks, window, every, None, min_samples, year_start)
@@ -107,16 +114,13 @@ def decompose(
     source = hold_out(evidence.form, observed, method, splits, pairs.dim, covariates)
     scores = source.reduce(score_parts_of, {}, {}, {}, extras=["observed", "issued"])
     parts = over_cases(
-        parts_of,
+        by_name("decompose"),
         *scores,
         dims=evidence.dims,
         out=[()] * len(_TEXTS),
         what=task_name("the decomposition", evidence),
     )
-    variables = {
-        name: array.assign_attrs(long_name=text, **evidence.units)
-        for (name, text), array in zip(_TEXTS.items(), parts, strict=True)
-    }
+    variables = described(parts, _TEXTS, evidence.units)
     complete = reduce(and_, (score.notnull() for score in scores))
     variables = where_enough(variables, counted(complete, evidence.dims))
     attrs = {"cross_validation": str(splits), "method": repr(method)}

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
 
-from xrecal.chunks.blockwise import require_free, require_one_chunk, run_blockwise
-from xrecal.fit.state import NEW_MEMBER
+from xrecal.chunks.blockwise import require_free
 from xrecal.inputs.dims import Dims
-from xrecal.inputs.forms import Labelled, task_parts
+from xrecal.inputs.forms import Labelled
 from xrecal.inputs.pairing import Observations
 from xrecal.inputs.thresholds import Threshold
 from xrecal.methods.call_errors import explained
@@ -21,15 +20,19 @@ from .evidence import (
     NO_UNIT,
     Evidence,
     as_dataset,
+    by_name,
     by_quantiles,
     counted,
     described,
     error_of_mean,
     read_evidence,
-    task_name,
     where_enough,
 )
 from .reliability import read_events
+from .series import over_series
+
+if TYPE_CHECKING:
+    from xrecal.arrays.distributions.forms import Forecasts
 
 LEVEL = "probability_level"
 COST_LOSS = "cost_loss"
@@ -128,7 +131,7 @@ def roc(
     events = read_events(evidence, threshold)
     given = events.probability, events.happened
     curve = evidence.over_cases(
-        partial(_curve, levels=wanted),
+        by_name("roc_curve", levels=wanted),
         *given,
         out=[(LEVEL,)] * 2,
         sizes={LEVEL: wanted.size},
@@ -287,26 +290,13 @@ def generalised_discrimination(
     evidence = read_evidence(forecast, observations, dim, member_dim, ordered=False)
     evidence, note = by_quantiles(evidence, ("normal", "censored"))
     form, dims = evidence.form, evidence.dims
-    for part in form.parts.values():
-        require_one_chunk(part, [*dims, form.member_dim], name="forecast")
-    loops = [d for d in form.dims if d not in dims]
-    core = (*dims, NEW_MEMBER)
-    parts = task_parts(
-        form, loops, {**dict(zip(dims, dims, strict=True)), form.member_dim: NEW_MEMBER}
-    )
-    observed = evidence.observations
-    sizes = {d: n for part in form.parts.values() for d, n in part.sizes.items()}
-    observed = observed.expand_dims({d: sizes[d] for d in dims if d not in observed.dims})
-    observed = observed.transpose(*[d for d in loops if d in observed.dims], *dims)
-    score, influence = run_blockwise(
-        _Pairs(len(dims), "levels" in parts),
-        observed.drop_vars([c for c in observed.coords if c not in observed.indexes]),
-        *parts.values(),
-        core=[dims, *[core] * len(parts)],
-        out=[(), dims],
+    score, influence = over_series(
+        evidence,
+        _pairs,
+        dims=dims,
+        per_case=[False, True],
         dtypes=[form.loc.dtype, np.float64],
-        sizes={d: sizes[d] for d in dims},
-        what=task_name("the discrimination", evidence),
+        what="the discrimination",
     )
     error = error_of_mean(evidence, influence).astype(form.loc.dtype)
     variables = described((score, error), _DISCRIMINATION, NO_UNIT)
@@ -315,35 +305,16 @@ def generalised_discrimination(
     return as_dataset(evidence, where_enough(variables, counts), "generalised discrimination")
 
 
-class _Pairs:
-    """Observations (..., *cases), members (..., *cases, m) and perhaps weights to scores.
+def _pairs(
+    forecasts: Forecasts, observed: np.ndarray, numbers: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Scores (L,) and influences (L, n) of the pairs of cases."""
+    from xrecal.arrays import generalised_discrimination as of_pairs
+    from xrecal.arrays.calibration.skce import one_row_each
 
-    ``of_levels``: in place of weights there are the levels of quantiles.
-    """
-
-    def __init__(self, n_axes: int, of_levels: bool) -> None:
-        self.n_axes, self.of_levels = n_axes, of_levels
-
-    def __call__(
-        self, observations: np.ndarray, members: np.ndarray, weights: np.ndarray | None = None
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Scores (...) and influences (..., *cases)."""
-        from xrecal.arrays import generalised_discrimination as of_pairs
-        from xrecal.arrays.distributions.missing import level_masses
-
-        if self.of_levels and weights is not None:
-            weights = level_masses(weights, members)
-        given = members if weights is None else np.broadcast_arrays(members, weights)[0]
-        lead = np.broadcast_shapes(observations.shape, given.shape[:-1])
-        y = np.broadcast_to(observations, lead)
-        shape, cases = lead[: -self.n_axes], lead[-self.n_axes :]
-        rows = y.reshape(*shape, -1)
-
-        def as_rows(part: np.ndarray) -> np.ndarray:
-            return np.broadcast_to(part, (*lead, part.shape[-1])).reshape(*rows.shape, -1)
-
-        found = of_pairs(rows, as_rows(members), None if weights is None else as_rows(weights))
-        return found.score.astype(members.dtype), found.influence.reshape(*shape, *cases)
+    each = one_row_each(forecasts)
+    found = of_pairs(observed, each.loc, each.weights)
+    return found.score, found.influence
 
 
 def _checked(values: Any, name: str, *, ends: bool) -> np.ndarray:
@@ -357,14 +328,6 @@ def _checked(values: Any, name: str, *, ends: bool) -> np.ndarray:
         where = "in [0, 1]" if ends else "between 0 and 1"
         raise ValueError(f"{name} must hold numbers {where}, got {values!r:.60}")
     return given.astype(np.float64)
-
-
-def _curve(
-    probability: np.ndarray, happened: np.ndarray, levels: np.ndarray
-) -> tuple[np.ndarray, ...]:
-    from xrecal.arrays import roc_curve
-
-    return tuple(roc_curve(probability, happened, levels))
 
 
 def _area(probability: np.ndarray, happened: np.ndarray) -> tuple[np.ndarray, ...]:

@@ -16,6 +16,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import xarray as xr
 
+from xrecal import arrays
 from xrecal.arrays.advice import Advice, Typed
 from xrecal.arrays.status import DEPENDENT, ENOUGH, EVIDENCE_MEANINGS, FEW, FEWEST, TOO_FEW
 from xrecal.chunks.blockwise import require_free, work_on
@@ -234,9 +235,21 @@ def error_of_mean(evidence: Evidence, influence: xr.DataArray) -> xr.DataArray:
     if time in series.indexes and not series.indexes[time].is_monotonic_increasing:
         series = series.isel({time: series.indexes[time].argsort()})
     (error,) = over_cases(
-        _standard_error, series, dims=[evidence.time], what=task_name("the error", evidence)
+        by_name("standard_error"),
+        series,
+        dims=[evidence.time],
+        what=task_name("the error", evidence),
     )
     return error
+
+
+def by_name(name: str, **options: Any) -> Callable[..., Any]:
+    """The public array function of a name, which is imported in the task that calls it."""
+    return partial(_called, name, options)
+
+
+def _called(name: str, options: Mapping[str, Any], *values: np.ndarray) -> Any:
+    return getattr(arrays, name)(*values, **options)
 
 
 def mean_of_known(evidence: Evidence, values: xr.DataArray) -> xr.DataArray:
@@ -249,12 +262,6 @@ def _mean(values: np.ndarray) -> np.ndarray:
     from xrecal.arrays.scores.significance import mean_of_cases
 
     return mean_of_cases(values)
-
-
-def _standard_error(series: np.ndarray) -> np.ndarray:
-    from xrecal.arrays import standard_error
-
-    return np.asarray(standard_error(series))
 
 
 def clusters_along(obj: xr.DataArray, time: Hashable, cluster: str | None) -> IntArray | None:

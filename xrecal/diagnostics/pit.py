@@ -26,6 +26,7 @@ from .evidence import (
     NO_UNIT,
     Evidence,
     as_dataset,
+    by_name,
     counted,
     described,
     read_evidence,
@@ -171,10 +172,8 @@ def pit_histogram(
     evidence = read_evidence(forecast, observations, dim, member_dim, ordered=False)
     require_free(evidence.form.dims, [BIN])
     values = pit_of_cases(evidence, seed, augmented)
-    from xrecal.arrays import pit_counts
-
     (count,) = evidence.over_cases(
-        partial(pit_counts, bins=int(bins)),
+        by_name("pit_counts", bins=int(bins)),
         values,
         out=[(BIN,)],
         sizes={BIN: int(bins)},

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Hashable, Mapping
-from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+from collections.abc import Hashable
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
-import numpy.typing as npt
 import xarray as xr
 
 from xrecal.arrays.rows import is_whole
-from xrecal.chunks.blockwise import require_one_chunk, run_blockwise
 from xrecal.chunks.warnings import warn
-from xrecal.fit.state import NEW_MEMBER
 from xrecal.inputs.covariates import season_of
 from xrecal.inputs.dims import Dims
-from xrecal.inputs.forms import Form, Labelled, numbers_of, require_plain, task_parts
+from xrecal.inputs.forms import Form, Labelled, require_plain
 from xrecal.inputs.pairing import Observations
 from xrecal.methods.call_errors import explained
 from xrecal.products.source import check_seed
@@ -26,11 +23,14 @@ from .evidence import (
     as_dataset,
     by_quantiles,
     read_evidence,
-    task_name,
     warn_of_dependence,
     with_meanings,
 )
 from .pit import BLOCK_TEXT
+from .series import over_series
+
+if TYPE_CHECKING:
+    from xrecal.arrays.distributions.forms import Forecasts
 
 Test: TypeAlias = Literal["serial", "bootstrap", "wild", "montecarlo", "block"]
 
@@ -232,35 +232,44 @@ def _run(evidence: Evidence, settings: _Settings) -> xr.Dataset:
         require_plain(evidence.form, "augmented=True")
     evidence, note = by_quantiles(evidence)
     form, serial = evidence.form, settings.test == "serial"
-    dims = evidence.dims_by_time if serial else evidence.dims
     _warn_of_sums(form)
-    for part in form.parts.values():
-        require_one_chunk(part, [*dims, form.member_dim], name="forecast")
-    require_one_chunk(evidence.observations, dims, name="observations")
-    loops = [d for d in form.dims if d not in dims]
-    cases = {d: f"case_{i}" for i, d in enumerate(dims)}
-    parts, core = _parts_and_core(form, loops, cases)
-    parts["observed"] = _cases_last(evidence.observations, form, loops, cases)
+    extras = []
     season = season_of(form, evidence.time) if evidence.time in form.dims else None
     if season is not None:
-        parts["season"] = _cases_last(season, form, loops, cases)
+        extras.append(season)
         note += ", relative to the season where the status says so"
-    numbers = _location_numbers(form, dims)
-    core += [tuple(cases.values())] * (len(parts) - len(core)) + [()] * len(numbers)
-    last = [(c[-1:] == (NEW_MEMBER,), len(c)) for c in core]
-    results = run_blockwise(
-        _SkceTask(tuple(parts), last, settings, evidence.simultaneous if serial else 1),
-        *parts.values(),
-        *numbers,
-        core=core,
-        out=[()] * 5,
+    simultaneous = evidence.simultaneous if serial else 1
+    results = over_series(
+        evidence,
+        partial(_estimates, settings={**settings._asdict(), "simultaneous": simultaneous}),
+        *extras,
+        dims=evidence.dims_by_time if serial else evidence.dims,
+        per_case=[False] * 5,
         dtypes=[form.loc.dtype, form.loc.dtype, np.int16, np.int64, np.int64],
-        sizes={},
-        what=task_name("the calibration test", evidence),
+        what="the calibration test",
     )
-    results = tuple(r.transpose(*[d for d in loops if d in r.dims]) for r in results)
     variables = _described(results, settings, note)
     return as_dataset(evidence, variables, "squared kernel calibration error")
+
+
+def _estimates(
+    forecasts: Forecasts,
+    observed: np.ndarray,
+    numbers: np.ndarray,
+    season: np.ndarray | None = None,
+    *,
+    settings: dict[str, Any],
+) -> tuple[np.ndarray, ...]:
+    """Errors, p-values, statuses, block lengths and numbers of cases (L,)."""
+    from xrecal.arrays import SkceSettings, skce_locations
+    from xrecal.arrays.calibration.skce import one_row_each
+    from xrecal.arrays.distributions.forms import VALID, verdicts
+
+    estimates = skce_locations(
+        forecasts, observed, SkceSettings(**settings), location_numbers=numbers, season=season
+    )
+    n_cases = ((verdicts(one_row_each(forecasts)) == VALID) & np.isfinite(observed)).sum(-1)
+    return *estimates, n_cases
 
 
 def _warn_of_sums(form: Form) -> None:
@@ -304,98 +313,3 @@ def _described(
         variables["block_length"] = length.assign_attrs(long_name=BLOCK_TEXT)
     variables["n_cases"] = n_cases.assign_attrs(long_name="number of cases")
     return variables | {"status": with_meanings(status)}
-
-
-def _parts_and_core(
-    form: Form, loops: list[Hashable], cases: Mapping[Hashable, str]
-) -> tuple[dict[str, xr.DataArray], list[tuple[Hashable, ...]]]:
-    """Parts with cases and members last, and these dimensions of each.
-
-    Members of a weighted forecast that all cases share come without cases.
-    """
-    core = (*cases.values(), NEW_MEMBER)
-    renamed = {**cases, form.member_dim: NEW_MEMBER}
-    if form.kind != "weighted" or set(cases) & set(form.loc.dims):
-        parts = task_parts(form, loops, renamed)
-        return parts, [core] * len(parts)
-    alone = Form(form.name, form.kind, form.member_dim, form.loc)
-    loc = task_parts(alone, loops, {form.member_dim: NEW_MEMBER})["loc"]
-    own = Form(form.name, form.kind, form.member_dim, form.parts["weights"])
-    weights = task_parts(own, loops, renamed)["loc"]
-    return {"loc": loc, "weights": weights}, [(NEW_MEMBER,), core]
-
-
-def _location_numbers(form: Form, dims: tuple[Hashable, ...]) -> list[xr.DataArray]:
-    """Arrays that sum up to the number of the location."""
-    parts = {
-        name: part.isel({d: 0 for d in dims if d in part.dims}, drop=True)
-        for name, part in form.parts.items()
-    }
-    return numbers_of(form.with_parts(parts), None)[1:]
-
-
-def _cases_last(
-    observations: xr.DataArray, form: Form, loops: list[Hashable], cases: Mapping[Hashable, str]
-) -> xr.DataArray:
-    """Observations with all dimensions of the cases, last and renamed."""
-    sizes = {d: n for part in form.parts.values() for d, n in part.sizes.items()}
-    lacking = {d: sizes[d] for d in cases if d not in observations.dims}
-    bare = observations.drop_vars([c for c in observations.coords if c not in loops])
-    whole = bare.expand_dims(lacking)
-    return whole.transpose(*[d for d in loops if d in whole.dims], *cases).rename(cases)
-
-
-class _SkceTask:
-    """What ``names`` say, and arrays whose sum numbers the locations of a chunk in.
-
-    ``core`` says of each argument whether its last axis is that of the members, and how many of
-    its last axes are not locations.
-    """
-
-    def __init__(
-        self,
-        names: tuple[str, ...],
-        core: list[tuple[bool, int]],
-        settings: _Settings,
-        simultaneous: int,
-    ) -> None:
-        self.names, self.core, self.settings = names, core, settings
-        self.simultaneous = simultaneous
-
-    def __call__(self, *args: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], ...]:
-        """Errors, p-values, statuses, block lengths, numbers of cases (...) of some locations."""
-        from xrecal.arrays import SkceSettings, skce_locations
-        from xrecal.arrays.calibration.skce import one_row_each
-        from xrecal.arrays.distributions.forms import VALID, verdicts
-        from xrecal.arrays.distributions.missing import forecasts_from
-
-        lead = np.broadcast_shapes(
-            *(a.shape[: a.ndim - n] for a, (_, n) in zip(args, self.core, strict=True))
-        )
-        rows = [_rows(a, lead, *core) for a, core in zip(args, self.core, strict=True) if core[1]]
-        parts = dict(zip(self.names, rows, strict=True))
-        observed, season = parts.pop("observed"), parts.pop("season", None)
-        numbers = np.broadcast_to(sum(args[len(rows) :]), lead).reshape(-1)
-        forecasts = forecasts_from(parts)
-        estimates = skce_locations(
-            forecasts,
-            observed,
-            SkceSettings(**self.settings._asdict(), simultaneous=self.simultaneous),
-            location_numbers=numbers,
-            season=season,
-        )
-        n_cases = ((verdicts(one_row_each(forecasts)) == VALID) & np.isfinite(observed)).sum(-1)
-        types = args[0].dtype, args[0].dtype, np.int16, np.int64, np.int64
-        results = zip((*estimates, n_cases), types, strict=True)
-        return tuple(array.reshape(lead).astype(dtype) for array, dtype in results)
-
-
-def _rows(
-    array: npt.NDArray[Any], lead: tuple[int, ...], has_members: bool, n_core: int
-) -> npt.NDArray[Any]:
-    """Locations as one axis, cases as one axis, and members, of those that the array has."""
-    core = array.shape[array.ndim - n_core :]
-    n_case_axes = n_core - has_members
-    cases = (math.prod(core[:n_case_axes]),) if n_case_axes else ()
-    whole = np.broadcast_to(array, (*lead, *core))
-    return whole.reshape(math.prod(lead), *cases, *core[n_case_axes:])

@@ -17,7 +17,7 @@ from xrecal.inputs.pairing import Observations
 from xrecal.methods.call_errors import explained
 from xrecal.products.statistics import mean_of, std_of
 
-from .evidence import NO_UNIT, as_dataset, by_time, counted, described, read_evidence
+from .evidence import NO_UNIT, as_dataset, by_name, by_time, counted, described, read_evidence
 
 BIN = "spread_bin"
 _TEXTS = {
@@ -112,7 +112,7 @@ def spread_skill(
     )
     if len(evidence.dims) > 1:
         error = by_time(mean - evidence.observations, evidence.dims, evidence.time)
-        (error,) = over_cases(_error, error, dims=[evidence.time])
+        (error,) = over_cases(by_name("standard_error"), error, dims=[evidence.time])
         results = (results[0], error, *results[2:])
     variables = described(results, _TEXTS, evidence.units)
     variables["ratio"].attrs |= NO_UNIT
@@ -121,12 +121,6 @@ def spread_skill(
     result = as_dataset(evidence, variables, "spread and skill")
     number = {"long_name": "group of cases, by ascending spread", "units": "1"}
     return result.assign_coords({BIN: (BIN, np.arange(int(bins)), number)})
-
-
-def _error(series: np.ndarray) -> np.ndarray:
-    from xrecal.arrays import standard_error
-
-    return np.asarray(standard_error(series))
 
 
 def _numbers(

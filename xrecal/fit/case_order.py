@@ -10,7 +10,6 @@ import numpy as np
 from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.forms import Form
 from xrecal.inputs.pairing import Pairs
-from xrecal.methods import SharedCKME
 from xrecal.typing import IntArray
 
 from .fitted import CASE, FittedVariable
@@ -102,7 +101,7 @@ def n_positions(fitted: FittedVariable) -> int:
 
     One of a shared fit, whose cases are dates.
     """
-    alone = fitted.pool is None or isinstance(fitted.method, SharedCKME)
+    alone = fitted.pool is None or fitted.method.by_sums
     return 1 if alone or fitted.pool is None else len(fitted.pool.taken)
 
 
@@ -113,7 +112,7 @@ def join_axes(fitted: FittedVariable, added: CaseAxis, order: Order) -> CaseAxis
     known = {name: pair for name, pair in dates.items() if not any(a is None for a in pair)}
     joined = CaseAxis(**{name: np.concatenate(pair) for name, pair in known.items()})
     joined = joined.take(order.order)
-    if fitted.pool is None or isinstance(fitted.method, SharedCKME):
+    if fitted.pool is None or fitted.method.by_sums:
         return joined
     return fitted.pool.axis(joined, order.order.size)
 
@@ -144,7 +143,7 @@ def require_positions(form: Form, fitted: FittedVariable) -> None:
         )
     if pool.own_fits:  # whose labels are those of locations
         return
-    if isinstance(fitted.method, SharedCKME):
+    if fitted.method.by_sums:
         given = {n: label.to_numpy() for n, label in place_labels(form, pool).items()}
         known = {n: fitted.state.coords[n].to_numpy() for n in given if n in fitted.state.coords}
     else:

@@ -23,9 +23,10 @@ from xrecal.inputs.forms import PARTS, Form, Labelled, require_distances
 from xrecal.inputs.metadata import describing, joined
 from xrecal.inputs.pairing import Observations, Pairs, pair_cases, pair_variables, to_learn_from
 from xrecal.inputs.pool import Pool, PoolOver
-from xrecal.methods import CKME, LinearPool, Method, SharedCKME, VectorCKME
+from xrecal.methods import CKME, Method, SharedCKME
 from xrecal.methods.base import is_method
 from xrecal.methods.call_errors import refuse_settings
+from xrecal.methods.shared_ckme import as_shared
 
 from .fitted import CASE, CASE_MEMBER, Fitted, FittedVariable, describe_state, feature_count
 from .jointly import Period, as_one, common_cases, read_groups
@@ -33,7 +34,6 @@ from .pooling import read_pool
 from .shared_component import Cases, fit_pools_that_share
 from .shared_fit import fit_shared_state
 from .shared_places import (
-    ckme_to_share,
     in_one_order,
     places_of_fit,
     pools_share,
@@ -182,19 +182,18 @@ def fit_group(
 ) -> dict[Hashable, FittedVariable]:
     """Fit variables that share all but observations, which have the attributes ``observed``."""
     pairs, method, axis, given, note, _, of_all = next(iter(prepared.values()))
-    vectors = method if isinstance(method, VectorCKME) else None
+    vectors = method.variables
     assert pairs.dim is not None
     if vectors is not None:
         pairs = as_one({name: one.pairs for name, one in prepared.items()})
     periods = {name: period_of(value) for name, value in given.items()}
     if of_all is not None:
-        assert isinstance(method, LinearPool)
         own = Cases(pairs, method, axis, given)
         state = fit_pools_that_share(own, of_all, min_samples)
-    elif not isinstance(method, SharedCKME):
+    elif not method.by_sums:
         state = fit_state(pairs, method, axis, given, min_samples)
     else:
-        state = fit_shared_state(pairs, method, axis, given, min_samples)
+        state = fit_shared_state(pairs, as_shared(method), axis, given, min_samples)
         periods = {name: period for name, period in periods.items() if name in method.covariates}
     variables: dict[Hashable, FittedVariable] = {}
     for number, (name, one) in enumerate(prepared.items()):
@@ -202,7 +201,7 @@ def fit_group(
         attrs = {k: v for k, v in observed[name].items() if k == "units"}
         attrs |= describing(form.loc.attrs)
         if vectors is not None:
-            method = replace(vectors, own=number)
+            method = method.of_variable(number)
             if (period := vectors.periods[number]) is not None:
                 attrs[PERIOD] = period
         variables[name] = FittedVariable(
@@ -266,7 +265,7 @@ def pair_hindcast(
 ) -> Pairs:
     """Cases of a variable in order of time; ValueError where the method has no distances."""
     require_distances(form, name="hindcast")
-    if form.period is not None and not isinstance(method, VectorCKME):
+    if form.period is not None and method.variables is None:
         refuse_circular(form.period, form.name, "only fit, with CKME, takes that into account")
     return to_learn_from(pair_cases(form, observed, dim, name="hindcast"))
 
@@ -291,7 +290,6 @@ def prepare(
     pooled = None if pool is None else read_pool(pool, form, dim)
     shared, of_places = None, None
     if pooled is not None and pools_share(method, pooled, n_dates) and not in_splits:
-        assert isinstance(method, LinearPool)
         return _with_shared(pairs, method, covariates, min_samples, pooled)
     if pooled is not None and shares(method, pooled, n_dates):
         pooled = in_one_order(pooled, form)
@@ -351,27 +349,27 @@ def _require_enough(pairs: Pairs, min_samples: int, n_positions: int | None) -> 
 
 
 def _with_shared(
-    pairs: Pairs, method: LinearPool, covariates: Given, min_samples: int, pool: Pool
+    pairs: Pairs, method: Method, covariates: Given, min_samples: int, pool: Pool
 ) -> Prepared:
     """Pools at each place, in which what all places share competes with the own record."""
     dim, pairs = pairs.dim, replace(pairs, pool=None)
     require_whole_cases(pairs)
     axis = axis_of(pairs)
     settled, note = method.check(axis, pairs.observations.sizes[dim])
-    assert isinstance(settled, LinearPool)
-    of_all = prepare(pairs, ckme_to_share(settled), covariates, min_samples, pool.dims)
-    assert isinstance(of_all.method, SharedCKME)
+    component = settled.shared_by_places
+    assert component is not None
+    of_all = prepare(pairs, component, covariates, min_samples, pool.dims)
+    shared = as_shared(of_all.method)
     given = {name: of_all.covariates[name] for name in settled.covariates}
     for name, value in given.items():
         require_one_chunk(value, (dim,), name=f"the covariate {name!r}")
-    mixed = (*settled.mixed, of_all.method)
-    method = replace(settled, methods=mixed, bounds="auto", condition_on=None)
+    method = settled.with_shared(shared)
     _refuse_reserved(pairs.form, method)
     if note is not None and note != of_all.note:  # which has been told
         warn(note)
-    whole = f"one component from the cases of all {of_all.method.places} places"
+    whole = f"one component from the cases of all {shared.places} places"
     note = joined(whole, note, of_all.note)
-    cases = Cases(of_all.pairs, of_all.method, of_all.axis, of_all.covariates)
+    cases = Cases(of_all.pairs, shared, of_all.axis, of_all.covariates)
     return Prepared(pairs, method, axis, given, note, of_all=cases)
 
 

@@ -14,7 +14,7 @@ import xarray as xr
 from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.forms import VECTOR, Kind
 from xrecal.inputs.leads import MatchedLeads
-from xrecal.methods import LinearPool, Method, OnlinePool, SharedCKME, VectorCKME
+from xrecal.methods import Method
 from xrecal.methods.base import Parameter
 from xrecal.methods.call_errors import explained
 from xrecal.typing import Places
@@ -82,16 +82,21 @@ class FittedVariable:
         return parameters_of(self.method, feature_count(self.periods))
 
     @property
+    def members(self) -> str:
+        """Name of the array of the state with the members of the variable, if the fit keeps any."""
+        variables = self.method.variables
+        return "loc" if variables is None else f"{VECTOR}{variables.own}"
+
+    @property
     def covariates(self) -> Mapping[str, float | None]:
         """Covariates of forecasts, with those that tell the place, and periods of circular ones."""
-        of_places = self.method.of_places if isinstance(self.method, SharedCKME) else ()
-        return {**self.periods, **dict.fromkeys(of_places)}
+        return {**self.periods, **dict.fromkeys(self.method.of_places)}
 
     @property
     def observed(self) -> xr.DataArray:
         """Observations (..., case) that are known at each location, of all its places."""
         observed = self.state["observations"]
-        if not isinstance(self.method, SharedCKME):
+        if not self.method.by_sums:
             return observed
         rest = [d for d in observed.dims if d not in self.locations]
         bare = observed.drop_vars(list(observed.coords))
@@ -216,7 +221,8 @@ def describe_state(
             "flag_meanings": " ".join(MEANINGS.values()),
         },
     }
-    for place, name in enumerate(method.names if isinstance(method, VectorCKME) else ()):
+    names = () if method.variables is None else method.variables.names
+    for place, name in enumerate(names):
         described[f"{VECTOR}{place}"] = {"long_name": f"calibration forecasts of {name}"}
     for name, parameter in parameters_of(method, n_features).items():
         described[name] = {"long_name": parameter.long_name}
@@ -227,10 +233,8 @@ def describe_state(
                 "flag_values": np.arange(len(parameter.flags), dtype=np.int8),
                 "flag_meanings": " ".join(parameter.flags),
             }
-    pool = method.pool if isinstance(method, OnlinePool) else method
-    if isinstance(pool, LinearPool):
-        meanings = (f"{component.label}: {component.meaning}" for component in pool.components)
-        described["pool_weight"]["description"] = "; ".join(meanings)
+        if parameter.description:
+            described[name]["description"] = parameter.description
     for variable in state.data_vars:
         if str(variable) in described:
             state[variable].attrs = described[str(variable)]

@@ -23,7 +23,7 @@ from xrecal.inputs.metadata import describing
 from xrecal.inputs.pairing import Pairs
 from xrecal.inputs.pool import PoolOver
 from xrecal.methods import Method
-from xrecal.methods.base import WEEK, told_year_start
+from xrecal.methods.folds import WEEK, told_year_start
 from xrecal.typing import IntArray
 
 from .fit_hindcast import Prepared, pair_hindcast, prepare

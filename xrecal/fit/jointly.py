@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 import xarray as xr
 
@@ -54,14 +54,14 @@ def _of_vectors(
 ) -> VectorCKME:
     """The method for vectors of these variables; ValueError where it knows none."""
     names, own = tuple(map(str, forms)), tuple(periods[name] for name in forms)
-    if not isinstance(method, CKME):
+    if not method.joins_variables:
         why = "jointly" if len(names) > 1 else f"on a circle of period {own[0]:g}"
         raise ValueError(
             f"{' and '.join(names)} {'are' if len(names) > 1 else 'is'} recalibrated {why}, "
             f"which {type(method).__name__} cannot do; take xrecal.CKME()"
         )
     units = tuple(form.loc.attrs.get("units") for form in forms.values())
-    return VectorCKME(method, names, own, units)
+    return VectorCKME(cast("CKME", method), names, own, units)
 
 
 def read_joint_names(

@@ -13,8 +13,7 @@ from xrecal.inputs.dates import CaseAxis, date_axis
 from xrecal.inputs.dims import text_of
 from xrecal.inputs.pairing import Pairs
 from xrecal.inputs.valid_time import calendar_of
-from xrecal.methods import Method, OnlinePool
-from xrecal.methods.base import Updatable
+from xrecal.methods import Method
 from xrecal.typing import IntArray
 
 from .case_order import Order, order_by_labels
@@ -33,7 +32,7 @@ def warn_of_order(pairs: Pairs, fitted: FittedVariable) -> None:
 
     Values are looked at where model and observations are in memory and no positions are pooled.
     """
-    if not isinstance(fitted.method, OnlinePool):
+    if not fitted.method.in_order:
         return
     order, dates = order_by_labels(pairs, fitted)[0], axis_of(pairs)
     remarks = [*_of_dates(pairs, fitted, order, dates), *_of_values(pairs, fitted, order)]
@@ -133,7 +132,7 @@ def _now(labels: np.ndarray) -> float | None:
 
 def require_updates(method: Method) -> None:
     """Raise ValueError for a method whose fits take no more cases."""
-    if not isinstance(method, Updatable):
+    if not method.updates:
         raise ValueError(
             f"{type(method).__name__} keeps nothing that more cases could join; fit anew with all "
             "cases: hindcast.recal.fit(observations, model.method)"

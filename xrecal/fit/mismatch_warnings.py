@@ -18,13 +18,12 @@ from xrecal.arrays.dispatch import to_host
 from xrecal.chunks.warnings import warn
 from xrecal.inputs.circular import PERIOD
 from xrecal.inputs.dims import text_of
-from xrecal.inputs.forms import VECTOR, Form
+from xrecal.inputs.forms import Form
 from xrecal.inputs.identities import ROUNDING, is_angle, names_place
 from xrecal.inputs.leads import seconds_of, span_of, unit_of_leads
 from xrecal.inputs.metadata import shown_units
 from xrecal.inputs.pool import HINDCAST_LABELS
 from xrecal.inputs.roles import is_lead
-from xrecal.methods import VectorCKME
 
 from .fitted import FittedVariable
 
@@ -142,9 +141,7 @@ def _learned(fitted: FittedVariable) -> xr.DataArray | None:
     """Members of the hindcast that the fit keeps, if it does and they are on a line."""
     if fitted.attrs.get(PERIOD) is not None:
         return None
-    method = fitted.method
-    name = f"{VECTOR}{method.own}" if isinstance(method, VectorCKME) else "loc"
-    return fitted.state.get(name)
+    return fitted.state.get(fitted.members)
 
 
 def _range(values: xr.DataArray) -> tuple[float, float]:

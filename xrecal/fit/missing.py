@@ -81,8 +81,8 @@ def largest_seen(fitted: FittedVariable) -> xr.DataArray:
 
     Zero on a GPU, where nothing is searched.
     """
-    own = f"{VECTOR}{getattr(fitted.method, 'own', '')}"
-    seen = [fitted.state[name] for name in ("loc", own, "observations") if name in fitted.state]
+    names = (fitted.members, "observations")
+    seen = [fitted.state[name] for name in names if name in fitted.state]
     sizes = {d: fitted.state.sizes[d] for d in fitted.locations}
     shape, dims = tuple(sizes.values()), list(sizes)
     if on_device(seen[0]):

@@ -9,7 +9,6 @@ import numpy.typing as npt
 import xarray as xr
 
 from xrecal.chunks.blockwise import run_blockwise
-from xrecal.methods.base import Relearning
 
 from .fitted import CASE, FittedVariable
 from .state import at_locations, cases_of_state, without_labels
@@ -17,7 +16,7 @@ from .state import at_locations, cases_of_state, without_labels
 
 def learned_again(fitted: FittedVariable) -> list[str]:
     """Parameters of each case that are learned again, from forecasts that the method keeps."""
-    if not (isinstance(fitted.method, Relearning) and fitted.method.keeps_cases):
+    if not (fitted.method.relearns and fitted.method.keeps_cases):
         return []
     return [name for name, parameter in fitted.parameters.items() if CASE in parameter.dims]
 
@@ -27,7 +26,7 @@ def relearn(fitted: FittedVariable, before: xr.Dataset) -> xr.Dataset:
 
     ``fitted`` has the cases joined, ``before`` is its state as it was.
     """
-    if not isinstance(fitted.method, Relearning):
+    if not fitted.method.relearns:
         return fitted.state
     shared = [name for name, p in fitted.parameters.items() if p.of_all_places]
     state = without_labels(fitted.state.drop_vars(shared, errors="ignore"))
@@ -65,7 +64,6 @@ class _RelearnTask:
         from xrecal.arrays.status import FILL, INVALID
 
         lead, state = at_locations(self.state, args)
-        assert isinstance(self.method, Relearning)
         cases = cases_of_state(state, self.periods, self.axis)
         learned = {**state, **self.method.relearn_locations(cases, state, self.min_samples)}
         learned["status"] = state["status"] & (INVALID | FILL) | learned["status"]

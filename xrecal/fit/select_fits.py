@@ -25,7 +25,6 @@ from xrecal.inputs.pairing import Pairs
 from xrecal.inputs.places import along_place, find_places, labels_agree, like_places, place_of
 from xrecal.inputs.roles import LEVEL, MEMBER
 from xrecal.inputs.valid_time import along_lead, known_valid_times, valid_times
-from xrecal.methods import VectorCKME
 from xrecal.typing import IntArray
 
 from .fitted import Fitted, FittedVariable
@@ -87,7 +86,8 @@ def match_variables(
 
 def _with_partners(form: Form, fitted: FittedVariable, forms: Mapping[Hashable, Form]) -> Form:
     """The forecast, with the members of all variables that it is recalibrated jointly with."""
-    if not isinstance(fitted.method, VectorCKME):
+    variables = fitted.method.variables
+    if variables is None:
         return form
     if not fitted.jointly:
         require_members(form.name, form, alone=True, name="forecast")
@@ -99,8 +99,7 @@ def _with_partners(form: Form, fitted: FittedVariable, forms: Mapping[Hashable, 
             f"forecast lacks {missing[0]!r}; pass a Dataset with all of them"
         )
     vector = {name: along_single(forms[name], fitted) for name in fitted.jointly}
-    method = fitted.method
-    for (name, one), units in zip(vector.items(), method.units, strict=True):
+    for (name, one), units in zip(vector.items(), variables.units, strict=True):
         require_members(name, one, alone=False, name="forecast")
         require_one_chunk(one.loc, (one.member_dim,), name=f"forecast[{name!r}]")
         given = one.loc.attrs.get("units")
@@ -276,7 +275,7 @@ def _require_places_of_pool(
     part: xr.DataArray, fitted: FittedVariable, location: Hashable, name: str
 ) -> None:
     """Raise ValueError for new places of a pool at each, which could have what all share."""
-    if getattr(fitted.method, "shared", None) is None or location not in part.indexes:
+    if not fitted.method.has_shared or location not in part.indexes:
         return
     labels = part.indexes[location]
     new = labels[~labels.isin(fitted.state.indexes.get(location, labels))]

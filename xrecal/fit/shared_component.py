@@ -10,8 +10,9 @@ import xarray as xr
 
 from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.pairing import Pairs
-from xrecal.methods import LinearPool, SharedCKME
-from xrecal.methods.shared_ckme import NUMBER
+from xrecal.methods import Method
+from xrecal.methods.components import components_of
+from xrecal.methods.shared_ckme import NUMBER, as_shared
 
 from .shared_fit import PassesOverChunks, SharedChunks
 from .shared_places import feature_table
@@ -22,7 +23,7 @@ class Cases(NamedTuple):
     """Cases that a method learns from."""
 
     pairs: Pairs
-    method: LinearPool | SharedCKME
+    method: Method
     axis: CaseAxis
     covariates: Mapping[str, xr.DataArray]
 
@@ -33,11 +34,8 @@ def fit_pools_that_share(own: Cases, of_all: Cases, min_samples: int) -> xr.Data
     The passes over the cases of all places come first. A task for each chunk of places then fits
     what is local, and weighs all by forecasts of cases that neither has seen.
     """
-    pool, shared, method = of_all.pairs.pool, of_all.method, own.method
+    pool, shared = of_all.pairs.pool, as_shared(of_all.method)
     assert pool is not None
-    assert isinstance(shared, SharedCKME)
-    assert isinstance(method, LinearPool)
-    assert method.shared is not None
     chunks = SharedChunks(of_all.pairs, shared, of_all.axis, of_all.covariates)
     table = feature_table(of_all.pairs.form, shared, pool)
     learned = [
@@ -49,7 +47,7 @@ def fit_pools_that_share(own: Cases, of_all: Cases, min_samples: int) -> xr.Data
     state = fit_state(*own, min_samples, shared=(held_out, number))
     arrays: dict[str, Any] = chunks.arrays_of([packed for packed, _ in learned])
     arrays[NUMBER] = number
-    component = method.shared
+    component = next(c for c in components_of(own.method.mixed) if c.method.by_sums)
     kept = {
         f"{component.label}_{name}": arrays[name].rename(
             {d: component.dim(str(d)) for d in parameter.dims}

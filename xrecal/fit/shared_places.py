@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable
 from dataclasses import replace
+from typing import cast
 
 import numpy as np
 import xarray as xr
@@ -14,15 +15,14 @@ from xrecal.inputs.forms import Form
 from xrecal.inputs.identities import known_places
 from xrecal.inputs.pairing import Pairs
 from xrecal.inputs.place_features import (
-    LONGITUDE,
     around,
     feature_coordinates,
     middle_longitude,
 )
 from xrecal.inputs.pool import Pool
-from xrecal.methods import CKME, LinearPool, SharedCKME
+from xrecal.methods import CKME, SharedCKME
 from xrecal.methods.base import Method
-from xrecal.methods.shared_ckme import FEATURE, OWN, PLACE, may_share
+from xrecal.methods.shared_ckme import FEATURE, OWN, PLACE, as_shared
 
 from .fitted import FittedVariable
 from .pooling import by_labels, names_along
@@ -33,26 +33,13 @@ PLACES = OWN + "place"
 
 def shares(method: Method, pool: Pool, n_dates: int) -> bool:
     """Whether a fit of a method to all positions of a pool is a shared one."""
-    return math.prod(pool.sizes) > 1 and pool.is_large(n_dates) and may_share(method)
+    return math.prod(pool.sizes) > 1 and pool.is_large(n_dates) and method.may_share
 
 
 def pools_share(method: Method, pool: Pool, n_dates: int) -> bool:
-    """Whether a fit at all positions of a pool is a pool at each, one component of which is shared.
-
-    Not with a gap between cases held out and others, as the shared component has none.
-    """
-    return isinstance(method, LinearPool) and shares(ckme_to_share(method), pool, n_dates)
-
-
-def ckme_to_share(method: LinearPool) -> CKME:
-    """The method of a component that places share, of pools with these settings."""
-    given = [vars(m)["bounds"] for m in method.mixed if "bounds" in vars(m)]
-    return CKME(
-        condition_on=method.covariates or None,
-        bounds=given[0] if given else "auto",
-        gap=method.gap,
-        year_start=method.year_start,
-    )
+    """Whether a fit at all positions of a pool is a pool at each, with a component for all."""
+    component = method.shared_by_places
+    return component is not None and shares(component, pool, n_dates)
 
 
 def in_one_order(pool: Pool, form: Form) -> Pool:
@@ -73,7 +60,6 @@ def shared_method(method: Method, pairs: Pairs, pool: Pool) -> tuple[SharedCKME,
     """
     from xrecal.arrays.shared.passes import landmarks_for
 
-    assert isinstance(method, CKME)
     form, n_places = pairs.form, math.prod(pool.sizes)
     for d in pool.dims:
         for part in form.parts.values():
@@ -87,12 +73,12 @@ def shared_method(method: Method, pairs: Pairs, pool: Pool) -> tuple[SharedCKME,
         if np.ptp(values) == 0:
             constant.append(str(coordinate.name))
             del coordinates[feature]
-        elif feature == LONGITUDE:
+        elif feature == "longitude":
             middle = middle_longitude(values.ravel())
     n_dates = pairs.observations.sizes[pairs.dim]
     rank = landmarks_for(n_places * n_dates)
     note = f"{' and '.join(constant)} the same at all places, so left out" if constant else None
-    return SharedCKME(method, n_places, tuple(coordinates), rank, middle), note
+    return SharedCKME(cast("CKME", method), n_places, tuple(coordinates), rank, middle), note
 
 
 def _require_known(coordinate: xr.DataArray, values: np.ndarray) -> None:
@@ -124,7 +110,7 @@ def _features(form: Form, method: SharedCKME, pool: Pool) -> dict[str, xr.DataAr
     for name in method.features:
         if name in coordinates:
             values = coordinates[name].to_numpy().astype(np.float64)
-            if name == LONGITUDE:
+            if name == "longitude":
                 values = np.asarray(around(values, method.middle_longitude), np.float64)
             features[FEATURE + name] = xr.DataArray(values, dims=coordinates[name].dims)
     return features
@@ -163,8 +149,7 @@ def places_of_forecast(form: Form, fitted: FittedVariable) -> dict[str, xr.DataA
         If a place is not of the fit and its features are not known, or positions without labels
         are not as many as those of the fit.
     """
-    method, pool = fitted.method, fitted.pool
-    assert isinstance(method, SharedCKME)
+    method, pool = as_shared(fitted.method), fitted.pool
     assert pool is not None
     number = xr.DataArray(0.0)
     new = xr.DataArray(False)

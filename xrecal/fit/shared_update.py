@@ -13,7 +13,7 @@ import xarray as xr
 from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.pairing import Pairs
 from xrecal.methods import SharedCKME
-from xrecal.methods.shared_ckme import packed_fit
+from xrecal.methods.shared_ckme import as_shared, packed_fit
 from xrecal.typing import FloatArray, IntArray
 
 from .case_order import Order
@@ -43,8 +43,7 @@ def with_shared_cases(
     ValueError
         If an observation differs from the one that is known: sums do not give it back.
     """
-    method, pool = fitted.method, fitted.pool
-    assert isinstance(method, SharedCKME)
+    method, pool = as_shared(fitted.method), fitted.pool
     assert pool is not None
     state = fitted.state
     pairs = replace(pairs, pool=pool)

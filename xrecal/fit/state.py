@@ -22,8 +22,8 @@ from xrecal.inputs.covariates import period_of
 from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.forms import VECTOR, task_parts
 from xrecal.inputs.pairing import Pairs
-from xrecal.methods import LinearPool, Method
-from xrecal.methods.base import Cases, Covariates, Parameter, SharedFits, method_on_device
+from xrecal.methods import Method
+from xrecal.methods.base import Cases, Covariates, Parameter, SharedFits
 from xrecal.typing import FloatArray, IntArray
 
 from .fitted import CASE, CASE_MEMBER, feature_count, parameters_of
@@ -176,7 +176,7 @@ class _FitTask:
     @property
     def on_device(self) -> bool:
         """Whether it takes CuPy arrays."""
-        return method_on_device(self.method) and "scale" not in self.parts
+        return self.method.on_device and "scale" not in self.parts
 
     @property
     def description(self) -> str:
@@ -185,7 +185,7 @@ class _FitTask:
         return f" by {type(self.method).__name__}{normal}"
 
     def __call__(self, *args: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], ...]:
-        sharing = isinstance(self.method, LinearPool) and self.method.shared is not None
+        sharing = self.method.has_shared
         end = len(args) - len(SharedFits._fields) * sharing
         arrays, rest, shared = args[: len(self.parts)], args[len(self.parts) : end], args[end:]
         parts = dict(zip(self.parts, arrays, strict=True))

@@ -19,8 +19,7 @@ from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.forms import VECTOR, Labelled
 from xrecal.inputs.leads import MatchedLeads
 from xrecal.inputs.pairing import Observations, Pairs, pair_cases, pair_variables, to_learn_from
-from xrecal.methods import SharedCKME, VectorCKME
-from xrecal.methods.base import Cases, Updatable, method_on_device
+from xrecal.methods.base import Cases
 
 from .case_order import (
     Order,
@@ -112,7 +111,7 @@ def _update_variable(
     cases = (fitted.dim, *pooled)
     given = matching_covariates(pairs.form, fitted, covariates, of_more_cases=cases)
     for covariate, value in given.items():
-        if not isinstance(fitted.method, SharedCKME):
+        if not fitted.method.by_sums:
             require_one_chunk(value, (fitted.dim,), name=f"the covariate {covariate!r}")
     warn_of_order(pairs, fitted)
     return with_cases(fitted, pairs, given, partners, updated)
@@ -137,7 +136,7 @@ def with_cases(
     n = of_dates.order.size
     fitted.method.check(axis, order.order.size)  # raises where dates are needed and missing
     n_added = fitted.n_added + of_dates.n_new
-    if isinstance(fitted.method, SharedCKME):
+    if fitted.method.by_sums:
         shared = with_shared_cases(fitted, pairs, given, dates, of_dates).assign_coords(labels)
         whole = replace(fitted, axis=axis, state=shared, n_forecasts=n, n_added=n_added)
         n_matched, leads = _matched(whole, pairs, known=of_dates.has_known)
@@ -166,10 +165,10 @@ def _pairs_of(name: Hashable, model: Fitted, paired: Paired) -> tuple[Pairs, lis
         require_positions(form, fitted)
         pairs = to_learn_from(pair_cases(form, observed, fitted.dim, name="hindcast"))
         pairs = in_order_of_fits(pairs, fitted)
-        if not isinstance(fitted.method, SharedCKME):
+        if not fitted.method.by_sums:
             require_whole_cases(pairs, () if fitted.pool is None else fitted.pool.forecast_dims)
         found[other] = replace(pairs, pool=fitted.pool)
-    one = as_one(found) if isinstance(fitted.method, VectorCKME) else found[name]
+    one = found[name] if fitted.method.variables is None else as_one(found)
     others = [other for other in found if other != name]
     partners = tuple(found[other].observations for other in others)
     one = replace(one, observations=found[name].observations, partners=partners)
@@ -305,7 +304,7 @@ class _UpdateTask:
     @property
     def on_device(self) -> bool:
         """Whether it takes CuPy arrays."""
-        return method_on_device(self.method)
+        return self.method.on_device
 
     def __call__(self, *args: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], ...]:
         chosen, args = args[: len(self.chosen)], args[len(self.chosen) :]
@@ -315,7 +314,6 @@ class _UpdateTask:
         lead, fitted = at_locations(self.chosen, chosen)
         how, largest = (self.periods, self.axis), fitted.pop("largest_seen")
         _, cases, flags = cases_of(parts, others, *how, largest=largest)
-        assert isinstance(self.method, Updatable)
         own = self.method.update_locations(cases, fitted, self.order.slots)
         known = [np.broadcast_to(a, (*lead, a.shape[-1])).reshape(-1, a.shape[-1]) for a in seen]
         enters, gained = self._entering(cases, known)

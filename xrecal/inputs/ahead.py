@@ -1,4 +1,4 @@
-"""How long before its valid time a forecast is issued, as labels tell it."""
+"""Days from the start of a forecast to its valid time, from its labels."""
 
 from __future__ import annotations
 
@@ -21,16 +21,13 @@ def days_ahead(form: Form, dim: Hashable) -> xr.DataArray:
     """Days from start to valid time of each forecast, over its cases and leads.
 
     By a coordinate ``valid_time``, by starts and leads, or by leads alone, also a single one; 0
-    where nothing tells.
+    where labels do not say.
     """
-    whole = form.broadcast().loc.isel({form.member_dim: 0}, drop=True)
-    leads = [d for d in candidates(whole, LEAD, dim) if d != dim]
+    whole = form.one_member
     ahead = _by_valid_time(whole, dim)
+    leads = [d for d in candidates(whole, LEAD, dim) if d != dim] or single_leads(whole)
     if ahead is None and leads:
         ahead = _by_lead(whole, leads[0])
-    elif ahead is None and (single := single_leads(whole)):
-        ahead = _by_lead(whole.expand_dims(single[0]), single[0])
-        ahead = None if ahead is None else ahead.isel({single[0]: 0}, drop=True)
     if ahead is None or not bool(np.isfinite(ahead).all()):
         ahead = xr.DataArray(0.0)
     if dim in whole.dims and dim not in ahead.dims:
@@ -42,24 +39,25 @@ def days_ahead(form: Form, dim: Hashable) -> xr.DataArray:
 def _by_valid_time(whole: xr.DataArray, dim: Hashable) -> xr.DataArray | None:
     """Days over starts and leads, or starts alone; None where these are no dates."""
     valid = known_valid_times(whole, dim)
-    dates = None if valid is None else date_axis(valid.to_numpy().ravel())
-    starts = None if dim not in whole.coords else date_axis(np.ravel(whole[dim].to_numpy()))
-    if valid is None or dates is None or starts is None:
+    if valid is None or dim not in whole.coords:
         return None
-    assert dates.days is not None
-    assert starts.days is not None
-    begun = xr.DataArray(starts.days, dims=[dim]) if dim in valid.dims else starts.days[0]
-    return valid.copy(data=dates.days.reshape(valid.shape)) - begun
+    both = [date_axis(np.ravel(dates.to_numpy())) for dates in (valid, whole[dim])]
+    days, begun = (None if axis is None else axis.days for axis in both)
+    if days is None or begun is None:
+        return None
+    starts = xr.DataArray(begun, dims=[dim]) if dim in valid.dims else begun[0]
+    return valid.copy(data=days.reshape(valid.shape)) - starts
 
 
 def _by_lead(whole: xr.DataArray, lead: Hashable) -> xr.DataArray | None:
-    """Days over leads alone; None where nothing tells them."""
-    if lead not in whole.indexes:
-        return None
+    """Days over leads alone; None where these have no unit of a fixed length."""
     try:
         leads = read_leads(whole, lead, name="forecast")
-    except ValueError:  # of a unit that is not known: they tell nothing
+    except ValueError:  # none, or of a unit that is not known
         return None
     if leads.kind != "span":
         return None
-    return xr.DataArray(leads.values / np.timedelta64(1, "D"), {lead: whole[lead]}, [lead])
+    days = leads.values / np.timedelta64(1, "D")
+    return xr.DataArray(
+        days if lead in whole.dims else days[0], {lead: whole[lead]}, whole[lead].dims
+    )

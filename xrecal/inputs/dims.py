@@ -21,7 +21,12 @@ from xrecal.typing import FloatArray
 Dims: TypeAlias = Hashable | Sequence[Hashable] | None
 """One dimension, several, or the usual one."""
 
-Labels = TypeVar("Labels", bound=xr.DataArray | xr.Dataset)
+Labelled: TypeAlias = xr.DataArray | xr.Dataset
+
+Labels = TypeVar("Labels", bound=Labelled)
+
+Names: TypeAlias = tuple[str, str]
+"""Names of two objects in messages."""
 
 NEAR = 1e-6
 """How far a level may be outside of those given: float32 levels and rounding pass."""
@@ -109,9 +114,7 @@ def match_labels(
             )
         )
     if matched < size / 2:
-        warn(
-            f"only {matched} of {size} forecasts along {dim!r} have an observation",
-        )
+        warn(f"only {matched} of {size} forecasts along {dim!r} have an observation")
     if wanted.equals(observed):
         return observations, matched
     at_forecasts = observations.reindex_like(forecasts[dim])
@@ -158,11 +161,7 @@ def if_days_agree(wanted: Any, observed: Any, dim: Hashable) -> str:
 
 
 def at_scalars(
-    other: Labels,
-    forecasts: xr.DataArray | xr.Dataset,
-    *,
-    names: tuple[str, str],
-    dims: Iterable[Hashable] | None = None,
+    other: Labels, forecasts: Labelled, *, names: Names, dims: Iterable[Hashable] | None = None
 ) -> Labels:
     """The part that belongs to forecasts at single labels, such as those of ``.sel(lead=5)``.
 
@@ -203,9 +202,7 @@ def at_scalars(
     return other
 
 
-def _label_at(
-    forecasts: xr.DataArray | xr.Dataset, other: xr.DataArray | xr.Dataset, dim: Hashable
-) -> Any:
+def _label_at(forecasts: Labelled, other: Labelled, dim: Hashable) -> Any:
     """Scalar label of forecasts along ``dim``; along the time of observations the valid time."""
     dated = "valid_time" in forecasts.coords and "valid_time" not in other.coords
     name = "valid_time" if dim == "time" and dated and not forecasts["valid_time"].ndim else dim
@@ -213,7 +210,7 @@ def _label_at(
 
 
 def warn_of_other_labels(
-    forecasts: xr.DataArray, observations: xr.DataArray, *, names: tuple[str, str]
+    forecasts: xr.DataArray, observations: xr.DataArray, *, names: Names
 ) -> None:
     """Warn of names of places, as text or whole numbers, that differ where both are at one place.
 
@@ -227,12 +224,12 @@ def warn_of_other_labels(
             warn(
                 f"{names[0]} is at {name} {_first(mine)}{', ...' if mine.size > 3 else ''}, but "
                 f"{names[1]} at {theirs}: do they belong together? If so, use "
-                f"{names[1]}.drop_vars({name!r})",
+                f"{names[1]}.drop_vars({name!r})"
             )
 
 
 def require_unique(index: Any, dim: Hashable, owner: str) -> None:
-    """Raise ValueError if a label along a dimension stands there twice."""
+    """Raise ValueError if a dimension has a label twice."""
     if not index.is_unique:
         raise ValueError(
             f"labels along {dim!r} of {owner} must be unique, but {index[index.duplicated()][0]} "
@@ -249,13 +246,7 @@ def _require_no_gaps(index: Any, dim: Hashable, owner: str) -> None:
         )
 
 
-def require_equal_labels(
-    a: xr.DataArray | xr.Dataset,
-    b: xr.DataArray | xr.Dataset,
-    dim: Hashable,
-    *,
-    names: tuple[str, str],
-) -> None:
+def require_equal_labels(a: Labelled, b: Labelled, dim: Hashable, *, names: Names) -> None:
     """Raise ValueError unless both have the same size and, if both have them, labels along dim."""
     at = _at_labels_of(names[0], dim)
     if a.sizes[dim] != b.sizes[dim]:
@@ -276,11 +267,6 @@ def require_equal_labels(
     if dim not in a.indexes or dim not in b.indexes or a.indexes[dim].equals(b.indexes[dim]):
         return
     labels, others = a.indexes[dim], b.indexes[dim]
-    if labels.sort_values().equals(others.sort_values()):
-        raise ValueError(
-            f"{names[0]} and {names[1]} have the same labels along {dim!r} in another order; use "
-            f"{names[1]}.sel({at})"
-        )
     differ = np.flatnonzero(np.asarray(labels != others))[0]
     remedy = "bring both to the same locations"
     numbers = labels.dtype.kind in "iuf" and others.dtype.kind in "iuf"
@@ -325,7 +311,7 @@ def _first(index: object) -> str:
 
 
 def text_of(value: object) -> str:
-    """A label as one would write it, bytes of a netCDF file as what they stand for."""
+    """Return a label as text, with bytes of a netCDF file decoded."""
     text = value.decode(errors="backslashreplace") if isinstance(value, bytes) else str(value)
     return text.removesuffix(" 00:00:00")
 

@@ -1,4 +1,4 @@
-"""How an object identifies the places along a dimension: labels, names, latitude and longitude."""
+"""Identities of the places along a dimension: labels, names, latitude and longitude."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import xarray as xr
 
 from xrecal.typing import FloatArray, IntArray
 
-from .dims import text_of
+from .dims import Labelled, text_of
 from .leads import MONTHS, seconds_of, unit_of_leads
-from .metadata import standard_name_of
+from .metadata import LATITUDE, LONGITUDE
 
 Kind: TypeAlias = Literal["text", "number", "length", "month", "latitude", "longitude", "place"]
 
@@ -23,10 +23,6 @@ PLACE_NAMES = (
     "id",
 )  # fmt: skip
 """Names of coordinates that identify a place; one with the CF attribute ``cf_role`` does, too."""
-
-LATITUDES = ("lat", "latitude", "nav_lat", "xlat")
-LONGITUDES = ("lon", "longitude", "nav_lon", "xlong")
-"""In lower case."""
 
 NUMBERS = ("number", "length", "month")
 """Kinds of numbers: without a unit of time, with one of a fixed length, or of the calendar."""
@@ -43,16 +39,16 @@ class Identity:
     """One way in which an object identifies the places along a dimension."""
 
     name: str
-    """Of the coordinate, or of several."""
+    """Name of the coordinate, or of several."""
     kind: Kind
     keys: pd.Index | FloatArray
     """Labels (n,), or numbers (n, k) that are equal up to rounding."""
     raw: pd.Index | None = None
-    """Labels as they stand, of lengths of time: comparable to numbers without a unit."""
+    """Labels of lengths of time as they were given, to compare with numbers without a unit."""
     own: bool = False
-    """Whether these are the labels along the dimension, not a coordinate beside it."""
+    """True for the labels along the dimension, False for another coordinate."""
     counts: bool = False
-    """Whether labels are 0, 1, 2, ... or 1, 2, 3, ..., which any order of places has."""
+    """True for the labels 0, 1, 2, ... or 1, 2, 3, ..., which any order of places has."""
 
     @property
     def drop(self) -> list[str]:
@@ -74,7 +70,7 @@ class Identity:
         return None if found is None or (found < 0).any() else found
 
     def found(self, wanted: Identity) -> IntArray | None:
-        """As :meth:`positions`, -1 for places that are not here; None if they do not compare."""
+        """Return positions as :meth:`positions`, -1 for places not here; None if not comparable."""
         bare = self.kind != wanted.kind and "number" in (self.kind, wanted.kind)
         if bare and self.name == wanted.name and {self.kind, wanted.kind} <= {*NUMBERS}:
             here, there = (one.keys if one.raw is None else one.raw for one in (self, wanted))
@@ -98,12 +94,9 @@ def is_angle(name: Hashable, label: xr.DataArray) -> bool:
 
 def angle_of(name: Hashable, label: xr.DataArray) -> Literal["latitude", "longitude"] | None:
     """Return which angle a coordinate is, by its name or CF attributes; None for no angle."""
-    units, standard = str(label.attrs.get("units", "")), standard_name_of(label)
-    if standard == "latitude" or units == "degrees_north" or str(name).lower() in LATITUDES:
+    if LATITUDE.fits(name, label):
         return "latitude"
-    if standard == "longitude" or units == "degrees_east" or str(name).lower() in LONGITUDES:
-        return "longitude"
-    return None
+    return "longitude" if LONGITUDE.fits(name, label) else None
 
 
 def names_place(name: Hashable, label: xr.DataArray) -> bool:
@@ -111,7 +104,7 @@ def names_place(name: Hashable, label: xr.DataArray) -> bool:
     return "cf_role" in label.attrs or str(name).lower() in PLACE_NAMES
 
 
-def identities(obj: xr.DataArray | xr.Dataset, dim: Hashable) -> list[Identity]:
+def identities(obj: Labelled, dim: Hashable) -> list[Identity]:
     """Ways in which an object identifies the places along a dimension, the surest first.
 
     Coordinates of Dask are read only where labels do not identify the places.
@@ -132,9 +125,7 @@ def identities(obj: xr.DataArray | xr.Dataset, dim: Hashable) -> list[Identity]:
     return [own, *ways] if sure else [*ways, own]
 
 
-def rearranged(
-    given: xr.DataArray | xr.Dataset, wanted: xr.DataArray | xr.Dataset, dim: Hashable
-) -> IntArray | None:
+def rearranged(given: Labelled, wanted: Labelled, dim: Hashable) -> IntArray | None:
     """Position in ``given`` of each place of ``wanted`` by numbers of any name that both have.
 
     Numbers of a station, heights or distances that are the same in both, each once, identify the
@@ -175,9 +166,7 @@ def comparable(mine: list[Identity], theirs: list[Identity]) -> list[tuple[Ident
     return labels if unlike else pairs
 
 
-def known_places(
-    given: xr.DataArray | xr.Dataset, wanted: xr.DataArray, dim: Hashable
-) -> IntArray | None:
+def known_places(given: Labelled, wanted: xr.DataArray, dim: Hashable) -> IntArray | None:
     """Position in ``given`` of each place of ``wanted``, -1 for new ones; None without names."""
     pairs = comparable(identities(wanted, dim), identities(given, dim))
     found = [at for a, b in pairs if (at := b.found(a)) is not None]

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+from importlib.metadata import version
 from importlib.util import find_spec
+
+CRASHING = ("1.7.3", "1.7.4", "1.7.5")
+"""Versions of netCDF4 that end the process when it opens a file with text twice."""
 
 _NEEDED = {"zarr": "zarr", "netcdf": "netCDF4"}
 
 
 def require_library(file_format: str) -> None:
-    """Raise ImportError unless the library of a format is installed."""
+    """Raise ImportError unless the library of a format is installed, in a version that works."""
     if find_spec(_NEEDED[file_format]) is None:
         raise ImportError(
             f"{file_format} files need {_NEEDED[file_format]}, which is not installed; use "
             "pip install 'xrecal[io]'"
+        )
+    if file_format == "netcdf" and version("netCDF4").startswith(CRASHING):
+        raise ImportError(
+            f"netCDF4 {version('netCDF4')} ends a process that opens a file with text twice; use "
+            "pip install 'xrecal[io]' 'netcdf4<1.7.3'"
         )

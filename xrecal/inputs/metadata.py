@@ -7,8 +7,8 @@ be silent, so the error names the line to type instead.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Hashable, Mapping
+from typing import Any, NamedTuple
 
 import xarray as xr
 
@@ -16,7 +16,7 @@ from xrecal.arrays.advice import Advice, Typed
 from xrecal.chunks.texts import quoted
 
 CONVENTIONS = "CF-1.11"
-"""Metadata conventions of what is issued."""
+"""Metadata conventions of issued forecasts."""
 
 _SPELLINGS = {
     "K": "kelvin kelvins degk deg_k degreek degree_k degrees_k degrees_kelvin degree_kelvin",
@@ -129,7 +129,7 @@ def check_units(name_a: str, units_a: Any, name_b: str, units_b: Any) -> str | N
 
 
 def same_units(a: str, b: str) -> bool:
-    """Whether two `units` attributes name the same unit.
+    """Return whether two `units` attributes name the same unit.
 
     Parameters
     ----------
@@ -154,6 +154,35 @@ def standard_name_of(coordinate: xr.DataArray | xr.Variable) -> str | None:
     """The CF standard name; None if there is none, or the attribute is no text, as in an array."""
     name = coordinate.attrs.get("standard_name")
     return name if isinstance(name, str) else None
+
+
+class Mark(NamedTuple):
+    """Standard names, units and names, in lower case, by which a coordinate is known."""
+
+    standard_names: tuple[str, ...]
+    units: tuple[str, ...]
+    names: tuple[str, ...]
+
+    def fits(self, name: Hashable, coordinate: xr.DataArray) -> bool:
+        """Return whether a coordinate is known by its attributes or its name."""
+        return (
+            standard_name_of(coordinate) in self.standard_names
+            or str(coordinate.attrs.get("units")) in self.units
+            or str(name).lower() in self.names
+        )
+
+
+LATITUDE = Mark(
+    ("latitude",), ("degrees_north", "degree_north"), ("lat", "latitude", "nav_lat", "xlat")
+)
+LONGITUDE = Mark(
+    ("longitude",), ("degrees_east", "degree_east"), ("lon", "longitude", "nav_lon", "xlong")
+)
+HEIGHT = Mark(
+    ("height", "altitude", "surface_altitude", "height_above_mean_sea_level"),
+    (),
+    ("height", "altitude", "elevation", "orography"),
+)
 
 
 def _parse(units: str) -> dict[str, int]:

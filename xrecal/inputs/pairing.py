@@ -13,12 +13,7 @@ from xrecal.arrays.advice import Advice, Typed
 from xrecal.chunks.warnings import warn_once
 from xrecal.typing import FloatArray
 
-from .dims import (
-    at_scalars,
-    match_labels,
-    require_readable,
-    warn_of_other_labels,
-)
+from .dims import at_scalars, match_labels, require_readable, warn_of_other_labels
 from .forms import Form, Labelled, read_forms
 from .labels import read_labels
 from .leads import MatchedLeads, matched_leads
@@ -35,20 +30,13 @@ from .roles import (
     is_length,
     single_leads,
 )
-from .valid_time import (
-    known_valid_times,
-    lead_to_look_up,
-    may_be_either,
-    of_one_lead,
-    single_start,
-    time_dim,
-)
-from .valid_time_lookup import at_own_valid_times, look_up, look_up_one_lead
+from .valid_time import read_times
+from .valid_time_lookup import look_up
 
 if TYPE_CHECKING:
     from .pool import Pool
 
-Observations = xr.DataArray | xr.Dataset | Mapping[Hashable, xr.DataArray]
+Observations = Labelled | Mapping[Hashable, xr.DataArray]
 
 
 @dataclass(frozen=True)
@@ -74,11 +62,7 @@ class Pairs:
 
 
 def pair_variables(
-    hindcast: Labelled,
-    observations: Observations,
-    member_dim: Hashable | None,
-    *,
-    name: str,
+    hindcast: Labelled, observations: Observations, member_dim: Hashable | None, *, name: str
 ) -> dict[Hashable, tuple[Form, xr.DataArray]]:
     """Match forecast variables with observed ones.
 
@@ -196,7 +180,7 @@ def pair_cases(
     )
     if note is not None:
         warn_once(note)
-    forecasts = form.broadcast().loc.isel({form.member_dim: 0}, drop=True)
+    forecasts = form.one_member
     dim = find_dim(forecasts, CALIBRATION, dim, name=name)
     if dim is None and require_dim:
         raise ValueError(
@@ -238,7 +222,7 @@ def _of_cases(forecasts: xr.DataArray, dim: Hashable | None) -> dict[Hashable, x
 
 
 def paired_by_position(
-    forecasts: xr.DataArray, observations: xr.DataArray | xr.Dataset, dims: Iterable[Hashable]
+    forecasts: xr.DataArray, observations: Labelled, dims: Iterable[Hashable]
 ) -> str | None:
     """Remark on dimensions along which nothing identifies the places of one of both; else None."""
     shared = [d for d in dims if d in observations.dims and forecasts.sizes.get(d, 1) > 1]
@@ -263,36 +247,22 @@ def _at_cases(
     name: str,
 ) -> tuple[xr.DataArray, int, MatchedLeads | None, str | None]:
     """Observations at the cases of the forecasts, how many have one, at each lead, a remark."""
-    names = (name, "observations")
-    lead = lead_to_look_up(forecasts, dim, name=name)
-    if lead is not None and lead not in observations.dims:
-        start = single_start(forecasts) if dim is None else dim
-        time = time_dim(observations, forecasts, start)
-        if time is not None:
-            others = [d for d in observations.dims if d != time]
-            observations = at_scalars(observations, forecasts, names=names, dims=others)
-            observations = at_own_valid_times(observations, time)
-            observed, leads = look_up(forecasts, observations, start, lead, time, name=name)
-            _check_dims(form, observed, dim, name=name)
-            told = None
-            if dim is not None and may_be_either(forecasts, dim, lead):
-                told = f"valid time = {dim} + {lead}"
-            return observed, max(leads.n_matched), leads, told
-    one = of_one_lead(forecasts, dim, name=name) if lead is None else None
-    found = None if one is None else look_up_one_lead(forecasts, observations, dim, one, name=name)
+    times = read_times(forecasts, dim, name=name)
+    found = None if times is None else look_up(times, forecasts, observations)
     if found is not None:
         _check_dims(form, found[0], dim, name=name)
         return found
-    observations = at_scalars(observations, forecasts, names=names)
+    several = None if times is None or times.single else times
+    lead = None if several is None else several.lead
+    observations = at_scalars(observations, forecasts, names=(name, "observations"))
     _check_dims(form, observations, dim, name=name, lead=lead)
     if dim is None:
         return observations, 0, None, None
     observations, matched = match_labels(forecasts, observations, dim, name=name)
-    if lead is None:
+    if several is None:
         return observations, matched, None, None
-    each = np.full(forecasts.sizes[lead], matched)
-    dated = known_valid_times(forecasts, dim) is not None
-    return observations, matched, matched_leads(forecasts, lead, each, dated=dated), None
+    each, dated = np.full(forecasts.sizes[several.lead], matched), several.known() is not None
+    return observations, matched, matched_leads(forecasts, several.lead, each, dated=dated), None
 
 
 def _check_dims(
@@ -333,7 +303,7 @@ def _check_dims(
 
 
 def _values_for_missing(pairs: Pairs) -> tuple[FloatArray, FloatArray]:
-    """Members (k,) and observations (l,) in memory that stand for missing values.
+    """Members (k,) and observations (l,) in memory that are taken as missing.
 
     Of arrays that are not in memory, or are on a GPU, nothing is known.
     """
@@ -365,7 +335,7 @@ def known_pairs(pairs: Pairs, *, name: str = "forecast") -> Pairs:
 
 
 def to_learn_from(pairs: Pairs) -> Pairs:
-    """Cases in order; warn of values in memory that stand for missing ones."""
+    """Return cases in order; warn of values in memory that are taken as missing."""
     absurd = _values_for_missing(pairs)
     warn_of_absurd(*absurd, name="hindcast", beside=OTHERS)
     arrays = {"hindcast": pairs.form.loc, "observations": pairs.observations}
@@ -388,7 +358,5 @@ def in_order(pairs: Pairs) -> Pairs:
         for name, part in pairs.form.parts.items()
     }
     return replace(
-        pairs,
-        form=pairs.form.with_parts(parts),
-        observations=pairs.observations.isel({dim: order}),
+        pairs, form=pairs.form.with_parts(parts), observations=pairs.observations.isel({dim: order})
     )

@@ -1,8 +1,8 @@
-"""Features of places: what coordinates say of where pooled positions lie."""
+"""Features of places: coordinates that say where pooled positions lie."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 
 import numpy as np
 import xarray as xr
@@ -11,49 +11,26 @@ from xrecal.typing import FloatArray
 
 from .forms import Form
 from .leads import days_of
-from .metadata import standard_name_of
+from .metadata import HEIGHT, LATITUDE, LONGITUDE
 from .roles import is_lead
 
-LATITUDE, LONGITUDE, HEIGHT, OF_LEAD = "latitude", "longitude", "height", "lead"
-
-_NAMES: Mapping[str, tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]] = {
-    LATITUDE: (
-        ("latitude",),
-        ("degrees_north", "degree_north"),
-        ("lat", "latitude", "nav_lat"),
-    ),
-    LONGITUDE: (
-        ("longitude",),
-        ("degrees_east", "degree_east"),
-        ("lon", "longitude", "nav_lon"),
-    ),
-    HEIGHT: (
-        ("height", "altitude", "surface_altitude", "height_above_mean_sea_level"),
-        (),
-        ("height", "altitude", "elevation", "orography"),
-    ),
-    OF_LEAD: ((), (), ()),
-}
-"""Standard names, units and names of the coordinates that are each feature."""
+_MARKS = {"latitude": LATITUDE, "longitude": LONGITUDE, "height": HEIGHT}
 
 
 def feature_coordinates(form: Form, dims: Sequence[Hashable]) -> dict[str, xr.DataArray]:
-    """Coordinates of a forecast that tell a feature, by feature, over some of the dimensions.
+    """Coordinates of a forecast by the feature that they hold, over some of the dimensions.
 
     Scalar ones count where the forecast is of a single place. Numbers alone do: leads that are
     lengths of time are days.
     """
     found: dict[str, xr.DataArray] = {}
     every = {n: c for part in form.parts.values() for n, c in part.coords.items()}
-    for feature, (standard, units, names) in _NAMES.items():
+    for feature in (*_MARKS, "lead"):
+        fits = is_lead if feature == "lead" else _MARKS[feature].fits
         matching = [
             c
             for name, c in every.items()
-            if c.dtype.kind in "iufm" and set(c.dims) <= set(dims)
-            if standard_name_of(c) in standard
-            or str(c.attrs.get("units")) in units
-            or str(name).lower() in names
-            or (feature == OF_LEAD and is_lead(name, c))
+            if c.dtype.kind in "iufm" and set(c.dims) <= set(dims) and fits(name, c)
         ]
         if matching:  # of a curvilinear grid the fields, not its indices
             widest = max(matching, key=lambda c: c.ndim)

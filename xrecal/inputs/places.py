@@ -7,7 +7,7 @@ latitude and longitude. Position counts only where one object has nothing of the
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
-from typing import TypeVar, cast
+from typing import cast
 
 import numpy as np
 import pandas as pd
@@ -15,7 +15,15 @@ import xarray as xr
 
 from xrecal.typing import IntArray
 
-from .dims import require_equal_labels, require_unique, warn_of_other_labels
+from .dims import (
+    Labelled,
+    Labels,
+    Names,
+    at_scalars,
+    require_equal_labels,
+    require_unique,
+    warn_of_other_labels,
+)
 from .identities import (
     NUMBERS,
     PLACES,
@@ -30,15 +38,9 @@ from .identities import (
 from .leads import equal_labels, time_unit
 from .roles import is_lead, is_length
 
-Labels = TypeVar("Labels", bound=xr.DataArray | xr.Dataset)
-
 
 def find_places(
-    given: xr.DataArray | xr.Dataset,
-    wanted: xr.DataArray | xr.Dataset,
-    dim: Hashable,
-    *,
-    names: tuple[str, str],
+    given: Labelled, wanted: Labelled, dim: Hashable, *, names: Names
 ) -> IntArray | None:
     """Position in ``given`` of each place of ``wanted`` along a dimension.
 
@@ -82,12 +84,7 @@ def find_places(
 
 
 def _refuse_unlike_beside(
-    labels: Identity,
-    mine: list[Identity],
-    theirs: list[Identity],
-    at: IntArray,
-    *,
-    names: tuple[str, str],
+    labels: Identity, mine: list[Identity], theirs: list[Identity], at: IntArray, *, names: Names
 ) -> None:
     """Raise ValueError where places that labels bring together have other names or coordinates.
 
@@ -110,18 +107,13 @@ def _refuse_unlike_beside(
     )
 
 
-def lack_names(a: xr.DataArray | xr.Dataset, b: xr.DataArray | xr.Dataset, dim: Hashable) -> bool:
+def lack_names(a: Labelled, b: Labelled, dim: Hashable) -> bool:
     """Return whether one of two objects has nothing that identifies its places along ``dim``."""
     return not (identities(a, dim) and identities(b, dim)) and rearranged(a, b, dim) is None
 
 
 def like_places(
-    other: Labels,
-    wanted: xr.DataArray | xr.Dataset,
-    dims: Iterable[Hashable],
-    *,
-    names: tuple[str, str],
-    select: bool = False,
+    other: Labels, wanted: Labelled, dims: Iterable[Hashable], *, names: Names, select: bool = False
 ) -> Labels:
     """Return an object with its places in the order of another, along dimensions that both have.
 
@@ -164,37 +156,27 @@ def like_places(
     return other
 
 
-def labels_agree(a: xr.DataArray | xr.Dataset, b: xr.DataArray | xr.Dataset, dim: Hashable) -> bool:
+def labels_agree(a: Labelled, b: Labelled, dim: Hashable) -> bool:
     """Return whether labels along a dimension are the same, or one of two objects has none."""
     if not (dim in a.indexes and dim in b.indexes):
         return True
     return bool(a.indexes[dim].equals(b.indexes[dim])) and not _of_other_units(a, b, dim)
 
 
-def _of_other_units(
-    a: xr.DataArray | xr.Dataset, b: xr.DataArray | xr.Dataset, dim: Hashable
-) -> bool:
+def _of_other_units(a: Labelled, b: Labelled, dim: Hashable) -> bool:
     """Return whether equal numbers along a dimension are others, as those of days and of hours."""
     units = [time_unit(o[dim].attrs.get("units")) for o in (a, b)]
     return None not in units and units[0] != units[1] and bool((a[dim].to_numpy() != 0).any())
 
 
-def _have_equal_labels_alone(
-    a: xr.DataArray | xr.Dataset, b: xr.DataArray | xr.Dataset, dim: Hashable
-) -> bool:
+def _have_equal_labels_alone(a: Labelled, b: Labelled, dim: Hashable) -> bool:
     """Return whether both have the same labels, and one of them no coordinate beside these."""
     if not (dim in a.indexes and dim in b.indexes and labels_agree(a, b, dim)):
         return False
     return any(all(n == dim for n, c in o.coords.items() if dim in c.dims) for o in (a, b))
 
 
-def _refuse_unlike(
-    wanted: xr.DataArray | xr.Dataset,
-    other: xr.DataArray | xr.Dataset,
-    dim: Hashable,
-    *,
-    names: tuple[str, str],
-) -> None:
+def _refuse_unlike(wanted: Labelled, other: Labelled, dim: Hashable, *, names: Names) -> None:
     """Raise ValueError unless one object has nothing that identifies places along ``dim``."""
     if dim in wanted.indexes and dim in other.indexes:
         if labels_agree(wanted, other, dim):
@@ -238,11 +220,7 @@ def _first_unlike(same: list[tuple[Identity, Identity]]) -> str:
 
 
 def _require_equal_fields(
-    wanted: xr.DataArray | xr.Dataset,
-    other: xr.DataArray | xr.Dataset,
-    dims: list[Hashable],
-    *,
-    names: tuple[str, str],
+    wanted: Labelled, other: Labelled, dims: list[Hashable], *, names: Names
 ) -> None:
     """Raise ValueError where latitudes or longitudes of two dimensions differ, in their order."""
     for name, mine in wanted.coords.items():
@@ -268,9 +246,7 @@ def _require_equal_fields(
             )
 
 
-def warn_of_other_places(
-    other: xr.DataArray, wanted: xr.DataArray, *, names: tuple[str, str]
-) -> None:
+def warn_of_other_places(other: xr.DataArray, wanted: xr.DataArray, *, names: Names) -> None:
     """Warn of thresholds, covariates or scores of a single place or lead that ``wanted`` is not at.
 
     ``names`` are those of ``wanted`` and ``other``.
@@ -285,12 +261,26 @@ def warn_of_other_places(
     warn_of_other_labels(wanted, other.drop_vars(right), names=names)
 
 
+def at_single(
+    other: xr.DataArray, wanted: xr.DataArray, *, names: Names, dims: Iterable[Hashable]
+) -> xr.DataArray:
+    """Return the part of an object at the single places and leads of another, along ``dims``.
+
+    Warns where the object itself is at another place or lead. ``names`` are those of ``wanted`` and
+    ``other``.
+
+    Raises
+    ------
+    ValueError
+        If the object lacks the place or label, or has it twice.
+    """
+    warn_of_other_places(other, wanted, names=names)
+    other = at_places(other, wanted, names=names[::-1], dims=dims)
+    return at_scalars(other, wanted, names=names, dims=dims)
+
+
 def at_places(
-    other: Labels,
-    forecasts: xr.DataArray | xr.Dataset,
-    *,
-    names: tuple[str, str],
-    dims: Iterable[Hashable] | None = None,
+    other: Labels, forecasts: Labelled, *, names: Names, dims: Iterable[Hashable] | None = None
 ) -> Labels:
     """Return the part of an object at the one place of forecasts, by scalar coordinates of these.
 
@@ -310,13 +300,7 @@ def at_places(
     return other
 
 
-def place_of(
-    given: xr.DataArray | xr.Dataset,
-    forecasts: xr.DataArray | xr.Dataset,
-    dim: Hashable,
-    *,
-    names: tuple[str, str],
-) -> int | None:
+def place_of(given: Labelled, forecasts: Labelled, dim: Hashable, *, names: Names) -> int | None:
     """Position along a dimension of the one place that scalar coordinates of forecasts name.
 
     None where they name none. ``names`` are those of ``given`` and ``forecasts``.
@@ -351,7 +335,7 @@ def place_of(
     return None
 
 
-def refuse_other_name(other: xr.DataArray, wanted: xr.DataArray, *, names: tuple[str, str]) -> None:
+def refuse_other_name(other: xr.DataArray, wanted: xr.DataArray, *, names: Names) -> None:
     """Raise ValueError where a dimension of an object has the places of one of another name.
 
     ``names`` are those of ``wanted`` and ``other``.
@@ -366,9 +350,7 @@ def refuse_other_name(other: xr.DataArray, wanted: xr.DataArray, *, names: tuple
                 )
 
 
-def _as_places(
-    forecasts: xr.DataArray | xr.Dataset, given: xr.DataArray | xr.Dataset, dim: Hashable
-) -> xr.Dataset | None:
+def _as_places(forecasts: Labelled, given: Labelled, dim: Hashable) -> xr.Dataset | None:
     """Scalar coordinates of forecasts that name a place of ``given``, along ``dim`` of length one.
 
     Only those of a kind that ``given`` has along the dimension: others name something else.
@@ -389,9 +371,7 @@ def _as_places(
     return xr.Dataset(coords={n: ((dim,), [c.to_numpy()[()]], c.attrs) for n, c in scalars.items()})
 
 
-def along_place(
-    forecast: xr.DataArray, given: xr.DataArray | xr.Dataset, dim: Hashable
-) -> xr.DataArray:
+def along_place(forecast: xr.DataArray, given: Labelled, dim: Hashable) -> xr.DataArray:
     """Return a forecast at one place of ``given`` along a dimension of length one."""
     one = _as_places(forecast, given, dim)
     if dim in forecast.coords or one is not None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import xarray as xr
 
+from .dims import Labelled
 from .leads import time_unit
 from .metadata import OF_CASES, standard_name_of
 
@@ -27,7 +28,7 @@ class Role:
     standard_names: tuple[str, ...] = ()
 
     def has(self, name: Hashable) -> bool:
-        """Whether a dimension has the role by its name.
+        """Return whether a dimension has the role by its name.
 
         Of cases and leads in any spelling: "leadTime", "lead_times" and "lead_time0" are one name.
         """
@@ -47,10 +48,7 @@ def _spelled(name: Hashable) -> str:
 
 
 MEMBER = Role(
-    "member",
-    "member_dim",
-    ("member", "number", "realization", "ensemble"),
-    ("realization",),
+    "member", "member_dim", ("member", "number", "realization", "ensemble"), ("realization",)
 )
 
 LEVEL = Role("quantile level", "member_dim", ("quantile", "percentile"))
@@ -118,9 +116,7 @@ def find_dim(
     return dims[0] if dims else None
 
 
-def candidates(
-    obj: xr.DataArray | xr.Dataset, role: Role, dim: Hashable | None = None
-) -> list[Hashable]:
+def candidates(obj: Labelled, role: Role, dim: Hashable | None = None) -> list[Hashable]:
     """Dimensions of ``obj`` that could have a role: by CF standard name, else by name.
 
     Cases are else along the dimension with dates; of issued forecasts, along the dimension that
@@ -142,7 +138,7 @@ def candidates(
     return _under_valid_times(obj, rest, cases) or [d for d in rest if is_lead(d, labels.get(d))]
 
 
-def _of_cases(obj: xr.DataArray | xr.Dataset) -> list[Hashable]:
+def _of_cases(obj: Labelled) -> list[Hashable]:
     """Dimensions that could be that of the cases."""
     if OF_CASES in obj.attrs and obj.attrs[OF_CASES] in obj.dims:
         return [obj.attrs[OF_CASES]]
@@ -158,7 +154,7 @@ def _of_cases(obj: xr.DataArray | xr.Dataset) -> list[Hashable]:
 
 
 def _under_valid_times(
-    obj: xr.DataArray | xr.Dataset, rest: list[Hashable], cases: list[Hashable]
+    obj: Labelled, rest: list[Hashable], cases: list[Hashable]
 ) -> list[Hashable]:
     """Dimensions that a coordinate of valid times has besides that of the cases."""
     single = not cases and any(is_start(n, c) for n, c in obj.coords.items() if not c.ndim)
@@ -177,7 +173,7 @@ def _under_valid_times(
 
 
 def is_lead(name: Hashable, label: xr.DataArray | xr.Variable | None) -> bool:
-    """Whether a coordinate, also a single one, holds lead times.
+    """Return whether a coordinate, also a single one, holds lead times.
 
     By its CF standard name or its name, else as it is a length of time: timedelta64, or numbers
     with a unit of time. Dates are none, nor lengths that a name says to be others, as of windows.
@@ -194,11 +190,11 @@ def is_lead(name: Hashable, label: xr.DataArray | xr.Variable | None) -> bool:
 
 
 def is_start(name: Hashable, label: xr.DataArray | xr.Variable) -> bool:
-    """Whether a coordinate holds starts, by its name or CF standard name."""
+    """Return whether a coordinate holds starts, by its name or CF standard name."""
     return (CALIBRATION.has(name) and _spelled(name) != "time") or standard_name_of(label) == START
 
 
-def single_leads(obj: xr.DataArray | xr.Dataset) -> list[Hashable]:
+def single_leads(obj: Labelled) -> list[Hashable]:
     """Scalar coordinates that are the lead time of all forecasts: by CF standard name, else all."""
     scalars = {
         n: c
@@ -210,14 +206,14 @@ def single_leads(obj: xr.DataArray | xr.Dataset) -> list[Hashable]:
 
 
 def is_length(label: xr.DataArray | xr.Variable) -> bool:
-    """Whether labels are lengths of time: timedelta64, or numbers with a unit of time."""
+    """Return whether labels are lengths of time: timedelta64, or numbers with a unit of time."""
     if label.dtype.kind in "iuf":
         return time_unit(label.attrs.get("units")) is not None
     return label.dtype.kind == "m"
 
 
 def are_dates(label: xr.DataArray | xr.Variable) -> bool:
-    """Whether labels are dates: datetime64, or objects of cftime."""
+    """Return whether labels are dates: datetime64, or objects of cftime."""
     if label.dtype.kind == "M":
         return True
     if label.dtype != object or label.chunks is not None or not label.size:

@@ -1,18 +1,16 @@
-"""When what is forecast happens: valid times of starts and leads, and the units of leads.
-
-First the valid times, then the dimension along which observations have them, then leads: how they
-are read, their units, and how many of them have an observation.
-"""
+"""Times of forecasts: their starts and leads, and the valid times that follow from these."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from .dates import case_axis
+from .dims import Labelled
 from .leads import Dates, read_leads
 from .metadata import standard_name_of
 from .roles import CALIBRATION, LEAD, VALID_TIME, are_dates, candidates, is_start, single_leads
@@ -72,22 +70,96 @@ def valid_times(
     )
 
 
-def known_valid_times(obj: xr.DataArray, dim: Hashable) -> xr.DataArray | None:
-    """Valid times of forecasts with leads, or of one lead, where labels tell them; else None."""
-    try:
-        lead = lead_to_look_up(obj, dim, name="forecast")
-        if lead is not None:
-            return valid_times(obj, dim, lead, name="forecast")
-        one = of_one_lead(obj, dim, name="forecast")
-        if one is None:
+@dataclass(frozen=True)
+class Times:
+    """Starts and leads of forecasts whose labels are no valid times."""
+
+    forecasts: xr.DataArray
+    """Forecasts along the lead, also those of a single one."""
+    start: Hashable | None
+    """Dimension of the starts, or the coordinate of a single one."""
+    lead: Hashable
+    single: bool
+    """True where the given forecasts have no dimension of leads."""
+    remark: str
+    """Source of the valid times; empty where it is obvious."""
+    name: str
+
+    def valid(self) -> xr.DataArray:
+        """Valid times over the starts and leads, as :func:`valid_times` returns them."""
+        return valid_times(self.forecasts, self.start, self.lead, name=self.name)
+
+    def known(self) -> xr.DataArray | None:
+        """Valid times over the dimensions that forecasts have; None where labels do not say."""
+        try:
+            valid = self.valid()
+        except ValueError:
             return None
-        return valid_times(one[0], dim, one[1], name="forecast").isel({one[1]: 0}, drop=True)
+        return valid.isel({self.lead: 0}, drop=True) if self.single else valid
+
+
+def read_times(obj: xr.DataArray, dim: Hashable | None, *, name: str) -> Times | None:
+    """Read the starts and leads of forecasts.
+
+    Parameters
+    ----------
+    obj : DataArray
+        Forecasts with leads, or of one lead, with their coordinates.
+    dim : hashable or None
+        Dimension of the cases; None for a single start.
+    name : str
+        The user's name for the forecasts, for messages.
+
+    Returns
+    -------
+    Times or None
+        None where labels are valid times, or no coordinate ``valid_time`` and no lead says when
+        forecasts are valid.
+
+    Raises
+    ------
+    ValueError
+        If there are several dimensions of leads, or several leads as scalar coordinates.
+    """
+    start = single_start(obj) if dim is None else dim
+    lead = lead_to_look_up(obj, dim, name=name)
+    if lead is not None:
+        unsure = dim is not None and _may_be_either(obj, dim, lead)
+        return Times(
+            obj, start, lead, False, f"valid time = {dim} + {lead}" if unsure else "", name
+        )
+    if dim == VALID_TIME:
+        return None
+    leads = single_leads(obj)
+    given = valid_time_of(obj, start)
+    if given is not None:
+        lead = leads[0] if len(leads) == 1 else "lead"
+        same = start in obj.coords and bool((given == obj[start]).all())
+        remark = "" if same else f"observations are those at {given.name}"
+        return Times(along_lead(obj, dim, lead), start, lead, True, remark, name)
+    if not leads or start not in obj.coords or are_valid_times(obj, start, None):
+        return None
+    if len(leads) > 1:
+        raise ValueError(
+            f"{name} has several lead times beside its {start!r}, {leads}; drop those that are "
+            f"none: {name}.drop_vars({leads[1]!r})"
+        )
+    remark = f"valid time = {start} + {leads[0]}"
+    times = Times(along_lead(obj, dim, leads[0]), start, leads[0], True, remark, name)
+    return None if times.known() is None else times
+
+
+def known_valid_times(obj: xr.DataArray, dim: Hashable) -> xr.DataArray | None:
+    """Valid times of forecasts with leads, or of one lead; None where labels do not say."""
+    try:
+        times = read_times(obj, dim, name="forecast")
     except ValueError:
         return None
+    return None if times is None else times.known()
 
 
 def _named_as_times(
-    obj: xr.DataArray | xr.Dataset, roles: tuple[Hashable | None, ...]
+    obj: Labelled, roles: tuple[Hashable | None, ...]
 ) -> dict[Hashable, xr.DataArray]:
     """Coordinates that are valid times by their name or CF standard name.
 
@@ -124,7 +196,7 @@ def _coordinate(
 
 
 def _starts(obj: xr.DataArray, dim: Hashable | None, *, name: str) -> Dates:
-    """Dates or years of the starts, as they stand along the dimension or at the one start."""
+    """Dates or years of the starts along the dimension, or of the one start."""
     labelled = dim in obj.indexes if dim in obj.dims else dim in obj.coords
     values = np.ravel(obj[dim].to_numpy()) if labelled else np.array([])
     if values.size and (values.dtype.kind in "Miu" or _is_cftime(values)):
@@ -141,7 +213,7 @@ def _starts(obj: xr.DataArray, dim: Hashable | None, *, name: str) -> Dates:
     )
 
 
-def single_start(obj: xr.DataArray | xr.Dataset) -> Hashable | None:
+def single_start(obj: Labelled) -> Hashable | None:
     """The scalar coordinate that says when a forecast without a dimension of starts began."""
     scalars = [n for n, c in obj.coords.items() if c.ndim == 0]
     standard = CALIBRATION.standard_names
@@ -151,7 +223,7 @@ def single_start(obj: xr.DataArray | xr.Dataset) -> Hashable | None:
 
 
 def valid_time_of(
-    obj: xr.DataArray | xr.Dataset, dim: Hashable | None, lead: Hashable | None = None
+    obj: Labelled, dim: Hashable | None, lead: Hashable | None = None
 ) -> xr.DataArray | None:
     """The coordinate of valid times over ``dim`` and ``lead``, or part of these; None if none is.
 
@@ -180,45 +252,6 @@ def along_lead(obj: xr.DataArray, dim: Hashable | None, lead: Hashable) -> xr.Da
     }
     whole = obj.drop_vars(list(times)).expand_dims(lead)
     return whole.assign_coords({n: c.variable.expand_dims(lead) for n, c in times.items()})
-
-
-def of_one_lead(
-    forecasts: xr.DataArray, dim: Hashable | None, *, name: str
-) -> tuple[xr.DataArray, Hashable, str] | None:
-    """Forecasts of one lead along it, with the dimension of the lead and a remark.
-
-    None where labels are valid times, or nothing tells these: neither a coordinate ``valid_time``
-    over the cases or of all of them, nor a lead beside their starts.
-
-    Raises
-    ------
-    ValueError
-        If there are several leads beside.
-    """
-    start = single_start(forecasts) if dim is None else dim
-    leads = single_leads(forecasts)
-    if dim == VALID_TIME:
-        return None
-    given = valid_time_of(forecasts, start)
-    if given is not None:
-        lead = leads[0] if len(leads) == 1 else "lead"
-        told = f"observations are those at {given.name}"
-        if start in forecasts.coords and bool((given == forecasts[start]).all()):
-            told = ""
-        return along_lead(forecasts, dim, lead), lead, told
-    if not leads or start not in forecasts.coords or are_valid_times(forecasts, start, None):
-        return None
-    if len(leads) > 1:
-        raise ValueError(
-            f"{name} has several lead times beside its {start!r}, {leads}; drop those that are "
-            f"none: {name}.drop_vars({leads[1]!r})"
-        )
-    along = along_lead(forecasts, dim, leads[0])
-    try:
-        valid_times(along, start, leads[0], name=name)
-    except ValueError:  # nothing that could be added
-        return None
-    return along, leads[0], f"valid time = {start} + {leads[0]}"
 
 
 def time_dim(
@@ -285,7 +318,7 @@ def lead_to_look_up(obj: xr.DataArray, dim: Hashable | None, *, name: str) -> Ha
 
 
 def are_valid_times(obj: xr.DataArray, dim: Hashable | None, lead: Hashable | None) -> bool:
-    """Whether labels along ``dim`` are valid times rather than starts, as coordinates tell.
+    """Return whether labels along ``dim`` are valid times rather than starts.
 
     A coordinate over ``dim`` and ``lead`` decides, of valid times or of starts that differ from
     lead to lead, then the CF standard name of the labels.
@@ -302,7 +335,7 @@ def are_valid_times(obj: xr.DataArray, dim: Hashable | None, lead: Hashable | No
     return not is_start(dim, obj[dim]) and standard_name_of(obj[dim]) == "time"
 
 
-def may_be_either(obj: xr.DataArray, dim: Hashable, lead: Hashable) -> bool:
-    """Whether nothing but custom says that labels along ``dim`` are starts, or valid times."""
+def _may_be_either(obj: xr.DataArray, dim: Hashable, lead: Hashable) -> bool:
+    """Return whether labels along ``dim`` may be starts or valid times, so that custom decides."""
     over_both = any({*c.dims} == {dim, lead} for c in obj.coords.values())
     return dim != VALID_TIME and not is_start(dim, obj[dim]) and not over_both

@@ -1,4 +1,4 @@
-"""What verified forecasts over starts and leads: observations looked up at their valid times."""
+"""Observations of forecasts with leads, looked up at their valid times."""
 
 from __future__ import annotations
 
@@ -17,16 +17,60 @@ from xrecal.typing import FloatArray, IntArray
 from .dims import at_scalars, if_days_agree, require_unique
 from .leads import MatchedLeads, equal_labels, matched_leads, read_leads
 from .roles import VALID_TIME, are_dates, is_start, single_leads
-from .valid_time import calendar_of, single_start, time_dim, valid_times
+from .valid_time import Times, calendar_of, time_dim
 
 OBSERVED_AT = "observed_at"
 """Dimension of the times of observations inside a task, where forecasts have their own."""
 
 
-def at_own_valid_times(observations: xr.DataArray, time: Hashable) -> xr.DataArray:
-    """Observations whose labels along ``time`` are their valid times.
+def look_up(
+    times: Times, forecasts: xr.DataArray, observations: xr.DataArray
+) -> tuple[xr.DataArray, int, MatchedLeads | None, str | None] | None:
+    """Look up the observation of each forecast at its valid time.
 
-    An analysis, say, of step 0, or a short forecast; their coordinate ``valid_time`` says so.
+    Parameters
+    ----------
+    times : Times
+        Starts and leads of the forecasts.
+    forecasts : DataArray
+        Forecasts without members.
+    observations : DataArray
+        Observations over valid time. Dask arrays stay lazy, in one chunk along starts and leads.
+
+    Returns
+    -------
+    tuple or None
+        Observations, NaN where there is none; the number of forecasts with an observation, at the
+        lead where most have one; the numbers at each lead, where leads are a dimension; a remark.
+        None where observations are to be matched by label.
+
+    Raises
+    ------
+    ValueError
+        If times are there twice or are of another calendar, none matches, or valid times are
+        not known.
+    """
+    lead = times.lead
+    if lead in observations.dims and not times.single:
+        return None
+    time = time_dim(observations, times.forecasts, times.start)
+    if time is None:
+        return None
+    others = [d for d in observations.dims if d != time]
+    there = at_scalars(observations, forecasts, names=(times.name, "observations"), dims=others)
+    if times.single and _are_at_starts(times, there, time):
+        return None
+    observed, leads = _at_valid_times(times, at_own_valid_times(there, time), time)
+    remark = times.remark or None
+    if times.single:
+        return observed.isel({lead: 0}, drop=True), leads.n_matched[0], None, remark
+    return observed, max(leads.n_matched), leads, remark
+
+
+def at_own_valid_times(observations: xr.DataArray, time: Hashable) -> xr.DataArray:
+    """Return observations whose labels along ``time`` are their valid times.
+
+    An analysis, say, of step 0, or a short forecast with a coordinate ``valid_time``.
 
     Raises
     ------
@@ -39,7 +83,7 @@ def at_own_valid_times(observations: xr.DataArray, time: Hashable) -> xr.DataArr
         return observations.assign_coords({time: given.variable}) if known else observations
     for lead in single_leads(observations):
         try:
-            leads = read_leads(observations[lead].expand_dims(lead), lead, name="observations")
+            leads = read_leads(observations, lead, name="observations")
         except ValueError:  # missing, or of no unit of time
             continue
         if leads.kind != "number" and leads.values[0].astype(np.int64) != 0:
@@ -52,15 +96,8 @@ def at_own_valid_times(observations: xr.DataArray, time: Hashable) -> xr.DataArr
     return observations
 
 
-def are_at_starts(
-    along: xr.DataArray,
-    lead: Hashable,
-    observations: xr.DataArray,
-    start: Hashable,
-    *,
-    name: str,
-) -> bool:
-    """Whether observations of forecasts of one lead are along the starts of these already.
+def _are_at_starts(times: Times, observations: xr.DataArray, time: Hashable) -> bool:
+    """Return whether observations of forecasts of one lead are along the starts of these.
 
     They are if they have the same lead, or if their labels are starts by name, or may be, and no
     valid time has an observation.
@@ -70,103 +107,55 @@ def are_at_starts(
     ValueError
         If labels that are starts by name fit both.
     """
+    start, lead, along = times.start, times.lead, times.forecasts
+    own = observations.coords.get(VALID_TIME)
+    if time != start or (own is not None and own.dims == (time,)):
+        return False
+    if not times.remark:
+        return True
     beside = [n for n in single_leads(observations) if n == lead and lead in along.coords]
     if any(equal_labels(observations[n], along[n][0]) for n in beside):
         return True
     if start not in observations.indexes:
         return False
     labels = observations.indexes[start]
-    valid = valid_times(along, start, lead, name=name).to_numpy().ravel()
-    at_valid, at_start = (labels.isin(v).any() for v in (valid, np.ravel(along[start].to_numpy())))
+    valid, starts = times.valid().to_numpy().ravel(), np.ravel(along[start].to_numpy())
+    at_valid, at_start = (labels.isin(dates).any() for dates in (valid, starts))
     if not at_start or not (is_start(start, observations[start]) or VALID_TIME not in along.coords):
         return False
     if at_valid and is_start(start, observations[start]):
         raise ValueError(
             f"observations are along {start!r}, which may hold their own dates or the starts of "
-            f"{name}, {along[lead].to_numpy()[0] if lead in along.coords else 'some time'} before "
-            f"they are valid. Use observations.rename({start}='time') for their own dates, or "
-            f"observations.assign_coords({VALID_TIME}=...) for the starts"
+            f"{times.name}, {along[lead].to_numpy()[0] if lead in along.coords else 'some time'} "
+            f"before they are valid. Use observations.rename({start}='time') for their own dates, "
+            f"or observations.assign_coords({VALID_TIME}=...) for the starts"
         )
     return not at_valid
 
 
-def look_up_one_lead(
-    forecasts: xr.DataArray,
-    observations: xr.DataArray,
-    dim: Hashable | None,
-    one: tuple[xr.DataArray, Hashable, str],
-    *,
-    name: str,
-) -> tuple[xr.DataArray, int, None, str | None] | None:
-    """Observations of forecasts of one lead, how many match, no counts by lead, and a remark.
-
-    None where labels are to be matched. ``one`` is the result of
-    :func:`~xrecal.inputs.valid_time.of_one_lead`.
-    """
-    along, lead, told = one
-    start = single_start(forecasts) if dim is None else dim
-    time = time_dim(observations, along, start)
-    if time is None:
-        return None
-    others = [d for d in observations.dims if d != time]
-    there = at_scalars(observations, forecasts, names=(name, "observations"), dims=others)
-    own = there.coords.get(VALID_TIME)
-    undated = time == start and (own is None or own.dims != (time,))
-    if undated and (not told or are_at_starts(along, lead, there, start, name=name)):
-        return None
-    there = at_own_valid_times(there, time)
-    observed, leads = look_up(along, there, start, lead, time, name=name)
-    return observed.isel({lead: 0}, drop=True), leads.n_matched[0], None, told or None
-
-
-def look_up(
-    forecasts: xr.DataArray,
-    observations: xr.DataArray,
-    dim: Hashable | None,
-    lead: Hashable,
-    time: Hashable,
-    *,
-    name: str,
+def _at_valid_times(
+    times: Times, observations: xr.DataArray, time: Hashable
 ) -> tuple[xr.DataArray, MatchedLeads]:
-    """Observations over ``dim`` and ``lead``, NaN where there is none, and how many each lead has.
-
-    Parameters
-    ----------
-    forecasts : DataArray
-        Without members.
-    observations : DataArray
-        What verified; its dimension ``time`` holds valid times. Dask arrays stay lazy, and are
-        brought into one chunk along them.
-    dim, lead : hashable
-        Dimensions of the starts (a scalar coordinate for a single one) and leads of forecasts.
-    name : str
-        What the user calls the forecasts, for messages.
-
-    Raises
-    ------
-    ValueError
-        If times stand there twice or are of another calendar, none matches, or valid times are
-        not known.
-    """
+    """Observations over starts and leads, NaN where there is none, and how many each lead has."""
     if time not in observations.indexes:
         raise ValueError(
             f"observations have no labels along {time!r} to match by; add the coordinate"
         )
-    times = observations.indexes[time]
-    require_unique(times, time, "observations")
-    if dim in forecasts.indexes:
-        require_unique(forecasts.indexes[dim], dim, name)
-    valid = valid_times(forecasts, dim, lead, name=name)
+    forecasts, dates = times.forecasts, observations.indexes[time]
+    require_unique(dates, time, "observations")
+    if times.start in forecasts.indexes:
+        require_unique(forecasts.indexes[times.start], times.start, times.name)
+    valid = times.valid()
     wanted = valid.to_numpy()
-    _require_same_calendar(wanted, times, time, name=name)
-    place = np.asarray(times.get_indexer(wanted.ravel())).reshape(wanted.shape)
+    _require_same_calendar(wanted, dates, time, name=times.name)
+    place = np.asarray(dates.get_indexer(wanted.ravel())).reshape(wanted.shape)
     counts = (place >= 0).reshape(-1, wanted.shape[-1]).sum(0)
-    _require_matches(int(counts.sum()), wanted, times, time, name=name)
+    _require_matches(int(counts.sum()), wanted, dates, time, name=times.name)
     observed = _taken(observations, forecasts, time, place, valid.dims)
     observed = observed.assign_coords(
         {d: forecasts[d] for d in valid.dims if d in forecasts.indexes}
     )
-    return observed, matched_leads(forecasts, lead, counts, dated=True)
+    return observed, matched_leads(forecasts, times.lead, counts, dated=True)
 
 
 def _taken(
@@ -223,7 +212,7 @@ def _require_matches(
     if matched < wanted.size / 2:
         warn(
             f"only {matched} of {wanted.size} forecasts over starts and leads have an observation "
-            f"at their valid time along {time!r}",
+            f"at their valid time along {time!r}"
         )
 
 

@@ -1,46 +1,25 @@
-"""What all methods have in common.
-
-In this order: what a method is given and what it answers (:class:`Parameter`, :class:`Cases`,
-:class:`NewCases`, the protocol :class:`Method`); settings as text, and names of settings that are
-misspelt (:class:`Shown`); parts that several methods are made of (:class:`Conditioned`,
-:class:`MemberPerCase`); what needs dates (half-life, season, folds); and how
-forecasts become members and cases are counted.
-"""
+"""The base of all methods, and what it is given: cases, new forecasts and covariates."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass, replace
-from typing import (
-    TYPE_CHECKING,
-    Any,
-    ClassVar,
-    Literal,
-    NamedTuple,
-    Protocol,
-    Self,
-    TypeAlias,
-    cast,
-    runtime_checkable,
-)
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeAlias, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
 
 from xrecal import arrays
-from xrecal.arrays.advice import Advice, Typed
 from xrecal.arrays.distributions.forms import N_QUANTILES as N_QUANTILES
 from xrecal.arrays.distributions.forms import equal_mass_levels as equal_mass_levels
-from xrecal.inputs.covariates import SEASON
-from xrecal.inputs.dates import CaseAxis, years_of_cases
+from xrecal.inputs.dates import CaseAxis
 from xrecal.typing import FloatArray, IntArray
 
+from .folds import period_of_cases
 from .ranges import FINITE
-from .setting_checks import check_names, did_you_mean
 
 if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
-
     from xrecal.arrays.distributions.forms import Distribution, Forecasts
     from xrecal.arrays.kernels.kernel import Features
 
@@ -66,6 +45,8 @@ class Parameter:
     """Dimensions besides the locations, and their sizes, perhaps as a function of the slots."""
     flags: Sequence[str] = ()
     """Meanings of the values 0, 1, ... of a code."""
+    description: str = ""
+    """Meanings of the labels."""
     labels: Sequence[str] = ()
     """Labels along the only dimension."""
     of_slots: bool = False
@@ -95,6 +76,11 @@ class Covariates:
     def take(self, part: tuple[slice | IntArray, ...]) -> Covariates:
         """Values of some locations, and perhaps cases."""
         return replace(self, values=self.values[part])
+
+    @property
+    def n_features(self) -> int:
+        """Number of features: two of a circular one, one of any other."""
+        return sum(1 if period is None else 2 for period in self.periods)
 
     def features(self, names: Sequence[str]) -> Features:
         """The covariates with these names, as the array layer takes them."""
@@ -178,48 +164,219 @@ class NewCases:
     across: FloatArray | None = None
     """(L, T, n) squared energy distances to the calibration forecasts, where known already."""
 
+    def take(self, block: slice) -> NewCases:
+        """Forecasts of some locations."""
+        return NewCases(self.forecasts.take(block), self.covariates.take((block,)))
 
-class Method(Hashable, Protocol):
-    """Protocol of all methods. Settings are frozen dataclasses of names and numbers."""
 
-    keeps_cases: ClassVar[bool]
-    """Whether forecasts are compared with those of the calibration cases."""
-    output: ClassVar[Output]
+class Variables(NamedTuple):
+    """Variables whose members are compared as vectors."""
+
+    names: tuple[str, ...]
+    periods: tuple[float | None, ...]
+    """Periods of those that are circular, None for others."""
+    units: tuple[str | None, ...]
+    own: int
+    """Place of the variable that is recalibrated."""
+
+
+class Method(ABC):
+    """Base of all methods: frozen dataclasses of names and numbers.
+
+    A method declares what it can do by the attributes below, and nobody asks for its class. A new
+    one overrides :meth:`predict_locations`, and :meth:`fit_locations` and :meth:`parameters` where
+    it learns more than the cases themselves; it inherits the rest.
+    """
+
+    output: ClassVar[Output] = "weighted"
+    keeps_cases: ClassVar[bool] = False
+    """Whether forecasts are compared with those of the calibration cases, which the state keeps."""
+    recalibrates: ClassVar[bool] = True
+    """Whether what it issues differs from the forecast as it was issued."""
+    by_sums: ClassVar[bool] = False
+    """Whether it learns from cases of many places at once, as sums over chunks of any cases."""
+    joins_variables: ClassVar[bool] = False
+    """Whether :class:`VectorCKME` can compare vectors, or points on a circle, by its settings."""
+    updates: ClassVar[bool] = True
+    """Whether more cases may join a fit."""
+    relearns: ClassVar[bool] = False
+    """Whether it learns from all cases again once more have joined.
+
+    One that keeps forecasts learns parameters of each case again too.
+    """
+    keeps_choices: ClassVar[bool] = False
+    """Whether a pool keeps its parameters when more cases join."""
+    in_order: ClassVar[bool] = False
+    """Whether each case teaches it in turn, so that it matters in which order they come."""
+
+    delay: int | str | None = None
+    """How much later than its valid time it takes an observation to be there, if it asks."""
+    refit: int | str | None = None
+    """Number of cases or length of time after which it fits itself again, if it does."""
+
+    @property
+    def on_device(self) -> bool:
+        """Whether it fits and predicts CuPy arrays."""
+        return False
 
     @property
     def condition_on(self) -> str | tuple[str, ...] | None:
         """Covariates given which the forecast is calibrated."""
+        return None
 
     @property
     def covariates(self) -> tuple[str, ...]:
         """Names of the covariates that are needed."""
+        return names_of(self.condition_on)
+
+    @property
+    def of_places(self) -> tuple[str, ...]:
+        """Names of the covariates that identify the place of a case."""
+        return ()
+
+    @property
+    def variables(self) -> Variables | None:
+        """Variables that it compares as vectors; None for a single one on a line."""
+        return None
+
+    def of_variable(self, place: int) -> Method:
+        """The method for another one of the variables."""
+        return self
 
     @property
     def shares_members(self) -> bool:
         """Whether the members of all forecasts are the past observations."""
+        return False
+
+    @property
+    def knows_novelty(self) -> bool:
+        """Whether it compares forecasts with past ones, so that it knows how novel they are."""
+        return any(method.knows_novelty for method in self.mixed)
+
+    @property
+    def may_share(self) -> bool:
+        """Whether places share one fit where many cases are pooled."""
+        return False
+
+    @property
+    def shared_by_places(self) -> Method | None:
+        """The method of the component that places share where many pooled cases have a pool each.
+
+        None for a method that is no pool.
+        """
+        return None
+
+    @property
+    def has_shared(self) -> bool:
+        """Whether one of its components is shared by all places."""
+        return any(method.by_sums for method in self.mixed)
+
+    @property
+    def mixed(self) -> tuple[Method, ...]:
+        """Methods that a pool mixes."""
+        return ()
+
+    def with_shared(self, method: Method) -> Method:
+        """A pool with one more component, which places share."""
+        return self
+
+    @property
+    def alone(self) -> Method:
+        """The method without a component that places share."""
+        return self
+
+    @property
+    def supports(self) -> tuple[str | None, ...]:
+        """What members are in each component that it is in a pool; None where it has no choice."""
+        return (None,)
+
+    @property
+    def shapes(self) -> bool:
+        """Whether forecasts are compared without their means."""
+        return False
+
+    @property
+    def name_in_pool(self) -> str:
+        """Name of its components in a pool, without covariates and supports."""
+        return type(self).__name__.lower()
 
     def slots(self, n: int) -> tuple[IntArray, Sequence[str] | None]:
         """Calibration case of each member (-1: none), and names of their components if any."""
+        return np.arange(n), None
 
     def parameters(self, n_features: int) -> Mapping[str, Parameter]:
         """Parameters chosen at each location, the covariates being ``n_features`` features."""
+        return {}
+
+    def parameters_in_pool(self, n_features: int) -> Mapping[str, Parameter]:
+        """Parameters of a component of a pool."""
+        return self.parameters(n_features)
+
+    @property
+    def n_weighed(self) -> int:
+        """Number of components whose held-out forecasts a fit weighs."""
+        return 0
+
+    @property
+    def mostly(self) -> Method:
+        """The method that takes most of the work of a fit."""
+        return self
+
+    def columns(self, n: int) -> int:
+        """Columns of the largest matrices that n cases of a location take."""
+        return max((method.columns(n) for method in self.mixed), default=0)
+
+    def in_time(self, gap: int | str, year_start: str | None) -> Method:
+        """The method with the gap and the years of a pool where it lacks its own."""
+        return self
 
     def check(self, axis: CaseAxis, n_cases: int) -> tuple[Method, str | None]:
         """The method as it can be used on these cases, and a remark on what had to change.
 
         Raises ValueError if the settings do not fit the dates or the number of the cases.
         """
+        return self, period_of_cases(axis, names_of(self.condition_on), method=type(self).__name__)
 
     def fit_locations(self, cases: Cases, min_samples: int) -> FitArrays:
         """Parameters, ``n_cases`` and ``status`` (L,)."""
+        return count_cases(cases, min_samples)
 
+    def fit_supports(
+        self, cases: Cases, min_samples: int, n_quantiles: int
+    ) -> Iterable[tuple[FitArrays, FloatArray]] | None:
+        """Parameters, and held-out quantiles (L, 2, n, Q), of each component that it is in a pool.
+
+        The quantiles are of cases forecast without their fold, and from earlier folds alone. None
+        where fits without parts of the cases are to issue them.
+        """
+        return None
+
+    @abstractmethod
     def predict_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> Distribution:
         """Recalibrated forecasts (L, T)."""
 
+    def predict_support(
+        self,
+        support: str | None,
+        new: NewCases,
+        cases: Cases,
+        fitted: FitArrays,
+        *,
+        with_novelty: bool = False,
+    ) -> tuple[Distribution, FloatArray | None]:
+        """Forecasts (L, T) of a component of a pool, with novelty if it is wanted and known."""
+        return self.predict_locations(new, cases, fitted), None
 
-@runtime_checkable
-class Updatable(Protocol):
-    """Protocol of methods whose state keeps cases that more can join without a new fit."""
+    def predict_with_novelty(
+        self, new: NewCases, cases: Cases, fitted: FitArrays
+    ) -> tuple[Distribution, FloatArray]:
+        """Recalibrated forecasts (L, T), and their novelty, by one comparison with past ones."""
+        issued = self.predict_locations(new, cases, fitted)
+        return issued, self.novelty_locations(new, cases, fitted)
+
+    def novelty_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> FloatArray:
+        """Novelty (L, T) of forecasts, 0 to 1; NaN where it is not known."""
+        return np.full(new.forecasts.loc.shape[:2], np.nan)
 
     def update_locations(self, added: Cases, fitted: FitArrays, slots: IntArray) -> FitArrays:
         """Parameters of the added cases (L, n), those over the cases alone.
@@ -227,79 +384,19 @@ class Updatable(Protocol):
         ``fitted`` has the other parameters and the status; ``slots`` (n,) are the places of the
         cases in the order in which they came.
         """
-
-
-@runtime_checkable
-class Relearning(Updatable, Protocol):
-    """Protocol of methods that, once more cases have joined, learn from all of them again.
-
-    One that keeps forecasts learns parameters of each case again too.
-    """
+        return {}
 
     def relearn_locations(self, cases: Cases, fitted: FitArrays, min_samples: int) -> FitArrays:
         """Parameters that change, ``n_cases`` and ``status`` (L,), from all cases (L, n).
 
         ``fitted`` has the parameters and the status as they were, those of each case as they are.
         """
+        return self.fit_locations(cases, min_samples)
 
 
-def is_method(value: object) -> bool:
+def is_method(value: object) -> TypeGuard[Method]:
     """Whether a value is a method with its settings; a name or a class is none."""
-    return not isinstance(value, type) and hasattr(value, "fit_locations")
-
-
-def method_on_device(method: Method) -> bool:
-    """Whether a method fits and predicts CuPy arrays: it then has an attribute that says so."""
-    return bool(getattr(method, "on_device", False))
-
-
-class Shown:
-    """Base of settings: their text has those that are not the default, a notebook shows all."""
-
-    def __new__(cls, *args: Any, **given: Any) -> Self:
-        """Say which settings there are where one is not known; Python's own message does not."""
-        own = settings_of(cls)
-        for name in given:
-            if name not in own:
-                others = [kind.__name__ for kind in kinds_with(name)]
-                owners = f", which {' and '.join(others)} {'have' if others[1:] else 'has'}"
-                raise TypeError(
-                    f"{cls.__name__} has no setting {name!r}{owners if others else ''}"
-                    f"{did_you_mean(name, own)} Its settings: {', '.join(own) or 'none'}"
-                )
-        return super().__new__(cls)
-
-    def __repr__(self) -> str:
-        settings = [f"{name}={value!r}" for name, value in changed(self).items()]
-        return f"{type(self).__name__}({', '.join(settings)})"
-
-    def _repr_html_(self) -> str:
-        from .settings_html import settings_html
-
-        return settings_html(self)
-
-
-def settings_of(kind: type) -> tuple[str, ...]:
-    """Names of the settings of a class."""
-    return tuple(f.name for f in fields(cast("type[DataclassInstance]", kind)))
-
-
-def changed(settings: Shown) -> dict[str, Any]:
-    """Settings that are not the default."""
-    values = ((f, getattr(settings, f.name)) for f in fields(cast("DataclassInstance", settings)))
-    return {f.name: value for f, value in values if value != f.default}
-
-
-def kinds_with(name: str) -> list[type[Shown]]:
-    """Classes of settings of this package that have one of this name."""
-    owners: list[type[Shown]] = []
-    kinds = Shown.__subclasses__()
-    for kind in kinds:  # which grows by the subclasses of each
-        kinds += kind.__subclasses__()
-        ours = kind.__module__.partition(".")[0] == __name__.partition(".")[0]
-        if ours and is_dataclass(kind) and name in settings_of(kind):
-            owners.append(kind)
-    return sorted(owners, key=lambda kind: kind.__name__)
+    return isinstance(value, Method)
 
 
 def names_of(condition_on: str | tuple[str, ...] | None) -> tuple[str, ...]:
@@ -307,168 +404,6 @@ def names_of(condition_on: str | tuple[str, ...] | None) -> tuple[str, ...]:
     if condition_on is None:
         return ()
     return (condition_on,) if isinstance(condition_on, str) else tuple(condition_on)
-
-
-class Conditioned(Shown):
-    """Part of methods that need the covariates they condition on, and no others."""
-
-    condition_on: str | tuple[str, ...] | None
-
-    def __post_init__(self) -> None:
-        check_names(self)
-
-    @property
-    def covariates(self) -> tuple[str, ...]:
-        """Names of the covariates that the method conditions on."""
-        return names_of(self.condition_on)
-
-    def check(self, axis: CaseAxis, n_cases: int) -> tuple[Self, str | None]:
-        """Raise ValueError if the season is asked for and the cases have no dates."""
-        return self, period_of_cases(axis, self.covariates, method=type(self).__name__)
-
-
-class MemberPerCase:
-    """Part of methods whose forecasts have one member for each calibration case."""
-
-    def slots(self, n: int) -> tuple[IntArray, Sequence[str] | None]:
-        """Calibration case of each member, of which there are as many."""
-        return np.arange(n), None
-
-
-SHORTEST_SEASON = 240
-"""Days that the cases must span to learn the season from them."""
-
-WHOLE_YEAR = 350
-"""Days that leave no season out."""
-
-
-def period_of_cases(axis: CaseAxis, names: tuple[str, ...], *, method: str) -> str | None:
-    """Remark on a season learned from less than a year, or None; ValueError without dates."""
-    if SEASON not in names:
-        return None
-    if axis.season is None or axis.days is None:
-        raise ValueError(
-            Advice(
-                f"{method}: ",
-                Typed("condition_on", "season"),
-                " needs dates (datetime64 or cftime) along the calibration dimension; add a "
-                "coordinate valid_time, or leave ",
-                Typed("condition_on"),
-                " out",
-            )
-        )
-    span = np.ptp(axis.days)
-    if span < SHORTEST_SEASON:
-        raise ValueError(
-            Advice(
-                f"{method}: ",
-                Typed("condition_on", "season"),
-                f" needs cases from {SHORTEST_SEASON} days or more, but these span {span:.0f}: "
-                "other seasons would be extrapolated; leave ",
-                Typed("condition_on"),
-                " out",
-            )
-        )
-    if span < WHOLE_YEAR:
-        return (
-            f"season learned from {span:.0f} days: what is forecast for other dates is extrapolated"
-        )
-    return None
-
-
-BLOCKS = 5
-"""Folds of cases without years, and of random ones."""
-
-YEARS_FOR_YEAR_FOLDS = 5
-"""Years from which on each is a fold, with ``folds="auto"``."""
-
-
-def fold_groups(
-    folds: str, axis: CaseAxis, n_cases: int, year_start: str | None = None
-) -> tuple[IntArray, int]:
-    """Group of each case (n,), never divided between folds, and the number of folds.
-
-    The number is 0 where each group is a fold. Years are those of the cases; see
-    :func:`xrecal.inputs.dates.years_of_cases`.
-    """
-    year = years_of_cases(axis, year_start)
-    enough = year is not None and np.unique(year).size >= YEARS_FOR_YEAR_FOLDS
-    if year is not None and (folds == "year" or (folds == "auto" and enough)):
-        return year, 0
-    step = axis.steps(n_cases)
-    if folds == "random":  # one shuffle for all locations, so chunks cannot matter
-        return np.random.default_rng(0).permutation(step[-1:].sum() + 1)[step], BLOCKS
-    return step, BLOCKS
-
-
-def check_folds(method: str, folds: str, axis: CaseAxis, year_start: str | None = None) -> None:
-    """Raise ValueError if year folds are asked for and cannot be made."""
-    if year_start is not None and axis.month_day is None:
-        raise ValueError(
-            f"{method}: year_start needs dates along the calibration dimension (datetime64 or "
-            "cftime); leave it out"
-        )
-    if folds != "year":
-        return
-    year = years_of_cases(axis, year_start)
-    if year is None:
-        raise ValueError(
-            f"{method}: folds='year' needs dates along the calibration dimension (datetime64, "
-            "cftime, or years from 1000 to 9999); use folds='block'"
-        )
-    if np.unique(year).size < 2:
-        raise ValueError(
-            f"{method}: folds='year' needs two years, but all cases are from {year[0]}"
-            f"{told_year_start(axis, year)}; use folds='block'"
-        )
-
-
-def told_year_start(axis: CaseAxis, year: IntArray) -> str:
-    """Remark where years do not begin on 1 January, for a message on their number."""
-    if axis.year is None or np.array_equal(axis.year, year):
-        return ""
-    return (
-        ", as years begin in the largest gap of the calendar of the cases (year_start='01-01' for "
-        "calendar years)"
-    )
-
-
-def check_gap_in_time(method: str, gap: int | str, axis: CaseAxis) -> None:
-    """Raise ValueError if a gap is a length of time and the cases have no dates."""
-    if isinstance(gap, str) and axis.days is None:
-        raise ValueError(
-            f"{method}: gap={gap!r} needs dates (datetime64 or cftime) along the calibration "
-            "dimension; add a coordinate, or give a number of cases"
-        )
-
-
-WEEK = 7.0
-"""Days within which neighbours are taken to know of each other: about the memory of the weather."""
-
-MANY_NEAR = 0.05
-"""Share of the cases with such a neighbour in another fold from which on it is told: a few among
-many give next to nothing away, and the end of each year of days has some."""
-
-
-def near_other_folds(folds: str, axis: CaseAxis, year_start: str | None) -> str | None:
-    """Remark on folds without a gap that part many cases from neighbours in time; or None."""
-    from xrecal.arrays.ckme.folds import assign_folds, count_near
-
-    if axis.days is None or folds == "random":  # which are asked for, and known to leak
-        return None
-    n_cases = axis.days.size
-    groups, blocks = fold_groups(folds, axis, n_cases, year_start)
-    fold = assign_folds(groups, np.ones((1, n_cases), np.bool_), blocks, axis.step)[0]
-    parts = (fold == f for f in range(fold.max(initial=-1) + 1))
-    near = sum(
-        count_near(axis.days, np.flatnonzero(part), np.flatnonzero(~part), WEEK) for part in parts
-    )
-    if near < max(MANY_NEAR * n_cases, 1):
-        return None
-    return (
-        f"{near} of {n_cases} cases have a neighbour within a week in another fold, which may give "
-        f"them away: give the method gap='{WEEK:g}D', or as long as the weather is remembered"
-    )
 
 
 def missing_forecasts(forecasts: Forecasts) -> npt.NDArray[np.bool_]:

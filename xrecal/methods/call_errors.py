@@ -12,8 +12,9 @@ from weakref import WeakKeyDictionary
 from xrecal.chunks.warnings import users_call
 
 from . import CKME, METHODS
-from .base import Shown, changed, kinds_with, settings_of
+from .base import Method
 from .setting_checks import did_you_mean, nearest
+from .settings import Settings, changed, kinds_with, settings_of
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -135,7 +136,7 @@ def _misplaced_settings(
     """Text that settings belong into the method; None if no unknown parameter looks like one."""
     name = next(iter(unknown))
     kind = method if isinstance(method, type) else type(method)
-    given = issubclass(kind, Shown)
+    given = issubclass(kind, Settings)
     kind = kind if given else CKME
     own = settings_of(kind)
     owners = [kind] if name in own else kinds_with(name)
@@ -151,7 +152,7 @@ def _misplaced_settings(
             return None
         owner, placed = kind, {near: unknown[name]}
         text = f"{call} has no parameter {name!r}; {kind.__name__} has a setting {near!r}"
-    kept = changed(method) if isinstance(method, Shown) and kind is owner else {}
+    kept = changed(method) if isinstance(method, Settings) and kind is owner else {}
     settings = ", ".join(f"{k}={_short(value)}" for k, value in (kept | placed).items())
     return f"{text}: write {written(call, f'xrecal.{owner.__name__}({settings})')}"
 
@@ -162,7 +163,7 @@ def refuse_settings(method: object, call: str) -> NoReturn:
     name = method.__name__ if isinstance(method, type) else str(method)
     plain = name.lower().removeprefix("xrecal.").removesuffix("()")
     ours = {kind.lower(): kind for kind in kinds}.get(plain)
-    if ours is None and isinstance(method, type) and hasattr(method, "fit_locations"):
+    if ours is None and isinstance(method, type) and issubclass(method, Method):
         settings, listed = f"{name}()", ""
     else:
         settings = f"xrecal.{ours or CKME.__name__}()"

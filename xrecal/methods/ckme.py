@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -14,24 +14,12 @@ from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.lengths import as_span, read_gap, read_year_start
 from xrecal.typing import FloatArray, IntArray
 
-from .base import (
-    Bounds,
-    Cases,
-    Conditioned,
-    FitArrays,
-    MemberPerCase,
-    NewCases,
-    Output,
-    Parameter,
-    check_folds,
-    check_gap_in_time,
-    fold_groups,
-    near_other_folds,
-)
-from .ckme_choices import CENTRES, CHOICES, KERNELS, OF_SHAPES, SUPPORTS, Support
+from .base import Bounds, Cases, FitArrays, Method, NewCases, Parameter
+from .ckme_choices import CHOICES, KERNELS, OF_SHAPES, SUPPORTS, Support, kept_parameters
+from .folds import check_folds, check_gap_in_time, fold_groups, near_other_folds
 from .novelty import joined, shares_left
-from .ranges import ANY, NOT_NEGATIVE, POSITIVE, POSITIVE_OR_INFINITE
-from .setting_checks import HalfLife, check_bounds, check_choices, in_days, is_positive
+from .setting_checks import HalfLife, check_choices, in_days, is_positive
+from .settings import Settings
 from .tails import tailed, with_tail_slots
 
 if TYPE_CHECKING:
@@ -39,12 +27,13 @@ if TYPE_CHECKING:
     from xrecal.arrays.ckme.embedding import Settings as ArraySettings
     from xrecal.arrays.distributions.forms import Distribution, Empirical
 
-FEATURE, COEFFICIENT, RANK = "feature", "coefficient", "rank"
-"""Dimensions of the state."""
+DENSE_ONLY = ("kernel", "bandwidth", "loss", "gap", "support", "half_life", "compare")
+"""Settings that compare cases one by one; with another than the default, positions are left out
+where too many are pooled."""
 
 
 @dataclass(frozen=True, repr=False)
-class CKME(Conditioned, MemberPerCase):
+class CKME(Settings):
     """Conditional kernel mean embedding with the Energy Distance Kernel.
 
     The recalibrated forecast is a weighted ensemble of past observations, or of past errors around
@@ -137,10 +126,10 @@ class CKME(Conditioned, MemberPerCase):
     compare: Literal["forecasts", "shapes"] = "forecasts"
     year_start: str | None = None
 
-    keeps_cases: ClassVar[bool] = True
-    output: ClassVar[Output] = "weighted"
-    on_device: ClassVar[bool] = True
-    compares: ClassVar[bool] = True
+    keeps_cases = True
+    keeps_choices = True
+    knows_novelty = True
+    joins_variables = True
 
     def __post_init__(self) -> None:
         check_choices("CKME", self, CHOICES)
@@ -170,7 +159,6 @@ class CKME(Conditioned, MemberPerCase):
                 f"'standardised' or 'ratio' with compare='shapes', got support={self.support!r}"
             )
         object.__setattr__(self, "half_life", in_days("CKME", self.half_life))
-        check_bounds(self)
         super().__post_init__()
 
     @property
@@ -185,6 +173,11 @@ class CKME(Conditioned, MemberPerCase):
         return self.compare == "shapes"
 
     @property
+    def on_device(self) -> bool:
+        """Whether CuPy arrays are served, by array expressions that know the usual settings."""
+        return self.projection == "euclidean" and self.loss == "crps" and self.solver != "lowrank"
+
+    @property
     def shares_members(self) -> bool:
         """Whether the members are the past observations."""
         return self.support == "observations"
@@ -193,6 +186,24 @@ class CKME(Conditioned, MemberPerCase):
     def gives_way(self) -> bool:
         """Whether past observations, where they are chosen, may give way to errors."""
         return self.support == "auto" and self.novelty is not None and not self.shapes
+
+    @property
+    def may_share(self) -> bool:
+        """Whether places share one fit where many cases are pooled."""
+        default = CKME()
+        return self.solver != "exact" and all(
+            getattr(self, name) == getattr(default, name) for name in DENSE_ONLY
+        )
+
+    @property
+    def name_in_pool(self) -> str:
+        """Name of its components in a pool, without covariates and supports."""
+        return "ckme_shapes" if self.shapes else "ckme"
+
+    def in_time(self, gap: int | str, year_start: str | None) -> CKME:
+        """The method with the gap and the years of a pool where it lacks its own."""
+        gap = self.gap if self.folds == "random" else self.gap or gap
+        return replace(self, gap=gap, year_start=self.year_start or year_start)
 
     def slots(self, n: int) -> tuple[IntArray, Sequence[str] | None]:
         """Calibration case of each member, -1 in tails, and what each is."""
@@ -214,6 +225,10 @@ class CKME(Conditioned, MemberPerCase):
             landmarks=None if self.solver == "exact" else self._landmarks,
         )
 
+    def parameters_in_pool(self, n_features: int) -> Mapping[str, Parameter]:
+        """Parameters of a component of a pool: the others are those to give way to."""
+        return replace(self, novelty=None).parameters(n_features)
+
     def columns(self, n: int) -> int:
         """Columns of the matrices that n cases of a location take: n, or landmarks at most."""
         from xrecal.arrays.ckme.solvers import is_low_rank
@@ -226,7 +241,7 @@ class CKME(Conditioned, MemberPerCase):
 
         return landmark_slots(self.solver, self.kernel, n, shapes=self.shapes)
 
-    def check(self, axis: CaseAxis, n_cases: int) -> tuple[Self, str | None]:
+    def check(self, axis: CaseAxis, n_cases: int) -> tuple[Method, str | None]:
         """Raise ValueError if dates are needed for folds, season or half-life and cannot serve."""
         check_folds("CKME", self.folds, axis, self.year_start)
         check_gap_in_time("CKME", self.gap, axis)
@@ -288,26 +303,50 @@ class CKME(Conditioned, MemberPerCase):
         fields: FitArrays = fitted._asdict()
         return fields
 
+    def fit_supports(
+        self, cases: Cases, min_samples: int, n_quantiles: int
+    ) -> Iterable[tuple[FitArrays, FloatArray]]:
+        """Parameters and held-out quantiles of each support, from one search."""
+        family, quantiles = arrays.fit_ckme_family(
+            cases.forecasts,
+            cases.observations,
+            self.array_settings(self.supports, min_samples),
+            n_quantiles=n_quantiles,
+            **self.array_arguments(cases),
+        )
+        return [(fitted._asdict(), quantiles[:, :, s]) for s, fitted in enumerate(family)]
+
     def predict_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> Distribution:
         """Weighted ensembles; see :func:`xrecal.arrays.ckme_weights`."""
         if self.gives_way:
             return self._giving_way(new, cases, fitted)[0]
         own = not self.shares_members
-        issued = self.weighted_ensembles(new, cases, fitted, own_members=own)
+        issued, _ = self._weighted(new, cases, fitted, own_members=own)
         return self._with_tails(issued, cases, fitted)
 
     def predict_with_novelty(
         self, new: NewCases, cases: Cases, fitted: FitArrays
     ) -> tuple[Distribution, FloatArray]:
         """Weighted ensembles, and the novelty (L, T) of the forecasts."""
-        from xrecal.arrays.distributions.forms import Empirical
-
         if self.gives_way:
             return self._giving_way(new, cases, fitted)
-        how = {"projection": self.projection, "own_members": not self.shares_members}
-        compared = self.comparison(new, cases, fitted)
-        *issued, novelty = arrays.ckme_weights(**compared, **how, return_novelty=True)
-        return self._with_tails(Empirical(*issued), cases, fitted), novelty
+        how = {"own_members": not self.shares_members, "with_novelty": True}
+        issued, novelty = self._weighted(new, cases, fitted, **how)
+        assert novelty is not None
+        return self._with_tails(issued, cases, fitted), novelty
+
+    def predict_support(
+        self,
+        support: str | None,
+        new: NewCases,
+        cases: Cases,
+        fitted: FitArrays,
+        *,
+        with_novelty: bool = False,
+    ) -> tuple[Empirical, FloatArray | None]:
+        """Weighted ensembles of one support, without tails."""
+        own = support != "observations"
+        return self._weighted(new, cases, fitted, own_members=own, with_novelty=with_novelty)
 
     def _giving_way(
         self, new: NewCases, cases: Cases, fitted: FitArrays
@@ -338,23 +377,25 @@ class CKME(Conditioned, MemberPerCase):
         of = complete_fit(fitted, features.circular.size)
         return tailed(issued, *case_tails(cases.forecasts, cases.observations, features, of))
 
-    def update_locations(self, added: Cases, fitted: FitArrays, slots: IntArray) -> FitArrays:
-        """No parameters: a case is its forecast and observation."""
-        return {}
-
-    def weighted_ensembles(
+    def _weighted(
         self,
         new: NewCases,
         cases: Cases,
         fitted: FitArrays,
         *,
         own_members: bool,
-    ) -> Empirical:
+        with_novelty: bool = False,
+    ) -> tuple[Empirical, FloatArray | None]:
         """Weights of past observations, or of members that each forecast has for itself."""
         from xrecal.arrays.distributions.forms import Empirical
 
-        how = {"projection": self.projection, "own_members": own_members}
-        return Empirical(*arrays.ckme_weights(**self.comparison(new, cases, fitted), **how))
+        members, weights, *novelty = arrays.ckme_weights(
+            **self.comparison(new, cases, fitted),
+            projection=self.projection,
+            own_members=own_members,
+            return_novelty=with_novelty,
+        )
+        return Empirical(members, weights), novelty[0] if novelty else None
 
     def novelty_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> FloatArray:
         """Novelty (L, T) of forecasts; see :func:`xrecal.arrays.ckme_novelty`."""
@@ -379,61 +420,3 @@ class CKME(Conditioned, MemberPerCase):
             "squared": None if self.shapes else cases.squared,
             "shapes": self.shapes,
         }
-
-
-def kept_parameters(
-    n_features: int,
-    *,
-    support: bool,
-    beside: bool,
-    half_life: bool,
-    landmarks: Callable[[int], int] | None,
-) -> Mapping[str, Parameter]:
-    """Parameters of the state, with those of a choice of support, half-life or landmarks.
-
-    ``beside``: with those of errors to which past observations give way.
-
-    ``landmarks`` gives the room for these from the number of slots.
-    """
-    parameters = {
-        "ridge": Parameter("ridge of the kernel regression", within=POSITIVE),
-        "bandwidth": Parameter(
-            "bandwidth of the energy distance kernel", True, within=POSITIVE_OR_INFINITE
-        ),
-    }
-    if n_features:
-        parameters["strength"] = Parameter(
-            "strength of the covariates, 0 where they do not count", within=NOT_NEGATIVE
-        )
-        parameters["precision"] = Parameter(
-            "weight of each feature in the distance of covariates", dims={FEATURE: n_features}
-        )
-    if support:
-        parameters["support"] = Parameter("what members are", dtype=np.int8, flags=CENTRES)
-        parameters["centre"] = Parameter(
-            "coefficients of centre and spread", dims={COEFFICIENT: 4 + 2 * n_features}
-        )
-        parameters["lower"] = Parameter("lower bound", True, within=ANY)
-        parameters["upper"] = Parameter("upper bound", True, within=ANY)
-    if beside:
-        parameters["beside"] = Parameter(
-            "errors to which past observations give way, where these are chosen",
-            dtype=np.int8,
-            flags=("none", *CENTRES[1:]),
-        )
-        parameters["beside_centre"] = Parameter(
-            "coefficients of centre and spread of these errors",
-            dims={COEFFICIENT: 4 + 2 * n_features},
-        )
-    if half_life:
-        parameters["half_life"] = Parameter(
-            "half-life of the cases in days", within=POSITIVE_OR_INFINITE
-        )
-    if landmarks is not None:
-        parameters["landmark"] = Parameter(
-            "cases that represent all others; -1 for none, or an exact solution",
-            dtype=np.int32,
-            dims={RANK: landmarks},
-            of_slots=True,
-        )
-    return parameters

@@ -2,40 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from xrecal import arrays
 from xrecal.inputs.covariates import DAY
 from xrecal.inputs.dates import CaseAxis
-from xrecal.typing import FloatArray, IntArray
+from xrecal.typing import FloatArray
 
-from .base import (
-    Cases,
-    FitArrays,
-    MemberPerCase,
-    Method,
-    NewCases,
-    Output,
-    Parameter,
-    Shown,
-    count_cases,
-    missing_forecasts,
-    names_of,
-    period_of_cases,
-)
-from .setting_checks import check_names, is_positive
+from .base import Cases, FitArrays, Method, NewCases, missing_forecasts, names_of
+from .setting_checks import is_positive
+from .settings import Settings
 
 if TYPE_CHECKING:
     from xrecal.arrays.distributions.forms import Distribution
 
 
 @dataclass(frozen=True, repr=False)
-class Climatology(Shown, MemberPerCase):
+class Climatology(Settings):
     """Past observations, whatever the forecast says.
 
     Parameters
@@ -60,26 +46,20 @@ class Climatology(Shown, MemberPerCase):
     window: float | None = None
     condition_on: str | tuple[str, ...] | None = None
 
-    shares_members: ClassVar[bool] = True
-    keeps_cases: ClassVar[bool] = False
-    output: ClassVar[Output] = "weighted"
+    shares_members = True
 
     def __post_init__(self) -> None:
         if self.window is not None and not is_positive(self.window):
             raise ValueError(
                 f"Climatology: window must be a positive number of days, got {self.window!r}"
             )
-        check_names(self)
+        super().__post_init__()
 
     @property
     def covariates(self) -> tuple[str, ...]:
         """Names of the covariates that the method conditions on, and the day for a window."""
         day = () if self.window is None else (DAY,)
         return tuple(dict.fromkeys((*names_of(self.condition_on), *day)))
-
-    def parameters(self, n_features: int) -> Mapping[str, Parameter]:
-        """Nothing is chosen."""
-        return {}
 
     def check(self, axis: CaseAxis, n_cases: int) -> tuple[Method, str | None]:
         """Raise ValueError if a window is asked for and the cases have no dates."""
@@ -88,19 +68,9 @@ class Climatology(Shown, MemberPerCase):
                 f"Climatology(window={self.window:g}) needs dates (datetime64 or cftime) along "
                 "the calibration dimension; use Climatology()"
             )
-        return self, period_of_cases(axis, names_of(self.condition_on), method="Climatology")
+        return super().check(axis, n_cases)
 
-    def fit_locations(self, cases: Cases, min_samples: int) -> Mapping[str, npt.NDArray[Any]]:
-        """Count cases; there is nothing else to fit."""
-        return count_cases(cases, min_samples)
-
-    def update_locations(self, added: Cases, fitted: FitArrays, slots: IntArray) -> FitArrays:
-        """No parameters: a case is its observation."""
-        return {}
-
-    def predict_locations(
-        self, new: NewCases, cases: Cases, fitted: Mapping[str, npt.NDArray[Any]]
-    ) -> Distribution:
+    def predict_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> Distribution:
         """Weights of the observations; see :func:`xrecal.arrays.climatology_weights`."""
         from xrecal.arrays.distributions.forms import Empirical
         from xrecal.arrays.status import TOO_FEW

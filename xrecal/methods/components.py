@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from xrecal import arrays
 from xrecal.arrays.splitting import Span
 from xrecal.typing import FloatArray
 
@@ -22,17 +21,16 @@ from .base import (
     Method,
     NewCases,
     Parameter,
-    SharedFits,
     equal_mass_levels,
-    fold_groups,
 )
-from .ckme import CKME
-from .raw import Raw
-from .shared_ckme import OWN, SharedCKME
+from .folds import fold_groups
+from .shared_ckme import OWN
 from .tails import FITTED
 
 if TYPE_CHECKING:
     from xrecal.arrays.distributions.forms import Distribution, Empirical
+
+Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
 
 CASES = "calibration"
 """Dimension of parameters of each case."""
@@ -51,9 +49,6 @@ MEMBERS = {
     "ratio": "past ratios to the forecast mean",
 }
 """Members of a CKME by its support, in words."""
-
-SHARED = "ckme_shared"
-"""Label of the component that places share."""
 
 N_HELD_OUT = 100
 """Quantiles that stand for a held-out forecast when components are weighed."""
@@ -95,31 +90,44 @@ class Component:
         """
         return _own_parameters(self.method, n_features)
 
-    def labelled(self, fitted: Mapping[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
-        """What was fitted, under the names that it has in the pool."""
+    def stored_parameters(self, n_features: int) -> dict[str, Parameter]:
+        """Parameters with the names and dimensions that they have in the state of the pool."""
+        return {
+            f"{self.label}_{name}": replace(p, dims={self.dim(d): n for d, n in p.dims.items()})
+            for name, p in self.parameters(n_features).items()
+        }
+
+    def dim(self, name: str) -> str:
+        """Name that a dimension of a parameter has in the state: with the label, but for cases."""
+        return name if name == CASES or name.startswith(OWN) else f"{self.label}_{name}"
+
+    def stored(self, fitted: FitArrays) -> Arrays:
+        """Arrays of the state of the pool from what was fitted."""
         known = (name for name in self.parameters(1) if name in fitted)
         return {f"{self.label}_{name}": np.array(fitted[name]) for name in known}
 
-    def own(self, parameter: Parameter) -> Parameter:
-        """A parameter whose dimensions, other than the cases, bear the label of the component."""
-        dims = {self.dim(d): n for d, n in parameter.dims.items()}
-        return replace(parameter, dims=dims)
+    def taken_from(self, fitted: FitArrays) -> Arrays:
+        """Parameters under their own names, from the state of the pool."""
+        # One feature or more names all parameters.
+        names = {name: f"{self.label}_{name}" for name in self.parameters(1)}
+        own = {name: fitted[stored] for name, stored in names.items() if stored in fitted}
+        return own | {"status": fitted["status"]}
 
-    def dim(self, name: str) -> str:
-        """Name that a dimension of a parameter has in the pool."""
-        return name if name == CASES or name.startswith(OWN) else f"{self.label}_{name}"
+    def predict(
+        self, new: NewCases, cases: Cases, fitted: FitArrays, weight: FloatArray
+    ) -> Distribution:
+        """Forecasts by the state of a pool; one without weight (L,) may be left NaN."""
+        own = self.taken_from(fitted)
+        if self.support is not None:
+            own["ridge"] = np.where(weight > 0, own["ridge"], np.nan)  # spares the work
+        return self.method.predict_support(self.support, new, cases, own)[0]
 
 
 @lru_cache(maxsize=256)
 def _own_parameters(method: Method, n_features: int) -> Mapping[str, Parameter]:
     """Parameters of a method in a pool, those for updates alone left out."""
     n_own = n_features if method.covariates else 0
-    if isinstance(method, SharedCKME):
-        every: Mapping[str, Parameter] = method.in_pool(n_own)
-    elif isinstance(method, CKME):  # in a pool the other components are those to give way to
-        every = replace(method, novelty=None).parameters(n_own)
-    else:
-        every = method.parameters(n_own)
+    every = method.parameters_in_pool(n_own)
     return MappingProxyType({name: p for name, p in every.items() if not p.for_updates})
 
 
@@ -141,15 +149,9 @@ def components_of(methods: Sequence[Method]) -> tuple[Component, ...]:
     components: list[Component] = []
     taken: list[str] = []
     for method in methods:
-        supports: tuple[str | None, ...] = (None,)
-        names = [type(method).__name__.lower()]
-        if isinstance(method, CKME):
-            names, supports = names + ["shapes"] * method.shapes, method.supports
-        if isinstance(method, SharedCKME):
-            names = [SHARED]
-        name = "_".join((*names, *method.covariates))
-        for support in supports:
-            label = f"{name}_{support}" if len(supports) > 1 else name
+        name = "_".join((method.name_in_pool, *method.covariates))
+        for support in method.supports:
+            label = f"{name}_{support}" if len(method.supports) > 1 else name
             taken.append(label)
             number = taken.count(label)
             label = f"{label}_{number}" if number > 1 else label
@@ -159,32 +161,21 @@ def components_of(methods: Sequence[Method]) -> tuple[Component, ...]:
 
 def fit_method(
     method: Method, cases: Cases, min_samples: int, in_time: HeldOutInTime = NEXT_TO_EACH_OTHER
-) -> Iterator[tuple[Mapping[str, npt.NDArray[Any]], FloatArray]]:
+) -> Iterable[tuple[FitArrays, FloatArray]]:
     """Fitted parameters and held-out quantiles (L, 2, n, Q) of each component of a method.
 
     The quantiles are of cases forecast without their fold, and of cases forecast from earlier ones
     alone.
     """
-    if isinstance(method, SharedCKME):  # which passes over the cases of all places have fitted
-        yield {}, method.held_out_locations(cases, N_HELD_OUT)
-        return
-    if not isinstance(method, CKME):
-        yield method.fit_locations(cases, min_samples), _held_out(method, cases, in_time)
-        return
-    family, quantiles = arrays.fit_ckme_family(
-        cases.forecasts,
-        cases.observations,
-        method.array_settings(method.supports, min_samples),
-        n_quantiles=N_HELD_OUT,
-        **method.array_arguments(cases),
-    )
-    for s, fitted in enumerate(family):
-        yield fitted._asdict(), quantiles[:, :, s]
+    fits = method.fit_supports(cases, min_samples, N_HELD_OUT)
+    if fits is None:
+        fits = [(method.fit_locations(cases, min_samples), _held_out(method, cases, in_time))]
+    return fits
 
 
 def _held_out(method: Method, cases: Cases, in_time: HeldOutInTime) -> FloatArray:
     """Quantiles (L, 2, n, Q) from refits without parts of the cases."""
-    from xrecal.arrays.ckme.fitting import LATER_PARTS
+    from xrecal.arrays.ckme.choosing import LATER_PARTS
     from xrecal.arrays.ckme.folds import assign_folds, gap_axis
 
     known = np.isfinite(cases.observations)
@@ -238,35 +229,6 @@ def _forecast(
     out[location, which[case]] = quantiles[location, case]
 
 
-def predict_component(
-    component: Component,
-    new: NewCases,
-    cases: Cases,
-    fitted: Mapping[str, npt.NDArray[Any]],
-    weight: FloatArray,
-) -> Distribution:
-    """Forecasts of one component; one without weight (L,) may be left NaN."""
-    own = state_of(component, fitted)
-    if component.support is None:
-        return component.method.predict_locations(new, cases, own)
-    assert isinstance(component.method, CKME)
-    own["ridge"] = np.where(weight > 0, own["ridge"], np.nan)  # spares the work
-    return component.method.weighted_ensembles(
-        new, cases, own, own_members=not component.on_observations
-    )
-
-
-def state_of(
-    component: Component, fitted: Mapping[str, npt.NDArray[Any]]
-) -> dict[str, npt.NDArray[Any]]:
-    """Parameters of one component, under their own names."""
-    prefix = f"{component.label}_"
-    own = {name.removeprefix(prefix): v for name, v in fitted.items() if name.startswith(prefix)}
-    # One feature or more names all parameters.
-    own = {name: own[name] for name in component.parameters(1) if name in own}
-    return own | {"status": fitted["status"]}
-
-
 class Forecasting:
     """Components of a pool as they forecast new cases; each is asked once."""
 
@@ -274,100 +236,69 @@ class Forecasting:
         self, components: Sequence[Component], new: NewCases, cases: Cases, fitted: FitArrays
     ) -> None:
         self.components, self.new, self.cases, self.fitted = components, new, cases, fitted
-        self._known: dict[int, Distribution] = {}
+        self._known: dict[str, Distribution] = {}
 
-    def of(self, place: int, share: FloatArray) -> Distribution:
-        """Forecasts of one component; see :func:`predict_component`."""
-        if place not in self._known:
-            self._known[place] = predict_component(
-                self.components[place], self.new, self.cases, self.fitted, share
+    def of(self, component: Component, weight: FloatArray) -> Distribution:
+        """Forecasts of one component, which may be NaN where it has no weight (L,)."""
+        if component.label not in self._known:
+            self._known[component.label] = component.predict(
+                self.new, self.cases, self.fitted, weight
             )
-        return self._known[place]
+        return self._known[component.label]
 
-    def with_novelty(self, place: int) -> FloatArray:
-        """Novelty (L, T) of the forecasts to a CKME, which forecasts by the same comparison."""
-        from xrecal.arrays.distributions.forms import Empirical
-
-        component = self.components[place]
-        method = component.method
-        assert isinstance(method, CKME)
-        compared = method.comparison(self.new, self.cases, state_of(component, self.fitted))
-        how = {"projection": method.projection, "own_members": not component.on_observations}
-        *issued, novelty = arrays.ckme_weights(**compared, **how, return_novelty=True)
-        self._known[place] = Empirical(*issued)
-        return novelty  # type: ignore[no-any-return]
-
-    def members(self, place: int, share: FloatArray) -> Empirical:
+    def members(self, component: Component, weight: FloatArray) -> Empirical:
         """Members (L, T, k), or (L, n) observations, and weights (L, T, k) of one component."""
         from xrecal.arrays.distributions.forms import Empirical
 
-        forecast = self.of(place, share)
-        if self.components[place].on_cases:
+        forecast = self.of(component, weight)
+        if component.on_cases:
             assert isinstance(forecast, Empirical)
             return forecast
         members = forecast.quantile(equal_mass_levels(N_QUANTILES))
         return Empirical(members, np.where(np.isnan(members), np.nan, 1 / N_QUANTILES))
 
+    def judged(self) -> FloatArray | None:
+        """Novelty (L, T) of the forecasts to the judge, which forecasts by the same comparison."""
+        judge = judge_of(self.components)
+        if judge is None:
+            return None
+        self._known[judge.label], novelty = judge.method.predict_support(
+            judge.support, self.new, self.cases, judge.taken_from(self.fitted), with_novelty=True
+        )
+        return novelty
 
-def judge_of(components: Sequence[Component]) -> int | None:
-    """Place of the component that knows the novelty of forecasts; None if none does."""
-    places = [i for i, c in enumerate(components) if isinstance(c.method, CKME)]
-    places.sort(key=lambda i: components[i].method.shapes)  # type: ignore[attr-defined]
-    return places[0] if places else None
+    def novelty(self) -> FloatArray:
+        """Novelty (L, T) of forecasts to the judge of a pool; none is known without one.
 
-
-def novelty_of(forecasting: Forecasting) -> FloatArray:
-    """Novelty (L, T) of forecasts to the first CKME of a pool; none is known without one.
-
-    Where a place has too short a record, to the component that places share.
-    """
-    components, new, cases, fitted = (
-        forecasting.components,
-        forecasting.new,
-        forecasting.cases,
-        forecasting.fitted,
-    )
-    judge = judge_of(components)
-    asked = [] if judge is None else [components[judge]]
-    if isinstance(components[-1].method, SharedCKME):
-        asked.append(components[-1])
-    known = np.full(new.forecasts.loc.shape[:2], np.nan if asked else 0.0)
-    for component in asked:
-        if np.isnan(known).any():
-            method: Any = component.method
-            found = method.novelty_locations(new, cases, state_of(component, fitted))
-            known = np.where(np.isnan(known), found, known)
-    return known
+        Where a place has too short a record, to the component that places share.
+        """
+        judge = judge_of(self.components)
+        asked = [c for c in self.components if c is judge or c.method.by_sums]
+        known = np.full(self.new.forecasts.loc.shape[:2], np.nan if asked else 0.0)
+        for component in asked:
+            if np.isnan(known).any():
+                own = component.taken_from(self.fitted)
+                found = component.method.novelty_locations(self.new, self.cases, own)
+                known = np.where(np.isnan(known), found, known)
+        return known
 
 
-def share_alone(
-    components: Sequence[Component], state: Mapping[str, npt.NDArray[Any]], shared: SharedFits
+def judge_of(components: Sequence[Component]) -> Component | None:
+    """The component that knows the novelty of forecasts: the first CKME, of forecasts first."""
+    judges = [c for c in components if c.support is not None]
+    return min(judges, key=lambda c: c.method.shapes, default=None)
+
+
+def leave_alone(
+    state: Mapping[str, npt.NDArray[Any]],
+    where: npt.NDArray[np.bool_],
+    components: Sequence[bool],
 ) -> None:
-    """Give all weight to what places share where the own record is too short, without tails."""
-    there = np.array([held_out is not None for held_out in shared.held_out])
-    alone = there & np.isnan(state["pool_weight"]).any(-1)
-    state["pool_weight"][alone] = [isinstance(c.method, SharedCKME) for c in components]
+    """Give all weight to one of the components at some locations (L,), without tails."""
+    state["pool_weight"][where] = components
     for name in FITTED:
         if name in state:
-            state[name][alone] = np.nan
-
-
-def issue_climatology(
-    components: Sequence[Component], state: dict[str, npt.NDArray[Any]]
-) -> dict[str, npt.NDArray[Any]]:
-    """Give all weight to the first CKME, without tails, where all past forecasts are the same.
-
-    It issues climatology there, and other methods, such as the raw forecast, do not.
-    """
-    from xrecal.arrays.status import IDENTICAL
-
-    alike = (state["status"] & IDENTICAL) > 0
-    if alike.any():
-        state["pool_weight"][alike] = np.arange(len(components)) == judge_of(components)
-        for name in FITTED:
-            if name in state:
-                state[name][alike] = np.nan
-    return state
+            state[name][where] = np.nan
 
 
 class GivingWay(NamedTuple):
@@ -391,7 +322,7 @@ def giving_way(components: Sequence[Component], weight: FloatArray) -> GivingWay
     that has errors as members is mixed too, so that there is something to give way to.
     """
     observed = np.array([c.on_observations for c in components])
-    takers = np.array([not isinstance(c.method, Raw) for c in components]) & ~observed
+    takers = np.array([c.method.recalibrates for c in components]) & ~observed
     of_observations, own = weight[:, observed].sum(-1), weight[:, takers].sum(-1)
     errors = [i for i, c in enumerate(components) if c.on_cases and not c.on_observations]
     mixed = weight.copy()

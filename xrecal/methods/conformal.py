@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from xrecal import arrays
 from xrecal.typing import FloatArray, IntArray
@@ -93,7 +92,7 @@ class ConformalPrediction(KeepsPIT):
             },
         }
 
-    def fit_locations(self, cases: Cases, min_samples: int) -> Mapping[str, npt.NDArray[Any]]:
+    def fit_locations(self, cases: Cases, min_samples: int) -> FitArrays:
         """PIT and distances (L, n); see :func:`xrecal.arrays.pit_values`."""
         fitted = super().fit_locations(cases, min_samples)
         return {**fitted, **self._misses(cases, fitted["pit"])}
@@ -119,9 +118,7 @@ class ConformalPrediction(KeepsPIT):
         ends = ends_at(forecasts, np.tile(levels, (forecasts.loc.shape[0], 1)))
         return np.moveaxis(ends.astype(np.float64), -1, 0)
 
-    def predict_locations(
-        self, new: NewCases, cases: Cases, fitted: Mapping[str, npt.NDArray[Any]]
-    ) -> Distribution:
+    def predict_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> Distribution:
         """Ends of the intervals; see :func:`xrecal.arrays.conformal_margins`."""
         from xrecal.arrays.distributions.forms import Empirical
 
@@ -138,7 +135,7 @@ class ConformalPrediction(KeepsPIT):
         self,
         forecasts: Forecasts,
         cases: Cases,
-        fitted: Mapping[str, npt.NDArray[Any]],
+        fitted: FitArrays,
         weights: FloatArray | None,
     ) -> FloatArray:
         """Ends (L, T, 2) moved by margins, no further than to where they meet."""
@@ -161,7 +158,7 @@ class ConformalPrediction(KeepsPIT):
         self,
         forecasts: Forecasts,
         cases: Cases,
-        fitted: Mapping[str, npt.NDArray[Any]],
+        fitted: FitArrays,
         weights: FloatArray | None,
     ) -> FloatArray:
         """Ends (L, T, 2) at levels of the forecasts; see :func:`xrecal.arrays.conformal_levels`."""

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from xrecal import arrays
 from xrecal.typing import IntArray
 
-from .base import Bounds, Cases, Conditioned, FitArrays, NewCases, Output, Parameter
+from .base import Bounds, Cases, FitArrays, NewCases, Parameter
 from .ranges import ANY, NOT_NEGATIVE
-from .setting_checks import check_bounds
+from .settings import Settings
 
 if TYPE_CHECKING:
     from xrecal.arrays.distributions.forms import Distribution
@@ -26,7 +25,7 @@ PREDICTORS = ("ensemble_mean", "ensemble_variance")
 
 
 @dataclass(frozen=True, repr=False)
-class EMOS(Conditioned):
+class EMOS(Settings):
     """Nonhomogeneous Gaussian regression by minimum CRPS.
 
     ``N(a + b mean, c² + d² variance)`` of the ensemble's mean and variance [1]_. The recalibrated
@@ -65,12 +64,10 @@ class EMOS(Conditioned):
     condition_on: str | tuple[str, ...] | None = None
     vary_spread: bool = False
 
-    shares_members: ClassVar[bool] = False
-    keeps_cases: ClassVar[bool] = False
-    output: ClassVar[Output] = "normal"
+    output = "normal"
+    relearns = True
 
     def __post_init__(self) -> None:
-        check_bounds(self)
         super().__post_init__()
         if not isinstance(self.vary_spread, bool):
             raise ValueError(f"EMOS: vary_spread must be True or False, got {self.vary_spread!r}")
@@ -150,9 +147,7 @@ class EMOS(Conditioned):
             "upper": np.where(few, np.nan, upper),
         }
 
-    def predict_locations(
-        self, new: NewCases, cases: Cases, fitted: Mapping[str, npt.NDArray[Any]]
-    ) -> Distribution:
+    def predict_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> Distribution:
         """Normal distributions; see :func:`xrecal.arrays.predict_emos`."""
         from xrecal.arrays.distributions.forms import Censored, Normal, moments
 

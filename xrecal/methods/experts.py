@@ -27,17 +27,9 @@ from .base import (
     missing_forecasts,
 )
 from .ckme import CKME
-from .components import (
-    CASES,
-    Component,
-    Forecasting,
-    judge_of,
-    predict_component,
-    state_of,
-)
+from .components import CASES, Component, Forecasting
 from .corrected import CORRECTED, POOL, RECENT
 from .emos import EMOS
-from .raw import Raw
 
 if TYPE_CHECKING:
     from .pool import LinearPool
@@ -94,7 +86,7 @@ class Experts:
     @property
     def mixed(self) -> tuple[Component, ...]:
         """Components of the pool that are experts by themselves; the raw forecast is one anyway."""
-        return tuple(c for c in self.pool.components if not isinstance(c.method, Raw))
+        return tuple(c for c in self.pool.components if c.method.recalibrates)
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -108,10 +100,7 @@ class Experts:
         """Parameters of the slow experts; what each case has is made from it when it is needed."""
         parameters = dict(self.pool.parameters(n_features))
         for component in (self.emos, self.recent):
-            parameters |= {
-                f"{component.label}_{name}": component.own(parameter)
-                for name, parameter in component.parameters(n_features).items()
-            }
+            parameters |= component.stored_parameters(n_features)
         return {
             name: replace(parameter, dims=parameter.sizes(MANY))
             for name, parameter in parameters.items()
@@ -122,7 +111,7 @@ class Experts:
         """Slow experts (1, ...) from all the cases; the recent CKME from the last of them."""
         learned = dict(self.pool.fit_locations(cases, min_samples))
         for component, own in ((self.emos, cases), (self.recent, last_cases(cases))):
-            learned |= component.labelled(component.method.fit_locations(own, min_samples))
+            learned |= component.stored(component.method.fit_locations(own, min_samples))
         return learned
 
     def slow_said(
@@ -131,15 +120,10 @@ class Experts:
         """Quantiles (T, J) of forecasts (1, T) by slow experts, fitted to the first cases."""
         learned = cases.select(np.arange(n_slow))
         whole, every = self._with_cases(learned, slow), np.ones(1)
-        pooled, novelty = Forecasting(self.pool.components, new, learned, whole), None
-        judge = judge_of(self.pool.components)
-        if judge is not None:
-            novelty = pooled.with_novelty(judge)
-        found = {
-            component.label: _quantiles(pooled.of(place, every))
-            for place, component in enumerate(pooled.components)
-        }
-        found[EMOS_LABEL] = _quantiles(predict_component(self.emos, new, learned, whole, every))
+        pooled = Forecasting(self.pool.components, new, learned, whole)
+        novelty = pooled.judged()
+        found = {c.label: _quantiles(pooled.of(c, every)) for c in pooled.components}
+        found[EMOS_LABEL] = _quantiles(self.emos.predict(new, learned, whole, every))
         return found | {POOL: _quantiles(self.pool.mix(pooled, novelty))}
 
     def fast_said(
@@ -148,7 +132,7 @@ class Experts:
         """Quantiles (T, J) of forecasts (1, T) by the others, from the first ``known`` cases."""
         fitted = {**slow, "status": np.zeros(1, np.int64)}
         verified = last_cases(cases, known)
-        recent = predict_component(self.recent, new, verified, fitted, np.ones(1))
+        recent = self.recent.predict(new, verified, fitted, np.ones(1))
         return {
             RAW: _as_issued(new),
             RECENT: _quantiles(recent),
@@ -182,8 +166,8 @@ class Experts:
         for component in self.pool.components:
             method = component.method
             if any(CASES in p.dims for p in component.parameters(1).values()):
-                own = method.update_locations(learned, state_of(component, whole), slots)  # type: ignore[attr-defined]
-                whole |= component.labelled(own)
+                own = method.update_locations(learned, component.taken_from(whole), slots)
+                whole |= component.stored(own)
         return whole
 
 

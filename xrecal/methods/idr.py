@@ -4,31 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from xrecal import arrays
 from xrecal.typing import FloatArray, IntArray
 
-from .base import (
-    Cases,
-    Conditioned,
-    FitArrays,
-    MemberPerCase,
-    NewCases,
-    Output,
-    Parameter,
-    count_cases,
-)
+from .base import Cases, FitArrays, NewCases, Parameter, count_cases
+from .settings import Settings
 
 if TYPE_CHECKING:
     from xrecal.arrays.distributions.forms import Distribution
 
 
 @dataclass(frozen=True, repr=False)
-class IDR(Conditioned, MemberPerCase):
+class IDR(Settings):
     """Isotonic distributional regression on the ensemble mean.
 
     The larger the index, the larger, in distribution, the observation; nothing else is assumed,
@@ -57,9 +48,7 @@ class IDR(Conditioned, MemberPerCase):
 
     condition_on: str | tuple[str, ...] | None = None
 
-    shares_members: ClassVar[bool] = True
-    keeps_cases: ClassVar[bool] = False
-    output: ClassVar[Output] = "weighted"
+    shares_members = True
 
     def parameters(self, n_features: int) -> Mapping[str, Parameter]:
         """Coefficients of the index."""
@@ -71,7 +60,7 @@ class IDR(Conditioned, MemberPerCase):
             ),
         }
 
-    def fit_locations(self, cases: Cases, min_samples: int) -> Mapping[str, npt.NDArray[Any]]:
+    def fit_locations(self, cases: Cases, min_samples: int) -> FitArrays:
         """Index of the cases; the isotonic step is made for new forecasts."""
         from xrecal.arrays.distributions.forms import moments
 
@@ -99,9 +88,7 @@ class IDR(Conditioned, MemberPerCase):
         mean = moments(added.forecasts)[0]
         return {"index": _index(fitted["index_coefficient"], mean, features)}
 
-    def predict_locations(
-        self, new: NewCases, cases: Cases, fitted: Mapping[str, npt.NDArray[Any]]
-    ) -> Distribution:
+    def predict_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> Distribution:
         """Weights of the past observations; see :func:`xrecal.arrays.idr_weights`."""
         from xrecal.arrays.distributions.forms import Empirical, moments
 

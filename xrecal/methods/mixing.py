@@ -78,7 +78,7 @@ def mixture_of(
     for c, (component, share) in enumerate(zip(components, weight.T, strict=True)):
         if not (share > 0).any():
             continue
-        own = forecasting.members(c, share)
+        own = forecasting.members(component, share)
         mass = own.weights
         assert mass is not None
         counts = (share > 0)[:, np.newaxis]

@@ -1,32 +1,14 @@
-"""Novelty: which methods know it, and how past observations give way to it."""
+"""How past observations give way to other members where forecasts are novel."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from xrecal.arrays.dispatch import namespace
 from xrecal.typing import FloatArray
 
-from .base import Cases, FitArrays, NewCases
-
 if TYPE_CHECKING:
-    from xrecal.arrays.distributions.forms import Distribution, Empirical
-
-
-class Comparing(Protocol):
-    """Protocol of methods that may compare forecasts with past ones."""
-
-    @property
-    def compares(self) -> bool:
-        """Whether they do: a pool does if one that it mixes does."""
-
-    def novelty_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> FloatArray:
-        """Novelty (L, T) of forecasts, 0 to 1."""
-
-    def predict_with_novelty(
-        self, new: NewCases, cases: Cases, fitted: FitArrays
-    ) -> tuple[Distribution, FloatArray]:
-        """Recalibrated forecasts (L, T), and their novelty, by one comparison with past ones."""
+    from xrecal.arrays.distributions.forms import Empirical
 
 
 def shares_left(

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,17 +16,19 @@ from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.lengths import read_length
 from xrecal.typing import FloatArray, IntArray
 
-from .base import Bounds, Cases, FitArrays, Method, NewCases, Output, Parameter, Shown, count_cases
+from .base import Bounds, Cases, FitArrays, Method, NewCases, Parameter, count_cases
+from .components import Arrays
 from .corrected import REMEMBERED, Errors, predictors
 from .experts import N_LEVELS, Experts, prefixed
 from .known import has_passed, known_cases
 from .pool import LinearPool
 from .ranges import ANY, NOT_NEGATIVE
-from .setting_checks import check_bounds, check_names
+from .settings import Settings, once
 
 if TYPE_CHECKING:
     from xrecal.arrays.distributions.forms import Distribution
-    from xrecal.arrays.online.state import Settings, State
+    from xrecal.arrays.online.state import Settings as Learning
+    from xrecal.arrays.online.state import State
 
 WARM_UP = 180
 """Verified cases at the end of the hindcast that weights are learned from, or half of all."""
@@ -41,11 +42,12 @@ STRATEGY, SCORED, EXPERT, LEVEL = "pool_strategy", "scored_strategy", "expert", 
 WHOSE, ERROR = "erring_expert", "remembered_error"
 """Dimensions of what corrections are made from."""
 
-Arrays = dict[str, npt.NDArray[Any]]
+OF_WEIGHTS = ("regret", "square", "largest", "score", "n_scored")
+"""Parameters with the fields of :class:`xrecal.arrays.online.state.State`."""
 
 
 @dataclass(frozen=True, repr=False)
-class OnlinePool(Shown):
+class OnlinePool(Settings):
     """Experts with weights that every verified case changes: for what is issued day after day.
 
     A :class:`LinearPool` is right as long as the forecast system stays as it was. Here it is one of
@@ -101,16 +103,15 @@ class OnlinePool(Shown):
     bounds: Bounds = "auto"
     condition_on: str | tuple[str, ...] | None = None
 
-    keeps_cases: ClassVar[bool] = True
-    output: ClassVar[Output] = "weighted"
-    shares_members: ClassVar[bool] = False
+    keeps_cases = True
+    relearns = True
+    in_order = True
+    settles_covariates = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "delay", read_length(self.delay, "OnlinePool", "delay"))
         object.__setattr__(self, "refit", read_length(self.refit, "OnlinePool", "refit", least=1))
-        check_bounds(self)
-        if self.condition_on != ():
-            check_names(self)
+        super().__post_init__()
         try:
             methods = self.pool.methods
         except (TypeError, ValueError) as error:
@@ -118,12 +119,14 @@ class OnlinePool(Shown):
         object.__setattr__(self, "methods", methods)
 
     @property
+    @once
     def pool(self) -> LinearPool:
         """The pool that is fitted now and then."""
         bounds = self.bounds if self.methods is None else "auto"
         return LinearPool(self.methods, bounds=bounds, condition_on=self.condition_on)
 
     @property
+    @once
     def experts(self) -> Experts:
         """Those that are weighed."""
         return Experts(self.pool, self.bounds)
@@ -135,9 +138,14 @@ class OnlinePool(Shown):
         return (*self.pool.mixed, experts.emos.method, experts.recent.method)
 
     @property
-    def compares(self) -> bool:
+    def knows_novelty(self) -> bool:
         """Whether a method of the pool compares forecasts with past ones."""
-        return self.pool.compares
+        return self.pool.knows_novelty
+
+    @property
+    def mostly(self) -> LinearPool:
+        """The pool."""
+        return self.pool
 
     @property
     def covariates(self) -> tuple[str, ...]:
@@ -148,6 +156,7 @@ class OnlinePool(Shown):
         """Quantiles that come from no past case."""
         return np.full(N_LEVELS, -1), None
 
+    @once
     def parameters(self, n_features: int) -> Mapping[str, Parameter]:
         """What weights are made from, and the slow experts, those of before their last fit too."""
         from xrecal.arrays.online.state import FORGETTING
@@ -158,7 +167,9 @@ class OnlinePool(Shown):
         by_expert = {STRATEGY: n_strategies, EXPERT: len(labels)}
         last = partial(Parameter, dtype=np.int32, of_slots=True)
         slow = self.experts.parameters(max(n_features - 1, 0))  # when it verifies is no feature
-        former = {n: replace(p, labels=(), for_updates=True) for n, p in slow.items()}
+        former = {
+            n: replace(p, labels=(), description="", for_updates=True) for n, p in slow.items()
+        }
         return {
             "expert_weight": Parameter(
                 "weight of each expert, mean over the levels",
@@ -206,26 +217,12 @@ class OnlinePool(Shown):
 
     def fit_locations(self, cases: Cases, min_samples: int) -> FitArrays:
         """Experts, and weights learned from the end of the cases."""
-        blank = self._blank(cases)
-        parts = [
-            self._begun(one, part, min_samples, together=True) for one, part in _each(cases, blank)
-        ]
-        return self._whole(parts, blank) | count_cases(cases, min_samples)
-
-    def update_locations(self, added: Cases, fitted: FitArrays, slots: IntArray) -> FitArrays:
-        """No parameters: a case is its forecast and observation, from which others are learned."""
-        return {}
+        return self._learned(cases, self._blank(cases), min_samples, together=True)
 
     def relearn_locations(self, cases: Cases, fitted: FitArrays, min_samples: int) -> FitArrays:
         """Weights that have learned from the new cases, one by one, and experts fitted when due."""
-        own = {name: fitted[name] for name in _parameters(self, _features_of(cases))}
-        parts = []
-        for one, part in _each(cases, own):
-            if part["last_fitted"][0] < 0:
-                parts.append(self._begun(one, part, min_samples))
-            else:
-                parts.append(self._advanced(one, part, min_samples))
-        return self._whole(parts, own) | count_cases(cases, min_samples)
+        own = {name: fitted[name] for name in self.parameters(cases.covariates.n_features)}
+        return self._learned(cases, own, min_samples, together=False)
 
     def predict_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> Distribution:
         """Averages of what the experts say, as equally likely members."""
@@ -234,10 +231,10 @@ class OnlinePool(Shown):
 
         experts, n = self.experts, cases.observations.shape[1]
         members = np.full((*new.forecasts.loc.shape[:2], N_LEVELS), np.nan)
-        for i, (one, part) in enumerate(_each(cases, dict(fitted))):
+        for i, (one, part) in enumerate(_each(cases, fitted)):
             fits = int(part["last_fitted"][0]) + 1
             if fits > 0 and members.shape[1]:
-                own = _taken(new, slice(i, i + 1))
+                own = new.take(slice(i, i + 1))
                 said = experts.slow_said(own, one, part, fits)
                 said |= experts.fast_said(own, one, part, n)
                 errors, _ = Errors.of(part, one, self._known(one))
@@ -248,22 +245,29 @@ class OnlinePool(Shown):
         weights = np.where(np.isnan(members), np.nan, 1 / N_LEVELS)
         return Empirical(members.astype(dtype), weights.astype(dtype))
 
-    def predict_with_novelty(
-        self, new: NewCases, cases: Cases, fitted: FitArrays
-    ) -> tuple[Distribution, FloatArray]:
-        """Averages, and the novelty (L, T) of the forecasts."""
-        issued = self.predict_locations(new, cases, fitted)
-        return issued, self.novelty_locations(new, cases, fitted)
-
     def novelty_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> FloatArray:
         """Novelty (L, T) of forecasts to those that the pool was fitted to."""
         novelty = np.full(new.forecasts.loc.shape[:2], np.nan)
-        for i, (one, part) in enumerate(_each(cases, dict(fitted))):
+        for i, (one, part) in enumerate(_each(cases, fitted)):
             fits = int(part["last_fitted"][0]) + 1
             if fits > 0:
-                own = _taken(new, slice(i, i + 1))
+                own = new.take(slice(i, i + 1))
                 novelty[i] = self.experts.novelty(own, one, part, fits)[0]
         return novelty
+
+    def _learned(
+        self, cases: Cases, given: Arrays, min_samples: int, *, together: bool
+    ) -> FitArrays:
+        """All locations with what their cases teach, from what was learned so far."""
+        parts = []
+        for one, part in _each(cases, given):
+            learn = self._begun if part["last_fitted"][0] < 0 else self._advanced
+            parts.append(learn(one, part, min_samples, together=together))
+        whole: Arrays = {
+            name: np.concatenate([part[name] for part in parts]).astype(like.dtype, copy=False)
+            for name, like in given.items()
+        }
+        return whole | count_cases(cases, min_samples)
 
     def _begun(
         self, cases: Cases, blank: Arrays, min_samples: int, *, together: bool = False
@@ -311,7 +315,7 @@ class OnlinePool(Shown):
             said, errors = self._said(cases, now, known, part, together=together)
             settings, observed = self._settings(part), cases.observations[:, now]
             learned = learn(_state(part), settings, said, observed)
-            part = part | _named(learned) | errors.named()
+            part = part | dict(zip(OF_WEIGHTS, learned, strict=True)) | errors.named()
             part["expert_weight"] = mean_weights(learned, settings)
             part["last_learned"] = now[-1:]
             if due < now.size:
@@ -381,7 +385,7 @@ class OnlinePool(Shown):
         ahead = cases.covariates.values[0, :, cases.covariates.names.index(AHEAD)]
         return known_cases(cases.axis, ahead, self.delay)
 
-    def _settings(self, part: FitArrays) -> Settings:
+    def _settings(self, part: FitArrays) -> Learning:
         """How weights are learned at a location; the pool, named last, is a strategy by itself."""
         from xrecal.arrays.online.state import settings_of
 
@@ -393,41 +397,17 @@ class OnlinePool(Shown):
         """Parameters (L, ...) of locations without a fit."""
         n_locations, n = cases.observations.shape
         blank = {}
-        for name, parameter in _parameters(self, _features_of(cases)).items():
+        for name, parameter in self.parameters(cases.covariates.n_features).items():
             shape = n_locations, *parameter.sizes(n).values()
-            fill = -1 if parameter.of_slots else np.nan if parameter.dtype is np.float64 else 0
-            blank[name] = np.full(shape, fill, parameter.dtype)
-        of_weights = ("regret", "square", "largest", "score", "n_scored")
-        return blank | {name: np.zeros_like(blank[name]) for name in of_weights}
-
-    def _whole(self, parts: Sequence[Arrays], names: Arrays) -> Arrays:
-        """Parameters (L, ...) of all locations, of the types of others."""
-        return {
-            name: np.concatenate([part[name] for part in parts]).astype(like.dtype, copy=False)
-            for name, like in names.items()
-        }
+            unknown = np.nan if parameter.dtype is np.float64 and name not in OF_WEIGHTS else 0
+            blank[name] = np.full(shape, -1 if parameter.of_slots else unknown, parameter.dtype)
+        return blank
 
 
-@lru_cache(maxsize=64)
-def _parameters(pool: OnlinePool, n_features: int) -> Mapping[str, Parameter]:
-    """Parameters of a pool, which are asked for with every case."""
-    return MappingProxyType(dict(pool.parameters(n_features)))
-
-
-def _each(cases: Cases, arrays: Arrays) -> list[tuple[Cases, Arrays]]:
+def _each(cases: Cases, arrays: FitArrays) -> list[tuple[Cases, Arrays]]:
     """Cases and arrays of one location at a time."""
     places = [slice(i, i + 1) for i in range(cases.observations.shape[0])]
     return [(cases.take(at), {name: a[at] for name, a in arrays.items()}) for at in places]
-
-
-def _taken(new: NewCases, block: slice) -> NewCases:
-    """Forecasts of some locations."""
-    return NewCases(new.forecasts.take(block), new.covariates.take((block,)))
-
-
-def _features_of(cases: Cases) -> int:
-    """Number of features of all covariates."""
-    return sum(1 if period is None else 2 for period in cases.covariates.periods)
 
 
 def _as(values: npt.NDArray[Any], like: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -440,13 +420,4 @@ def _state(part: FitArrays) -> State:
     """What weights have learned."""
     from xrecal.arrays.online.state import State
 
-    names = ("regret", "square", "largest", "score", "n_scored")
-    return State(*(np.ascontiguousarray(part[name], np.float64) for name in names))
-
-
-def _named(state: State) -> Arrays:
-    """What weights have learned, by the names of the parameters."""
-    return {
-        "regret": state.regret, "square": state.square, "largest": state.largest,
-        "score": state.score, "n_scored": state.cases,
-    }  # fmt: skip
+    return State(*(np.ascontiguousarray(part[name], np.float64) for name in OF_WEIGHTS))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,8 +12,9 @@ import numpy.typing as npt
 from xrecal import arrays
 from xrecal.typing import IntArray
 
-from .base import Cases, Conditioned, FitArrays, MemberPerCase, NewCases, Output, Parameter
+from .base import Cases, FitArrays, NewCases, Parameter
 from .climatology import similarity_weights
+from .settings import Settings
 
 if TYPE_CHECKING:
     from xrecal.arrays.distributions.forms import Distribution
@@ -22,19 +23,15 @@ SEED = 0
 """Of the random numbers that place an observation within a jump of the forecast's CDF."""
 
 
-class KeepsPIT(Conditioned):
+class KeepsPIT(Settings):
     """Part of methods that learn nothing but the PIT of the calibration cases."""
-
-    shares_members: ClassVar[bool] = False
-    keeps_cases: ClassVar[bool] = False
-    output: ClassVar[Output] = "weighted"
 
     def parameters(self, n_features: int) -> Mapping[str, Parameter]:
         """PIT of the cases."""
         meaning = "probability integral transform of each case"
         return {"pit": Parameter(meaning, dims={"calibration": -1})}
 
-    def fit_locations(self, cases: Cases, min_samples: int) -> Mapping[str, npt.NDArray[Any]]:
+    def fit_locations(self, cases: Cases, min_samples: int) -> FitArrays:
         """PIT of the cases (L, n); see :func:`xrecal.arrays.pit_values`."""
         from xrecal.arrays.status import TOO_FEW
 
@@ -54,7 +51,7 @@ class KeepsPIT(Conditioned):
 
 
 @dataclass(frozen=True, repr=False)
-class PITRecalibration(KeepsPIT, MemberPerCase):
+class PITRecalibration(KeepsPIT):
     """Recalibrated CDF ``F_Z(F(y))``, with F_Z the law of the PIT of past observations.
 
     The forecast's quantiles at the levels that past observations had [1]_. That makes the PIT
@@ -82,9 +79,7 @@ class PITRecalibration(KeepsPIT, MemberPerCase):
 
     condition_on: str | tuple[str, ...] | None = None
 
-    def predict_locations(
-        self, new: NewCases, cases: Cases, fitted: Mapping[str, npt.NDArray[Any]]
-    ) -> Distribution:
+    def predict_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> Distribution:
         """Quantiles at the past levels; see :func:`xrecal.arrays.recalibrated_members`."""
         from xrecal.arrays.distributions.forms import Empirical
 

@@ -4,34 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from xrecal import arrays
-from xrecal.inputs.covariates import SEASON
-from xrecal.inputs.dates import CaseAxis, spread_of_season
+from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.lengths import as_span, read_gap, read_year_start
 from xrecal.typing import FloatArray, IntArray
 
 from .base import (
     N_QUANTILES,
-    SHORTEST_SEASON,
     Bounds,
     Cases,
     FitArrays,
     Method,
     NewCases,
-    Output,
     Parameter,
-    Shown,
-    check_folds,
-    check_gap_in_time,
     names_of,
-    near_other_folds,
-    period_of_cases,
 )
 from .ckme import CKME
 from .climatology import Climatology
@@ -45,28 +36,31 @@ from .components import (
     components_of,
     fit_method,
     giving_way,
-    issue_climatology,
-    novelty_of,
-    share_alone,
+    judge_of,
+    leave_alone,
+)
+from .folds import (
+    check_folds,
+    check_gap_in_time,
+    near_other_folds,
+    period_of_cases,
+    season_of_pool,
 )
 from .idr import IDR
 from .mixing import AVERAGE, keep_within, mixture_of
 from .novelty import shares_left
 from .ranges import NOT_NEGATIVE
 from .raw import Raw
-from .setting_checks import check_bounds, check_choices, check_methods, check_names
-from .shared_ckme import SharedCKME
+from .setting_checks import check_choices
+from .settings import Settings, check_methods, once
 from .tails import FITTED, SIDE, SIDES, tailed, tails_of_mixture, with_tail_slots
 
 if TYPE_CHECKING:
     from xrecal.arrays.distributions.forms import Distribution
 
-NARROW = 10
-"""Standard deviation, in days, of dates of the year below which the season tells nothing."""
-
 
 @dataclass(frozen=True, repr=False)
-class LinearPool(Shown):
+class LinearPool(Settings):
     """Methods together, with the weights that forecast held-out cases best.
 
     No single method is right everywhere, and the one that looks best on few cases often is not.
@@ -137,18 +131,16 @@ class LinearPool(Shown):
     gap: int | str = 0
     year_start: str | None = None
 
-    keeps_cases: ClassVar[bool] = True
-    output: ClassVar[Output] = "weighted"
-    shares_members: ClassVar[bool] = False
+    keeps_cases = True
+    relearns = True
+    settles_covariates = True
 
     def __post_init__(self) -> None:
         automatic = dict.fromkeys(("average", "tails", "novelty"), ("auto", None))
         check_choices("LinearPool", self, automatic)
-        check_bounds(self)
         object.__setattr__(self, "gap", read_gap(self.gap, "LinearPool"))
         object.__setattr__(self, "year_start", read_year_start(self.year_start, "LinearPool"))
-        if self.condition_on != ():
-            check_names(self)
+        super().__post_init__()
         if self.methods is None:
             return
         object.__setattr__(self, "methods", check_methods("LinearPool", self.methods))
@@ -163,6 +155,7 @@ class LinearPool(Shown):
             raise ValueError(f"LinearPool: methods must differ, got {self.mixed!r}")
 
     @property
+    @once
     def mixed(self) -> tuple[Method, ...]:
         """The methods that are mixed."""
         names = names_of(self.condition_on) or None
@@ -173,7 +166,7 @@ class LinearPool(Shown):
                 else m
                 for m in self.methods
             )
-            return tuple(self._in_time(m) for m in conditioned)
+            return tuple(m.in_time(self.gap, self.year_start) for m in conditioned)
         ckme = CKME(support="regression", bounds=self.bounds, gap=self.gap)
         ckme = replace(ckme, year_start=self.year_start)
         given = ckme if names is None else replace(ckme, bandwidth="cv", condition_on=names)
@@ -181,33 +174,51 @@ class LinearPool(Shown):
         plain = () if names is None else (ckme,)
         return (given, shapes, *plain, IDR(condition_on=names), Climatology(), Raw())
 
-    def _in_time(self, method: Method) -> Method:
-        """A CKME with the gap and the years of the pool where it has none of its own."""
-        if not isinstance(method, CKME):
-            return method
-        gap = method.gap if method.folds == "random" else method.gap or self.gap
-        return replace(method, gap=gap, year_start=method.year_start or self.year_start)
+    @property
+    def shared_by_places(self) -> CKME:
+        """The method of the component that places share where many pooled cases have a pool each.
+
+        Not with a gap between cases held out and others, as the shared component has none.
+        """
+        return CKME(
+            condition_on=self.covariates or None,
+            bounds=self._given_bounds,
+            gap=self.gap,
+            year_start=self.year_start,
+        )
+
+    def with_shared(self, method: Method) -> LinearPool:
+        """The pool with one more component, which places share."""
+        mixed = (*self.mixed, method)
+        return replace(self, methods=mixed, bounds="auto", condition_on=None)
 
     @property
-    def shared(self) -> Component | None:
-        """The component that places share, if there is one."""
-        last = self.components[-1]
-        return last if isinstance(last.method, SharedCKME) else None
+    def alone(self) -> LinearPool:
+        """The pool without a component that places share."""
+        own = tuple(method for method in self.mixed if not method.by_sums)
+        return replace(self, methods=own) if self.has_shared else self
 
     @property
-    def compares(self) -> bool:
-        """Whether a method that is mixed compares forecasts with past ones."""
-        return any(getattr(method, "compares", False) for method in self.mixed)
+    def _given_bounds(self) -> Bounds:
+        """Bounds of the first method that is mixed and has any."""
+        return next((vars(m)["bounds"] for m in self.mixed if "bounds" in vars(m)), "auto")
 
     @property
+    @once
     def components(self) -> tuple[Component, ...]:
         """Distributions that have a weight each."""
-        return _components(self)
+        return components_of(self.mixed)
 
     @property
+    @once
     def covariates(self) -> tuple[str, ...]:
         """Names of the covariates of all methods."""
         return tuple(dict.fromkeys(name for method in self.mixed for name in method.covariates))
+
+    @property
+    def n_weighed(self) -> int:
+        """Number of components."""
+        return len(self.components)
 
     def blocks(self, n: int) -> dict[str, int]:
         """Blocks of members and their sizes: shared observations first."""
@@ -234,6 +245,7 @@ class LinearPool(Shown):
                 "weight of each component",
                 dims={COMPONENT: len(labels)},
                 labels=labels,
+                description="; ".join(f"{c.label}: {c.meaning}" for c in self.components),
                 within=NOT_NEGATIVE,
             )
         }
@@ -241,10 +253,7 @@ class LinearPool(Shown):
             for name, meaning in FITTED.items():
                 parameters[name] = Parameter(meaning, dims={SIDE: len(SIDES)}, labels=SIDES)
         for component in self.components:
-            parameters |= {
-                f"{component.label}_{name}": component.own(parameter)
-                for name, parameter in component.parameters(n_features).items()
-            }
+            parameters |= component.stored_parameters(n_features)
         return parameters
 
     def check(self, axis: CaseAxis, n_cases: int) -> tuple[Method, str | None]:
@@ -269,18 +278,8 @@ class LinearPool(Shown):
         if self.condition_on is not None:
             names = names_of(self.condition_on)
             return self, [period_of_cases(axis, names, method="LinearPool")]
-        if axis.days is None:
-            return replace(self, condition_on=()), ["no dates, so the pool leaves the season out"]
-        if np.ptp(axis.days) < SHORTEST_SEASON:
-            note = (
-                f"cases span {np.ptp(axis.days):.0f} days, less than {SHORTEST_SEASON}, so the "
-                "pool leaves the season out"
-            )
-            return replace(self, condition_on=()), [note]
-        if axis.season is not None and spread_of_season(axis.season) < NARROW:
-            return replace(self, condition_on=()), []
-        remark = period_of_cases(axis, (SEASON,), method="LinearPool")
-        return replace(self, condition_on=SEASON), [remark]
+        season, note = season_of_pool(axis)
+        return replace(self, condition_on=season), [note]
 
     def fit_locations(self, cases: Cases, min_samples: int) -> FitArrays:
         """Components and their weights; see :func:`xrecal.arrays.pool_weights`."""
@@ -296,13 +295,16 @@ class LinearPool(Shown):
         state = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
         state["pool_weight"][(state["status"] & TOO_FEW) > 0] = np.nan
         state["status"] |= TOO_FEW * np.isnan(state["pool_weight"]).any(-1)
-        if cases.shared is not None:
-            share_alone(self.components, state, cases.shared)
+        if cases.shared is not None:  # which issues where the own record is too short
+            there = np.array([held_out is not None for held_out in cases.shared.held_out])
+            alone = there & np.isnan(state["pool_weight"]).any(-1)
+            leave_alone(state, alone, [c.method.by_sums for c in self.components])
         return state
 
     def _fit_block(self, cases: Cases, min_samples: int) -> dict[str, npt.NDArray[Any]]:
         """Fit and weigh the components at a few locations."""
         from xrecal.arrays.ckme.search import COMPARED
+        from xrecal.arrays.status import IDENTICAL
 
         n_locations, n = cases.observations.shape
         quantiles = np.empty((n_locations, 2, len(self.components), n, N_HELD_OUT))
@@ -318,9 +320,9 @@ class LinearPool(Shown):
         for c, (component, (fitted, held_out)) in enumerate(
             zip(self.components, fits, strict=True)
         ):
-            state |= component.labelled(fitted)
+            state |= component.stored(fitted)
             quantiles[:, :, c] = held_out
-            if component is self.shared:
+            if component.method.by_sums:
                 continue
             state["status"] |= np.asarray(fitted["status"], np.int64)
             if component.support is not None:  # of many cases it holds out some, and so do all
@@ -334,11 +336,11 @@ class LinearPool(Shown):
             held_out, weights = quantiles[:, 0], state["pool_weight"]
             tails = tails_of_mixture(held_out, weights, cases.observations, bounds)
             state |= {"tail_excess": tails.excess, "tail_shape": tails.shape}
-        return issue_climatology(self.components, state)
-
-    def update_locations(self, added: Cases, fitted: FitArrays, slots: IntArray) -> FitArrays:
-        """No parameters: a case is its forecast and observation, from which others are learned."""
-        return {}
+        judge = judge_of(self.components)
+        # It issues climatology where all past forecasts are the same; others, such as raw, do not.
+        alike = (state["status"] & IDENTICAL) > 0
+        leave_alone(state, alike, [c is judge for c in self.components])
+        return state
 
     def relearn_locations(self, cases: Cases, fitted: FitArrays, min_samples: int) -> FitArrays:
         """Components fitted to all cases, but for CKMEs: these, weights and tails stay."""
@@ -347,17 +349,16 @@ class LinearPool(Shown):
         learned = {"n_cases": np.isfinite(cases.observations).sum(-1).astype(np.int32)}
         status = fitted["status"] & ~NOT_CONVERGED
         for component in self.components:
-            if isinstance(component.method, (CKME, SharedCKME)):
+            if component.method.keeps_choices:
                 continue
             own = component.method.fit_locations(cases, min_samples)
             status |= np.asarray(own["status"], status.dtype)
-            learned |= component.labelled(own)
+            learned |= component.stored(own)
         return {**learned, "status": status}
 
     def _bounds(self, cases: Cases) -> FloatArray:
         """Bounds (L, 2) of the variable, as the methods that are mixed have them."""
-        given = [vars(m)["bounds"] for m in self.mixed if "bounds" in vars(m)]
-        found = arrays.find_bounds(cases.observations, given[0] if given else "auto")
+        found = arrays.find_bounds(cases.observations, self._given_bounds)
         return np.stack(found[:2], axis=-1)
 
     def predict_with_novelty(
@@ -409,11 +410,5 @@ class LinearPool(Shown):
         return tailed(issued, tails, bounds)
 
     def novelty_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> FloatArray:
-        """Novelty (L, T) of forecasts; see :func:`.components.novelty_of`."""
-        return novelty_of(Forecasting(self.components, new, cases, fitted))
-
-
-@lru_cache(maxsize=64)
-def _components(pool: LinearPool) -> tuple[Component, ...]:
-    """Components of a pool, which are asked for with every forecast."""
-    return components_of(pool.mixed)
+        """Novelty (L, T) of forecasts; see :meth:`.components.Forecasting.novelty`."""
+        return Forecasting(self.components, new, cases, fitted).novelty()

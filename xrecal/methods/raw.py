@@ -2,36 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
-from xrecal.inputs.dates import CaseAxis
 from xrecal.typing import IntArray
 
-from .base import (
-    N_QUANTILES,
-    Cases,
-    FitArrays,
-    Method,
-    NewCases,
-    Output,
-    Parameter,
-    Shown,
-    count_cases,
-    equal_mass_levels,
-    missing_forecasts,
-)
+from .base import N_QUANTILES, Cases, FitArrays, NewCases, equal_mass_levels, missing_forecasts
+from .settings import Settings
 
 if TYPE_CHECKING:
     from xrecal.arrays.distributions.forms import Distribution
 
 
 @dataclass(frozen=True, repr=False)
-class Raw(Shown):
+class Raw(Settings):
     """The forecast as it was issued: a component of :class:`LinearPool` where it needs no help.
 
     The recalibrated forecast has 200 equal-mass quantiles of the given one as members.
@@ -43,35 +29,13 @@ class Raw(Shown):
     0.39
     """
 
-    condition_on: ClassVar[None] = None
-    covariates: ClassVar[tuple[str, ...]] = ()
-    shares_members: ClassVar[bool] = False
-    keeps_cases: ClassVar[bool] = False
-    output: ClassVar[Output] = "weighted"
+    recalibrates = False
 
     def slots(self, n: int) -> tuple[IntArray, None]:
         """Quantiles that come from no past case."""
         return np.full(N_QUANTILES, -1), None
 
-    def parameters(self, n_features: int) -> Mapping[str, Parameter]:
-        """Nothing is chosen."""
-        return {}
-
-    def check(self, axis: CaseAxis, n_cases: int) -> tuple[Method, str | None]:
-        """Any cases will do."""
-        return self, None
-
-    def fit_locations(self, cases: Cases, min_samples: int) -> Mapping[str, npt.NDArray[Any]]:
-        """Count cases; there is nothing to fit."""
-        return count_cases(cases, min_samples)
-
-    def update_locations(self, added: Cases, fitted: FitArrays, slots: IntArray) -> FitArrays:
-        """No parameters."""
-        return {}
-
-    def predict_locations(
-        self, new: NewCases, cases: Cases, fitted: Mapping[str, npt.NDArray[Any]]
-    ) -> Distribution:
+    def predict_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> Distribution:
         """Quantiles of the forecasts."""
         from xrecal.arrays.distributions.forms import Empirical, distribution_of
         from xrecal.arrays.status import TOO_FEW

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, Literal, TypeAlias
 
@@ -47,23 +47,6 @@ def check_names(settings: Any) -> None:
     if len(set(names)) < len(names):
         twice = f" names a covariate twice: {condition_on!r}"
         raise ValueError(Advice(f"{method}: ", Typed("condition_on"), twice))
-
-
-def check_methods(pool: str, methods: Any) -> tuple[Any, ...]:
-    """The methods of a pool as a tuple; TypeError or ValueError unless they are settings."""
-    if hasattr(methods, "fit_locations") or not isinstance(methods, Iterable):
-        raise TypeError(f"{pool}: methods must be several; write ({methods!r}, ...)")
-    given = tuple(methods)
-    classes = [m for m in given if isinstance(m, type)]
-    if classes:
-        raise ValueError(f"{pool}: write {classes[0].__name__}() for {classes[0].__name__}")
-    wrong = [m for m in given if not hasattr(m, "fit_locations") or hasattr(m, "mixed")]
-    if not given or wrong:
-        raise ValueError(
-            f"{pool}: methods must be one or more settings such as (xrecal.CKME(), "
-            f"xrecal.EMOS()), none of them a pool, got {given!r:.200}"
-        )
-    return given
 
 
 def check_bounds(settings: Any) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,19 +15,16 @@ from xrecal.typing import FloatArray, IntArray
 from .base import (
     N_QUANTILES,
     Cases,
-    Conditioned,
     Covariates,
     FitArrays,
     Method,
     NewCases,
-    Output,
     Parameter,
-    check_folds,
     equal_mass_levels,
-    fold_groups,
     missing_forecasts,
 )
 from .ckme import CKME
+from .folds import check_folds, fold_groups, period_of_cases
 from .ranges import ANY, POSITIVE_OR_INFINITE
 
 if TYPE_CHECKING:
@@ -50,10 +47,6 @@ RECORDS = ("own_record", "short_record", "no_record", "unlike_others")
 """What is known of a place: a record, one shorter than ``min_samples``, none; or a mean error or
 spread so unlike those of all others that nothing is learned from them: perhaps another unit."""
 
-DENSE_ONLY = ("kernel", "bandwidth", "loss", "gap", "support", "half_life", "compare")
-"""Settings of CKMEs that compare cases one by one; with another than the default, positions are
-left out instead."""
-
 DRAWN_MEMBERS = 50
 """Members that stand for a distribution which is given in another form."""
 
@@ -64,15 +57,8 @@ NUMBER = "place"
 """Parameter of a location that is one of the places: its number."""
 
 
-def may_share(method: Method) -> bool:
-    """Whether a fit of the method to many pooled cases is a shared one."""
-    if not isinstance(method, CKME) or method.solver == "exact":
-        return False
-    return all(getattr(method, name) == getattr(CKME(), name) for name in DENSE_ONLY)
-
-
 @dataclass(frozen=True)
-class SharedCKME:
+class SharedCKME(Method):
     """:class:`CKME` of many places. Made by ``fit(..., pool=...)`` of more than 1500 cases.
 
     Parameters
@@ -95,10 +81,10 @@ class SharedCKME:
     rank: int
     middle_longitude: float = 0.0
 
-    shares_members: ClassVar[bool] = False
-    keeps_cases: ClassVar[bool] = False
-    output: ClassVar[Output] = "weighted"
-    compares: ClassVar[bool] = True
+    by_sums = True
+    keeps_choices = True
+    knows_novelty = True
+    name_in_pool = "ckme_shared"
 
     @property
     def condition_on(self) -> str | tuple[str, ...] | None:
@@ -106,13 +92,8 @@ class SharedCKME:
         return self.method.condition_on
 
     @property
-    def covariates(self) -> tuple[str, ...]:
-        """Names of the covariates in the settings of the CKME."""
-        return self.method.covariates
-
-    @property
     def of_places(self) -> tuple[str, ...]:
-        """Names of the covariates that tell the place of a case."""
+        """Names of the covariates that identify the place of a case."""
         return (PLACE, *(FEATURE + name for name in self.features))
 
     def slots(self, n: int) -> tuple[IntArray, None]:
@@ -153,8 +134,7 @@ class SharedCKME:
     def check(self, axis: CaseAxis, n_cases: int) -> tuple[Method, str | None]:
         """See :meth:`CKME.check`; there is no gap, so that no remark asks for one."""
         check_folds("CKME", self.method.folds, axis, self.method.year_start)
-        _, note = Conditioned.check(self.method, axis, n_cases)
-        return self, note
+        return self, period_of_cases(axis, self.covariates, method="CKME")
 
     def for_cases(self, n: int) -> SharedCKME:
         """The method with as many landmarks as n cases need."""
@@ -162,7 +142,7 @@ class SharedCKME:
 
         return replace(self, rank=landmarks_for(n))
 
-    def in_pool(self, n_features: int) -> Mapping[str, Parameter]:
+    def parameters_in_pool(self, n_features: int) -> Mapping[str, Parameter]:
         """Parameters where each place has a pool, of which this is a component."""
         number = Parameter("number of the place", dtype=np.int32, within=(0, self.places - 1))
         every = {**self.parameters(n_features), NUMBER: number}
@@ -223,10 +203,6 @@ class SharedCKME:
             fits.append(self.learn(InMemory(own, date), features, min_samples))
         return {name: np.stack([fit[name] for fit in fits]) for name in fits[0]}
 
-    def update_locations(self, added: Cases, fitted: FitArrays, slots: IntArray) -> FitArrays:
-        """No parameters of cases: their sums are added, chunk by chunk."""
-        return {}
-
     def learn(self, engine: Any, features: FloatArray, min_samples: int) -> Any:
         """Arrays of the state of one location, as the engine has values."""
         from xrecal.arrays.shared.passes import run
@@ -246,11 +222,10 @@ class SharedCKME:
         sums = learned.started, learned.place_sums, learned.folds
         return packed, engine.once(IfAny(hold_out), learned.fit, *sums)
 
-    def held_out_locations(self, cases: Cases, n_quantiles: int) -> FloatArray:
-        """Quantiles (L, 2, n, Q) of cases at places of the fit, which has not seen their dates.
-
-        Without the fold of each case, and from earlier folds alone.
-        """
+    def fit_supports(
+        self, cases: Cases, min_samples: int, n_quantiles: int
+    ) -> Iterable[tuple[FitArrays, FloatArray]]:
+        """Quantiles of cases at places of the fit; passes over the cases of all have fitted."""
         assert cases.shared is not None
         assert cases.forecasts is not None
         shape = cases.observations.shape
@@ -262,7 +237,7 @@ class SharedCKME:
                 given = cases.forecasts.take(block), cases.covariates.take((block,))
                 here = self.at_place(*given, number, fold)
                 found[location] = fits.quantiles(here, levels)
-        return found
+        return [({}, found)]
 
     def predict_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> Distribution:
         """Quantiles of equal mass."""
@@ -302,6 +277,12 @@ class SharedCKME:
             novelty[location] = issued.novelty
         weights = np.where(np.isnan(values), np.nan, 1.0 / N_QUANTILES)
         return Empirical(values.astype(dtype), weights), novelty
+
+
+def as_shared(method: Method) -> SharedCKME:
+    """A method that learns by sums, for checks of types."""
+    assert isinstance(method, SharedCKME)
+    return method
 
 
 class InMemory:

@@ -4,27 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from xrecal.inputs.dates import CaseAxis
 
-from .base import Cases, FitArrays, MemberPerCase, Method, NewCases, Output, Parameter
+from .base import Cases, FitArrays, Method, NewCases, Parameter, Variables
 from .ckme import CKME
 
 if TYPE_CHECKING:
     from xrecal.arrays.ckme.vector_ckme import Vectors
     from xrecal.arrays.distributions.forms import Distribution
-    from xrecal.typing import FloatArray, IntArray
+    from xrecal.typing import FloatArray
 
 SCALE = "variable_spread"
 """Parameter of the state."""
 
 
 @dataclass(frozen=True)
-class VectorCKME(MemberPerCase):
+class VectorCKME(Method):
     """:class:`CKME` with distances of vectors. Made by ``fit(..., jointly=..., period=...)``.
 
     Forecasts hold the members of one variable after those of another; observations are those of
@@ -50,9 +49,9 @@ class VectorCKME(MemberPerCase):
     units: tuple[str | None, ...]
     own: int = 0
 
-    shares_members: ClassVar[bool] = True
-    keeps_cases: ClassVar[bool] = True
-    output: ClassVar[Output] = "weighted"
+    shares_members = True
+    keeps_cases = True
+    keeps_choices = True
 
     def __post_init__(self) -> None:
         if self.method.support == "auto":  # there is nothing else to choose
@@ -75,9 +74,13 @@ class VectorCKME(MemberPerCase):
         return self.method.condition_on
 
     @property
-    def covariates(self) -> tuple[str, ...]:
-        """Names of the covariates in the settings of the CKME."""
-        return self.method.covariates
+    def variables(self) -> Variables:
+        """The variables, and the one in question."""
+        return Variables(self.names, self.periods, self.units, self.own)
+
+    def of_variable(self, place: int) -> VectorCKME:
+        """The method for another one of the variables."""
+        return replace(self, own=place)
 
     def columns(self, n: int) -> int:
         """See :meth:`CKME.columns`."""
@@ -99,7 +102,7 @@ class VectorCKME(MemberPerCase):
         _, note = self.method.check(axis, n_cases)
         return self, note
 
-    def fit_locations(self, cases: Cases, min_samples: int) -> Mapping[str, npt.NDArray[Any]]:
+    def fit_locations(self, cases: Cases, min_samples: int) -> FitArrays:
         """All choices at each location; see :func:`xrecal.arrays.fit_vector_ckme`."""
         from xrecal.arrays.ckme.vector_ckme import fit_vector_ckme
 
@@ -118,13 +121,7 @@ class VectorCKME(MemberPerCase):
         )
         return {**fitted._asdict(), SCALE: scale}
 
-    def update_locations(self, added: Cases, fitted: FitArrays, slots: IntArray) -> FitArrays:
-        """No parameters: a case is its forecasts and observations."""
-        return {}
-
-    def predict_locations(
-        self, new: NewCases, cases: Cases, fitted: Mapping[str, npt.NDArray[Any]]
-    ) -> Distribution:
+    def predict_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> Distribution:
         """Weighted ensembles; see :func:`xrecal.arrays.vector_ckme_weights`."""
         from xrecal.arrays.ckme.embedding import complete_fit
         from xrecal.arrays.ckme.vector_ckme import vector_ckme_weights

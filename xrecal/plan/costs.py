@@ -20,8 +20,9 @@ from xrecal.chunks.malloc import KEPT_BYTES
 from xrecal.inputs.ahead import AHEAD
 from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.forms import Kind
-from xrecal.methods import CKME, LinearPool, Method, OnlinePool, VectorCKME
+from xrecal.methods import Method
 from xrecal.methods.base import Cases, Covariates, equal_mass_levels
+from xrecal.methods.components import N_HELD_OUT
 from xrecal.typing import FloatArray
 
 MATRICES = 6
@@ -100,11 +101,8 @@ def fit_workspace(method: Method, n_cases: int, n_members: int, n_locations: int
     from xrecal.arrays.rows import WORKSPACE
 
     each = 8 * 4 * n_cases * n_members
-    method = method.pool if isinstance(method, OnlinePool) else method
-    if isinstance(method, LinearPool):
-        from xrecal.methods.components import N_HELD_OUT
-
-        each += 2 * 8 * len(method.components) * n_cases * N_HELD_OUT
+    method = method.mostly
+    each += 2 * 8 * method.n_weighed * n_cases * N_HELD_OUT
     matrices = _matrices(method, n_cases)
     # Of several kernels the solvers are kept until the best is known.
     kept = min(KEPT, 2 * matrices) if method.covariates else 0
@@ -131,12 +129,7 @@ def apply_workspace(
 
 def _matrices(method: Method, n_cases: int) -> int:
     """Bytes of the matrices of one location, of all pairs of cases or of cases and landmarks."""
-    if not method.keeps_cases:
-        return 0
-    parts = method.mixed if isinstance(method, LinearPool | OnlinePool) else (method,)
-    of_matrices = [part for part in parts if isinstance(part, (CKME, VectorCKME))]
-    widest = max((part.columns(n_cases) for part in of_matrices), default=0)
-    return MATRICES * 8 * n_cases * widest
+    return MATRICES * 8 * n_cases * method.columns(n_cases)
 
 
 @dataclass(frozen=True)
@@ -220,7 +213,8 @@ def _synthetic_cases(setup: Setup, n: int, n_locations: int) -> Cases:
     from xrecal.arrays.distributions.forms import Forecasts, sort_members
 
     rng = np.random.default_rng(0)
-    n_variables = len(setup.method.names) if isinstance(setup.method, VectorCKME) else 1
+    variables = setup.method.variables
+    n_variables = 1 if variables is None else len(variables.names)
     shape = n_locations, n, n_variables * setup.n_members
     signal = rng.normal(size=shape[:2])
     loc = 1 + signal[..., np.newaxis] + 0.5 * rng.normal(size=shape)
@@ -238,7 +232,7 @@ def _synthetic_cases(setup: Setup, n: int, n_locations: int) -> Cases:
         for _ in range(n_variables)
     )
     return Cases(
-        forecasts if isinstance(setup.method, VectorCKME) else sort_members(forecasts),
+        sort_members(forecasts) if variables is None else forecasts,
         observations,
         Covariates(covariates, tuple(setup.periods), tuple(setup.periods.values())),
         setup.axis.take(slice(n)),

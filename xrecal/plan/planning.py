@@ -18,8 +18,9 @@ from xrecal.inputs.forms import Form, Labelled, read_forms
 from xrecal.inputs.lengths import Span
 from xrecal.inputs.pairing import Observations, pair_variables
 from xrecal.inputs.pool import PoolOver
-from xrecal.methods import Method, SharedCKME
+from xrecal.methods import Method
 from xrecal.methods.call_errors import explained
+from xrecal.methods.shared_ckme import as_shared
 from xrecal.products.replayed import replayed, updates_as_it_goes
 
 from .costs import Resources, find_resources, probe_of
@@ -187,7 +188,7 @@ def plan_forecast(
         work = work_of_product(name, form, fitted, values, covariates)
         # A single lead is no dimension to cut along.
         work = replace(work, fits=tuple(d for d in work.fits if d in forecast.dims))
-        timed = probe and not isinstance(fitted.method, SharedCKME)
+        timed = probe and not fitted.method.by_sums
         parts.append(_task_plan(work, resources, timed))
     notes = [] if model.is_computed else [REFITTED]
     if all(part.chunks is None for form, _ in matched.values() for part in form.parts.values()):
@@ -200,9 +201,9 @@ def _refuse_shared(prepared: Prepared) -> None:
     from xrecal.arrays.shared.packed import GRID
     from xrecal.arrays.shared.passes import FOLDS
 
-    if not isinstance(prepared.method, SharedCKME):
+    if not prepared.method.by_sums:
         return
-    pairs, rank = prepared.pairs, prepared.method.rank
+    pairs, rank = prepared.pairs, as_shared(prepared.method).rank
     beside = 2 * 8 * rank * (2 * rank + 2 * GRID) * FOLDS / 2**20
     raise ValueError(
         f"plan tells of fits at each location, but one fit {pairs.pool} is made in passes over "

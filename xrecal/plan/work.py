@@ -15,8 +15,7 @@ from xrecal.fit.select_fits import shared_dims
 from xrecal.fit.state import fit_state
 from xrecal.inputs.covariates import Given, period_of
 from xrecal.inputs.forms import Form
-from xrecal.methods import LinearPool, Method
-from xrecal.products.recalibrated import Recalibrated, knows_novelty
+from xrecal.products.recalibrated import Recalibrated
 from xrecal.products.replayed import Replayed
 from xrecal.products.statistics import mean_of
 
@@ -77,7 +76,7 @@ def work_of_fit(name: Hashable | None, prepared: Prepared, min_samples: int) -> 
     assert pairs.dim is not None
     state = fit_state(pairs, method, prepared.axis, prepared.covariates, min_samples)
     location = Setup(
-        method=_alone(method),
+        method=method.alone,
         kind=form.kind,
         n_cases=state.sizes[CASE],
         n_members=_length(form, form.member_dim),
@@ -178,7 +177,7 @@ def work_of_product(
     lazy = replace(fitted, state=state.map(array_without_values, keep_attrs=True))
     (tasks,) = Recalibrated(without_values(form), lazy, covariates).reduce(mean_of, {})
     location = Setup(
-        method=_alone(method),
+        method=method.alone,
         kind=fitted.kind,
         n_cases=state.sizes[CASE],
         n_members=_length(form, form.member_dim),
@@ -194,7 +193,7 @@ def work_of_product(
     longest = math.prod(max(tasks.chunksizes[d], default=0) for d in shared)
     if values is None:  # weights of all members, and these where they differ between forecasts
         values = method.slots(n_cases)[0].size * (1 if method.shares_members else 2)
-        values += knows_novelty(method) + (not method.shares_members)  # what stands beside them
+        values += method.knows_novelty + (not method.shares_members)  # what stands beside them
     return Work(
         variable=name,
         kind="apply",
@@ -211,13 +210,6 @@ def work_of_product(
             n_pieces * probe.rebuild + max(n_forecasts - n_pieces, 0) * probe.each
         ),
     )
-
-
-def _alone(method: Method) -> Method:
-    """A method without a component that places share: passes over all their cases fit that."""
-    if not isinstance(method, LinearPool) or method.shared is None:
-        return method
-    return replace(method, methods=method.mixed[:-1])
 
 
 def _length(form: Form, dim: Hashable) -> int:

@@ -12,7 +12,7 @@ from matplotlib.colors import BoundaryNorm, ListedColormap, Normalize
 from xrecal.diagnostics import adjusted_p_values
 from xrecal.diagnostics.p_values import SIGNIFICANT
 from xrecal.inputs.forms import Labelled
-from xrecal.inputs.metadata import standard_name_of
+from xrecal.inputs.metadata import LATITUDE, LONGITUDE, Mark
 from xrecal.inputs.roles import LEAD, candidates
 from xrecal.products.categories import CATEGORY, TERCILES
 
@@ -36,11 +36,8 @@ TERCILE_EDGES = (0.4, 0.5, 0.6, 0.7)
 P_COLOURS = "YlOrBr_r"
 P_EDGES = (0, 0.001, 0.01, 0.05, 0.1, 0.5, 1)
 
-LONGITUDE = (("longitude",), ("degrees_east", "degree_east"), ("lon", "longitude", "nav_lon"))
-LATITUDE = (("latitude",), ("degrees_north", "degree_north"), ("lat", "latitude", "nav_lat"))
-EASTING = (("projection_x_coordinate", "grid_longitude"), (), ("x", "rlon", "easting"))
-NORTHING = (("projection_y_coordinate", "grid_latitude"), (), ("y", "rlat", "northing"))
-"""Standard names, units and names of coordinates."""
+EASTING = Mark(("projection_x_coordinate", "grid_longitude"), (), ("x", "rlon", "easting"))
+NORTHING = Mark(("projection_y_coordinate", "grid_latitude"), (), ("y", "rlat", "northing"))
 
 
 def skill_map(skill: Labelled, *, ax: Axes | None = None) -> Axes:
@@ -312,21 +309,9 @@ def _coordinates(field: xr.DataArray) -> tuple[xr.DataArray, xr.DataArray, bool]
     return field[right_dim], field[down], False
 
 
-def _matching(
-    field: xr.DataArray, marks: tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]
-) -> xr.DataArray | None:
-    """Coordinate with one of these standard names, units or names."""
-    standard, units, names = marks
-    matching = [
-        c
-        for name, c in field.coords.items()
-        if c.dims
-        and (
-            standard_name_of(c) in standard
-            or str(c.attrs.get("units")) in units
-            or str(name).lower() in names
-        )
-    ]
+def _matching(field: xr.DataArray, mark: Mark) -> xr.DataArray | None:
+    """Coordinate over dimensions of the field that has a mark."""
+    matching = [c for name, c in field.coords.items() if c.dims and mark.fits(name, c)]
     matching.sort(key=lambda c: -c.ndim)  # of a curvilinear grid the fields, not its indices
     return matching[0] if matching else None
 

@@ -25,7 +25,6 @@ from xrecal.methods.setting_checks import is_positive
 from xrecal.typing import FloatArray
 
 from .recalibrated import Recalibrated, recalibrated
-from .reductions import on_device
 from .source import Source, issued, reduce
 
 if TYPE_CHECKING:
@@ -42,7 +41,6 @@ _DATE = "xrecal_date_of_year"
 TERCILES = ("below_normal", "near_normal", "above_normal")
 
 
-@on_device
 def categories_of(distribution: Distribution, edges: FloatArray) -> tuple[FloatArray, ...]:
     """Probabilities (L, T, k + 1) of the categories between edges (L, T, k)."""
     from xrecal.arrays import category_probabilities

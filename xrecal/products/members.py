@@ -17,7 +17,7 @@ from xrecal.typing import FloatArray, IntArray
 from .coherence import Coherence, check_coherence, coherent_members
 from .coherence_dates import observations_of
 from .recalibrated import Recalibrated, recalibrated
-from .reductions import Reduction, on_circle, on_device
+from .reductions import Reduction, on_circle
 from .schaake_dates import Template
 from .source import Source, check_count, issued, reduce
 
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from xrecal.fit.fitted import Fitted
 
 
-@on_device
 @on_circle
 def members_of(
     distribution: Distribution, cases: IntArray, *location: IntArray, levels: FloatArray, seed: int

@@ -11,7 +11,7 @@ from xrecal.fit.mismatch_warnings import warn_of_novel
 from xrecal.inputs.covariates import Given
 from xrecal.inputs.forms import Labelled
 
-from .recalibrated import Recalibrated, knows_novelty, recalibrated
+from .recalibrated import Recalibrated, recalibrated
 
 if TYPE_CHECKING:
     from xrecal.methods import Method
@@ -73,7 +73,7 @@ def model_novelty(model: Fitted, forecast: Labelled, *, covariates: Given = None
 
 def require_novelty(method: Method) -> None:
     """Raise TypeError unless a method compares forecasts with past ones."""
-    if not knows_novelty(method):
+    if not method.knows_novelty:
         raise TypeError(
             f"{method} does not compare forecasts with past ones, so it knows no novelty; CKME and "
             "LinearPool with a CKME do"

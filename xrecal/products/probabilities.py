@@ -14,20 +14,18 @@ from xrecal.inputs.thresholds import Threshold, read_thresholds
 from xrecal.typing import FloatArray
 
 from .of_model import sources_of
-from .reductions import Reduction, on_device
+from .reductions import Reduction
 from .source import Source, reduce
 
 if TYPE_CHECKING:
     from xrecal.arrays.distributions.forms import Distribution
 
 
-@on_device
 def exceedance_of(distribution: Distribution, thresholds: FloatArray) -> tuple[FloatArray, ...]:
     """Probabilities (L, T, k) of more than thresholds (L, T, k)."""
     return (distribution.exceedance(thresholds),)
 
 
-@on_device
 def cdf_of(distribution: Distribution, thresholds: FloatArray) -> tuple[FloatArray, ...]:
     """Probabilities (L, T, k) of at most thresholds (L, T, k)."""
     return (1.0 - distribution.exceedance(thresholds),)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -31,9 +31,7 @@ from xrecal.inputs.forms import Form, Labelled, numbers_of, task_parts
 from xrecal.inputs.metadata import describing, joined
 from xrecal.inputs.pairing import paired_by_position
 from xrecal.inputs.pool import HINDCAST_LABELS
-from xrecal.methods import Method, SharedCKME, VectorCKME
-from xrecal.methods.base import Cases, NewCases, method_on_device
-from xrecal.methods.novelty import Comparing
+from xrecal.methods.base import Cases, NewCases
 from xrecal.typing import FloatArray
 
 from .reductions import Reduction, name_of, on_device, require_on_circle, takes_device_arrays
@@ -76,8 +74,8 @@ class Recalibrated:
     @property
     def period(self) -> float | None:
         """Period of the variable, if it is circular."""
-        method = self.fitted.method
-        return method.periods[method.own] if isinstance(method, VectorCKME) else None
+        variables = self.fitted.method.variables
+        return None if variables is None else variables.periods[variables.own]
 
     def reduce(
         self,
@@ -108,7 +106,7 @@ class Recalibrated:
     @property
     def knows_novelty(self) -> bool:
         """Whether the method compares forecasts with past ones, and so knows their novelty."""
-        return knows_novelty(self.fitted.method)
+        return self.fitted.method.knows_novelty
 
     def novelty(self) -> xr.DataArray:
         """Novelty of each forecast."""
@@ -147,7 +145,7 @@ class Recalibrated:
         loops = [*fitted.locations, *shared]
         new = task_parts(form, loops, {form.member_dim: NEW_MEMBER})
         given = matching_covariates(form, fitted, covariates)
-        if isinstance(fitted.method, SharedCKME):
+        if fitted.method.by_sums:
             given |= places_of_forecast(form, fitted)
         others = {COVARIATE + name: value for name, value in given.items()}
         others |= {f"extra_{i}": value for i, value in enumerate(extras)}
@@ -204,15 +202,10 @@ def by_position(matched: Iterable[tuple[Form, FittedVariable]]) -> str:
     return joined(*(paired_by_position(f.loc, v.state, v.locations) for f, v in matched))
 
 
-def knows_novelty(method: Method) -> bool:
-    """Whether a method compares forecasts with past ones: it then has an attribute that says so."""
-    return bool(getattr(method, "compares", False))
-
-
 def _slot_coordinates(fitted: FittedVariable, member: Hashable) -> dict[str, xr.Variable]:
     """Past case, position and component that each member comes from, where there are several."""
     coordinates: dict[str, xr.Variable] = {}
-    if isinstance(fitted.method, SharedCKME):  # no member is of a past case
+    if fitted.method.by_sums:  # no member is of a past case
         return coordinates
     cases, components = fitted.method.slots(fitted.state.sizes[CASE])
     for name, labels in fitted.state.coords.items():
@@ -277,7 +270,7 @@ class PredictTask:
     @property
     def on_device(self) -> bool:
         """Whether it takes CuPy arrays."""
-        return method_on_device(self.method) and takes_device_arrays(self.reduction)
+        return self.method.on_device and takes_device_arrays(self.reduction)
 
     @property
     def description(self) -> str:
@@ -385,7 +378,7 @@ class NoveltyTask(PredictTask):
         self, new: NewCases, cases: Cases, state: Mapping[str, FloatArray], *others: FloatArray
     ) -> tuple[FloatArray, ...]:
         """Novelty (L, T)."""
-        return self.reduction(cast("Comparing", self.method).novelty_locations(new, cases, state))
+        return self.reduction(self.method.novelty_locations(new, cases, state))
 
 
 class TaskWithNovelty(PredictTask):
@@ -395,6 +388,5 @@ class TaskWithNovelty(PredictTask):
         self, new: NewCases, cases: Cases, state: Mapping[str, FloatArray], *others: FloatArray
     ) -> tuple[FloatArray, ...]:
         """Products of distributions, and novelty (L, T)."""
-        method = cast("Comparing", self.method)
-        distributions, novelty = method.predict_with_novelty(new, cases, state)
+        distributions, novelty = self.method.predict_with_novelty(new, cases, state)
         return *self.reduction(distributions, *others), novelty

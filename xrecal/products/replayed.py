@@ -6,7 +6,7 @@ It is the loop that a user would write, run inside one task for each chunk of lo
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -36,11 +36,6 @@ from xrecal.methods.known import case_that_knows_late
 from .replay_task import ReplayTask, Round, Settings
 
 
-def keeps_refit(method: Method) -> bool:
-    """Whether a method fits itself anew as it is updated."""
-    return any(field.name == "refit" for field in fields(method))  # type: ignore[arg-type]
-
-
 def updates_as_it_goes(by: str, refit: Any, method: Method) -> bool:
     """Whether rolling predictions are those of a model that is updated.
 
@@ -53,11 +48,11 @@ def updates_as_it_goes(by: str, refit: Any, method: Method) -> bool:
         raise ValueError(
             Advice("refit belongs to ", Typed("by", "rolling"), f", but by is {by!r}; leave it out")
         )
-    own = keeps_refit(method)
+    own = method.refit is not None
     if refit is not None and own:
         raise ValueError(
             f"{type(method).__name__} fits itself anew, with its own refit="
-            f"{getattr(method, 'refit')!r}; leave refit out, or set that of the method"  # noqa: B009
+            f"{method.refit!r}; leave refit out, or set that of the method"
         )
     if refit is not None:
         require_updates(method)
@@ -109,10 +104,9 @@ def _known(prepared: Prepared, method: Method, splits: Splits) -> xr.DataArray:
     assert dim is not None
     if splits.gap is None:
         known = case_that_knows(pairs.form.broadcast().loc.isel({pairs.form.member_dim: 0}), dim)
-        delay = getattr(method, "delay", None)
-        if delay is None:
+        if method.delay is None:
             return known
-        late = case_that_knows_late(prepared.axis, prepared.covariates[AHEAD], delay, dim)
+        late = case_that_knows_late(prepared.axis, prepared.covariates[AHEAD], method.delay, dim)
         return known.where(known >= late, late).transpose(dim, ...).astype(np.int64)
     n = pairs.observations.sizes[dim]
     apart = measure("gap", as_span(splits.gap), n, days, least=0)

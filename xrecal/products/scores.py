@@ -32,7 +32,7 @@ from xrecal.typing import FloatArray, IntArray
 
 from .of_model import OfModel
 from .recalibrated import Recalibrated, recalibrated
-from .reductions import Reduction, on_circle, on_device
+from .reductions import Reduction, on_circle
 from .source import Issued, Source, Sources, check_seed, reduce
 
 if TYPE_CHECKING:
@@ -67,7 +67,6 @@ BRIER = Score("brier_score", "Brier score", PROBABILITY_AS_ISSUED, {"units": "1"
 PIT = Score("pit", "probability integral transform of the observations", "", {"units": "1"})
 
 
-@on_device
 @on_circle
 def crps_of(distribution: Distribution, observations: FloatArray) -> tuple[FloatArray, ...]:
     """CRPS (L, T)."""
@@ -110,7 +109,6 @@ def brier_of(
     return (brier_score(observations, probability, thresholds, n_members),)
 
 
-@on_device
 def pit_of(
     distribution: Distribution,
     observations: FloatArray,
@@ -134,7 +132,6 @@ def pit_of(
     return (distribution.pit(observations, uniform),)
 
 
-@on_device
 def quantile_pit_of(
     distribution: Empirical,
     observations: FloatArray,
@@ -465,23 +462,16 @@ def _mean(scores: xr.DataArray, dims: Sequence[Hashable]) -> xr.DataArray:
     """
     if any(len(scores.variable.chunksizes.get(d, ())) > 1 for d in dims):
         return scores.mean(dims, dtype=np.float64).astype(scores.dtype)
-    (mean,) = over_cases(_MeanOfKnown(), scores, dims=dims, what="the mean of scores")
+    (mean,) = over_cases(_mean_of_known, scores, dims=dims, what="the mean of scores")
     coords = {name: c for name, c in scores.coords.items() if not set(c.dims) & set(dims)}
     return mean.assign_coords(coords).transpose(*[d for d in scores.dims if d not in dims])
 
 
-class _MeanOfKnown:
+def _mean_of_known(scores: np.ndarray) -> np.ndarray:
     """Mean (...) of the scores (..., n) that are not missing."""
+    from xrecal.arrays.scores.significance import mean_of_cases
 
-    on_device = True
-
-    def __call__(self, scores: np.ndarray) -> np.ndarray:
-        from xrecal.arrays.dispatch import device_function, is_on_device
-        from xrecal.arrays.scores.significance import mean_of_cases
-
-        mean = device_function("mean_of_cases") if is_on_device(scores) else mean_of_cases
-        result: np.ndarray = mean(scores.astype(np.float64))
-        return result
+    return mean_of_cases(scores.astype(np.float64))
 
 
 def _dims_to_average(dim: Dims, scores: xr.DataArray) -> list[Hashable]:

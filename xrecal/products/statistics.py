@@ -15,7 +15,7 @@ from xrecal.inputs.forms import Labelled
 from xrecal.typing import FloatArray
 
 from .of_model import sources_of
-from .reductions import Reduction, on_circle, on_device
+from .reductions import Reduction, on_circle
 from .source import Source, Sources, reduce
 
 if TYPE_CHECKING:
@@ -26,21 +26,18 @@ MEDIAN = 0.5
 """The only level of a quantile that has a CF cell method."""
 
 
-@on_device
 @on_circle
 def mean_of(distribution: Distribution) -> tuple[FloatArray, ...]:
     """Means (L, T)."""
     return (distribution.mean(),)
 
 
-@on_device
 @on_circle
 def std_of(distribution: Distribution) -> tuple[FloatArray, ...]:
     """Standard deviations (L, T)."""
     return (distribution.std(),)
 
 
-@on_device
 def quantiles_of(distribution: Distribution, levels: FloatArray) -> tuple[FloatArray, ...]:
     """Quantiles (L, T, k)."""
     return (distribution.quantile(levels),)

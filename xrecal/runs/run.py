@@ -15,7 +15,7 @@ from xrecal.fit.select_fits import explicit_member_dim
 from xrecal.inputs.forms import read_forms
 from xrecal.inputs.pairing import Observations, in_order, pair_cases, pair_variables
 from xrecal.inputs.pool import PoolOver
-from xrecal.methods.base import Shown
+from xrecal.methods import Method
 from xrecal.methods.call_errors import explained
 from xrecal.model import Recalibrator, open_recalibrator
 from xrecal.plan.plans import Plan, check_plan
@@ -418,7 +418,7 @@ def compute_all(collections: list[Any]) -> Sequence[Any]:
 
 def _plain(value: Any, name: str) -> Any:
     """A setting as JSON has it."""
-    return encode(value, name) if isinstance(value, (Shown, tuple)) else value
+    return encode(value, name) if isinstance(value, (Method, tuple)) else value
 
 
 def _stored(result: Recalibrator | xr.Dataset) -> xr.Dataset:

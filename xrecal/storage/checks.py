@@ -1,16 +1,17 @@
 """A model that was opened is one that a fit can have left: fields, shapes and ranges of numbers.
 
 Fields, names, dimensions and sizes are checked when a model is opened, and numbers where they are
-read: at once what is in memory or small, and all other chunks as they are loaded. What follows
-may then rely on them; compiled code looks nowhere beyond the arrays that it is given.
+read: those in memory at once, and chunks as they are loaded. What follows may then rely on them;
+compiled code looks nowhere beyond the arrays that it is given.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, fields
-from typing import Any, get_args
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 import numpy.typing as npt
@@ -21,13 +22,16 @@ from xrecal.fit.fitted import CASE, CASE_MEMBER, FittedVariable
 from xrecal.fit.shared_places import PLACES
 from xrecal.fit.state import COVARIATE, is_part
 from xrecal.inputs.dates import CaseAxis
-from xrecal.inputs.forms import VECTOR, Kind
+from xrecal.inputs.forms import VECTOR
 from xrecal.inputs.leads import MatchedLeads
 from xrecal.inputs.pool import Pool
-from xrecal.methods import CKME, LinearPool, Method, SharedCKME, VectorCKME
+from xrecal.methods import Method, SharedCKME, VectorCKME
 from xrecal.methods.base import Parameter, is_method
 from xrecal.methods.ranges import ANY, FINITE
 from xrecal.methods.setting_checks import is_positive
+from xrecal.methods.shared_ckme import as_shared
+
+from .untrusted import reading
 
 
 @dataclass(frozen=True)
@@ -55,6 +59,13 @@ class Expected:
             )
 
 
+_TYPES = {
+    cls: get_type_hints(cls, localns={"Pool": Pool})
+    for cls in (FittedVariable, Pool, MatchedLeads, VectorCKME, SharedCKME)
+}
+"""Types of the fields of classes that do not check these themselves."""
+
+
 def require_sound(fitted: FittedVariable) -> dict[str, Expected]:
     """Raise ValueError unless fields, dimensions and sizes are those of a fit.
 
@@ -63,37 +74,26 @@ def require_sound(fitted: FittedVariable) -> dict[str, Expected]:
     dict from str to Expected
         What each array of the state has to be; their numbers are not looked at here.
     """
-    state = fitted.state
+    state, method = fitted.state, fitted.method
     if CASE not in state.dims or "status" not in state:
         raise ValueError("the state lacks its cases or the status of the fit")
     n = state.sizes[CASE]
-    for name, (is_right, due) in _FIELDS.items():
-        if not is_right(getattr(fitted, name)):
-            raise ValueError(f"{name} is {getattr(fitted, name)!r:.80}, not {due}")
-    if max(fitted.n_matched, fitted.n_added) > fitted.n_forecasts:
-        raise ValueError(
-            f"n_matched or n_added is more than the {fitted.n_forecasts} forecasts that there are"
-        )
-    if not set(fitted.method.covariates) <= {*fitted.periods}:
-        raise ValueError(
-            f"{fitted.method!r:.80} needs other covariates than {list(fitted.periods)}"
-        )
-    counts = {} if fitted.leads is None else {fitted.leads.dim: len(fitted.leads.n_matched)}
-    if any(state.sizes.get(lead, count) != count for lead, count in counts.items()):
-        raise ValueError(f"there are counts of other leads than those of the state: {counts}")
+    _require_types(fitted)
+    counts = fitted.n_matched, fitted.n_added, fitted.min_samples
+    if min(counts) < 0 or max(counts[:2]) > fitted.n_forecasts:
+        raise ValueError(f"{counts} are no counts of {fitted.n_forecasts} forecasts")
+    if not set(method.covariates) <= {*fitted.periods}:
+        raise ValueError(f"{method!r:.80} needs other covariates than {list(fitted.periods)}")
+    _require_periods(fitted.periods.values())
     _require_axis(fitted.axis, n)
+    _require_leads(fitted.leads, state)
     _require_pool(fitted.pool, state)
-    if isinstance(fitted.method, VectorCKME):
-        _require_vectors(fitted.method)
-    if isinstance(fitted.method, SharedCKME):
-        _require_places(fitted.method, fitted.pool)
-    if isinstance(fitted.method, LinearPool) and fitted.method.shared is not None:
-        _require_settings(fitted.method.shared.method)
+    _require_method(method, fitted.pool)
     parameters = fitted.parameters
     expected = _expected(fitted, parameters, n)
     unknown = [name for name in state.data_vars if name not in expected]
     if unknown:
-        raise ValueError(f"{unknown[0]!r} is no part of what {fitted.method!r:.80} leaves")
+        raise ValueError(f"{unknown[0]!r} is no part of what {method!r:.80} leaves")
     for name in expected:
         _require_array(state, name, expected[name])
         if name in parameters:
@@ -101,65 +101,42 @@ def require_sound(fitted: FittedVariable) -> dict[str, Expected]:
     return expected
 
 
-def _whole(value: object, least: int = 0) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= least
+def _require_types(owner: Any) -> None:
+    """Raise ValueError unless fields are of their types, those of objects within them too."""
+    for f in fields(owner):
+        value = getattr(owner, f.name)
+        if not _is_of(value, _TYPES[type(owner)][f.name]):
+            raise ValueError(f"{f.name} is {value!r:.80}, not of the type {f.type}")
+        if type(value) in _TYPES:
+            _require_types(value)
 
 
-def _wholes(values: object, least: int = 0) -> bool:
-    return isinstance(values, tuple) and all(_whole(value, least) for value in values)
+def _is_of(value: Any, hint: Any) -> bool:
+    """Whether a value is of a type, and so are those within it."""
+    origin, parts = get_origin(hint), get_args(hint)
+    if origin in (Union, UnionType):
+        return any(_is_of(value, part) for part in parts)
+    if origin is Literal:
+        return value in parts
+    if origin is tuple:
+        return isinstance(value, tuple) and all(_is_of(one, parts[0]) for one in value)
+    if origin is not None:
+        return isinstance(value, Mapping) and all(
+            _is_of(key, parts[0]) and _is_of(one, parts[1]) for key, one in value.items()
+        )
+    if hint is Hashable:  # a name, which can be a key
+        names = value if isinstance(value, tuple) else (value,)
+        return all(isinstance(name, (str, int, float, NoneType)) for name in names)
+    if hint in (int, float):
+        return isinstance(value, (int, hint)) and not isinstance(value, bool)
+    return is_method(value) if hint is Method else hint is Any or isinstance(value, hint)
 
 
-def _texts(values: object) -> bool:
-    return isinstance(values, tuple) and all(isinstance(value, str) for value in values)
-
-
-def _is_leads(leads: object) -> bool:
-    """Whether leads are None or counts, with the text of the first and the last."""
-    return leads is None or (
-        isinstance(leads, MatchedLeads)
-        and isinstance(leads.dim, str)
-        and _texts(leads.labels)
-        and len(leads.labels) in (0, 2)
-        and isinstance(leads.units, str)
-        and _wholes(leads.n_matched)
-        and len(leads.n_matched) > 0
-        and isinstance(leads.dated, bool)
-    )
-
-
-def _is_name(value: object) -> bool:
-    """Whether a value may name a dimension or variable: it can be a key."""
-    if isinstance(value, tuple):
-        return all(map(_is_name, value))
-    return value is None or isinstance(value, (str, int, float))
-
-
-_COUNT: tuple[Callable[[Any], bool], str] = (_whole, "a whole number from 0 on")
-_NAME: tuple[Callable[[Any], bool], str] = (_is_name, "a name")
-_FIELDS: dict[str, tuple[Callable[[Any], bool], str]] = {
-    "kind": (lambda kind: kind in get_args(Kind), f"one of {', '.join(get_args(Kind))}"),
-    "dim": _NAME,
-    "member_dim": _NAME,
-    "attrs": (lambda attrs: isinstance(attrs, dict), "attributes by name"),
-    "method": (is_method, "a method"),
-    "periods": (
-        lambda periods: (
-            isinstance(periods, dict)
-            and all(isinstance(name, str) for name in periods)
-            and all(p is None or is_positive(p) for p in periods.values())
-        ),
-        "positive periods, or None, by the name of a covariate",
-    ),
-    "n_matched": _COUNT,
-    "n_forecasts": _COUNT,
-    "n_added": _COUNT,
-    "min_samples": _COUNT,
-    "note": (lambda note: note is None or isinstance(note, str), "text"),
-    "pool": (lambda pool: pool is None or isinstance(pool, Pool), "the positions of a pool"),
-    "leads": (_is_leads, "counts of leads"),
-    "jointly": (lambda names: isinstance(names, tuple) and _is_name(names), "names of variables"),
-}
-"""What fields of a fitted variable have to be."""
+def _require_periods(periods: Iterable[float | None]) -> None:
+    """Raise ValueError unless all periods are positive, or None."""
+    wrong = [period for period in periods if period is not None and not is_positive(period)]
+    if wrong:
+        raise ValueError(f"a covariate has the period {wrong[0]}")
 
 
 def _require_axis(axis: CaseAxis, n: int) -> None:
@@ -176,14 +153,24 @@ def _require_axis(axis: CaseAxis, n: int) -> None:
             raise ValueError("the dates 'step' descend")
 
 
+def _require_leads(leads: MatchedLeads | None, state: xr.Dataset) -> None:
+    """Raise ValueError unless leads have two labels or none, and those of the state counts."""
+    if leads is None:
+        return
+    counts = leads.n_matched
+    right = len(leads.labels) in (0, 2) and min(counts, default=-1) >= 0
+    if not right or state.sizes.get(leads.dim, len(counts)) != len(counts):
+        raise ValueError(f"{leads!r:.160} has counts of other leads than those of the state")
+
+
 def _require_pool(pool: Pool | None, state: xr.Dataset) -> None:
     """Raise ValueError unless the positions of a pool are among those that there are."""
     if pool is None:
         return
     windows = pool.sizes if pool.widths is None else pool.widths
-    right = isinstance(pool.dims, tuple) and _wholes(pool.sizes, 1) and _wholes(windows, 1)
-    right = right and len(pool.dims) == len(pool.sizes) == len(windows) and _wholes(pool.taken)
-    right = right and len(pool.taken) > 0 and max(pool.taken) < math.prod(windows)
+    right = len(pool.dims) == len(pool.sizes) == len(windows)
+    right = right and min((*pool.sizes, *windows), default=0) > 0
+    right = right and min(pool.taken, default=-1) >= 0 and max(pool.taken) < math.prod(windows)
     right = right and all(
         state.sizes.get(d) == size
         for d, size in zip(pool.dims, pool.sizes, strict=True)
@@ -194,34 +181,22 @@ def _require_pool(pool: Pool | None, state: xr.Dataset) -> None:
         raise ValueError(f"the pool {pool!r:.120} does not belong to the state")
 
 
-def _require_places(method: SharedCKME, pool: Pool | None) -> None:
-    """Raise ValueError unless a shared fit is one of the positions of a pool."""
-    _require_settings(method)
-    every = [*range(method.places)]
-    whole = pool is not None and pool.widths is None and math.prod(pool.sizes) == method.places
-    if pool is None or not whole or sorted(pool.taken) != every:
-        raise ValueError(f"the places {method!r:.120} are not those of the pool")
-
-
-def _require_settings(method: Method) -> None:
-    """Raise ValueError unless the settings of a shared fit are such as fits leave."""
-    assert isinstance(method, SharedCKME)
-    right = _whole(method.rank, 1) and _whole(method.places, 1) and isinstance(method.method, CKME)
-    right = right and _texts(method.features) and isinstance(method.middle_longitude, (int, float))
-    if not right or not math.isfinite(method.middle_longitude):
-        raise ValueError(f"the settings {method!r:.120} are none of a fit that places share")
-
-
-def _require_vectors(method: VectorCKME) -> None:
-    """Raise ValueError unless each variable of the vectors has a name, a period and a unit."""
-    right = _texts(method.names) and _whole(method.own) and method.own < len(method.names)
-    right = right and all(
-        isinstance(values, tuple) and len(values) == len(method.names)
-        for values in (method.periods, method.units)
-    )
-    right = right and all(p is None or is_positive(p) for p in method.periods)
-    if not right or not all(unit is None or isinstance(unit, str) for unit in method.units):
-        raise ValueError(f"the vectors {method!r:.120} are none of several variables")
+def _require_method(method: Method, pool: Pool | None) -> None:
+    """Raise ValueError unless settings that users do not give are such as fits leave."""
+    of = method.variables
+    if of is not None:
+        _require_periods(of.periods)
+        n = len(of.names)
+        if not 0 <= of.own < n == len(of.periods) == len(of.units):
+            raise ValueError(f"the vectors {method!r:.120} are none of several variables")
+    for shared in (as_shared(one) for one in (method, *method.mixed) if one.by_sums):
+        _require_types(shared)
+        if min(shared.rank, shared.places) < 1 or not math.isfinite(shared.middle_longitude):
+            raise ValueError(f"the settings {shared!r:.120} are none of a fit that places share")
+    if method.by_sums:
+        taken = () if pool is None or pool.widths is not None else sorted(pool.taken)
+        if pool is None or not as_shared(method).places == len(taken) == math.prod(pool.sizes):
+            raise ValueError(f"the places {method!r:.120} are not those of the pool")
 
 
 def _expected(
@@ -229,8 +204,8 @@ def _expected(
 ) -> dict[str, Expected]:
     """Arrays of the state of a method with ``n`` slots of cases."""
     state, method = fitted.state, fitted.method
-    shared = isinstance(method, SharedCKME)
-    n_places = method.places if isinstance(method, SharedCKME) else 1
+    shared = method.by_sums
+    n_places = as_shared(method).places if shared else 1
     expected = {
         "n_cases": Expected((), "iu", (0, n * n_places)),
         "status": Expected((), "iu", (0, sum(MEANINGS)), sum(MEANINGS)),
@@ -239,8 +214,8 @@ def _expected(
     if method.keeps_cases:
         parts = [str(name) for name in state.data_vars if is_part(str(name))]
         due = ["loc"] if fitted.kind not in ("normal", "censored") else ["loc", "scale"]
-        if isinstance(method, VectorCKME):
-            due = [f"{VECTOR}{k}" for k in range(len(method.names))]
+        if method.variables is not None:
+            due = [f"{VECTOR}{k}" for k in range(len(method.variables.names))]
         expected |= {name: Expected((CASE, CASE_MEMBER), "iuf") for name in {*due, *parts}}
     for name, parameter in parameters.items():
         kinds = "f" if np.dtype(parameter.dtype).kind == "f" else "iu"
@@ -280,14 +255,6 @@ def _require_sizes(state: xr.Dataset, name: str, parameter: Parameter, n: int) -
             raise ValueError(f"{d!r} has other labels than {', '.join(parameter.labels)}")
 
 
-def require_ordered(numbers: Mapping[str, npt.NDArray[Any]]) -> None:
-    """Raise ValueError if a lower bound is above the upper one of the same fit."""
-    for name, upper in numbers.items():
-        lower = numbers.get(f"{name.removesuffix('upper')}lower")
-        if name.endswith("upper") and lower is not None and (lower > upper).any():
-            raise ValueError(f"a lower bound is above {name!r}")
-
-
 class Checked:
     """A stored array that Dask reads by parts: what cannot be read, or be right, names the file."""
 
@@ -300,8 +267,6 @@ class Checked:
 
     def __getitem__(self, key: tuple[slice, ...]) -> npt.NDArray[Any]:
         """Numbers of a part; UnreadableError if there is none."""
-        from .untrusted import reading
-
         with reading(self.what):
             values = self.variable[key].to_numpy()
             if self.expected is not None:

@@ -16,9 +16,8 @@ import xarray as xr
 from xrecal.chunks.blockwise import on_device
 from xrecal.fit.fitted import Fitted, chunks_of
 
-from .checks import Checked, require_ordered
+from .checks import Checked
 from .encoding import from_plain, to_plain
-from .open_files import open_file
 from .paths import (
     FileFormat,
     can_go_on,
@@ -33,11 +32,11 @@ from .paths import (
 )
 from .stored import (
     SCHEMA_ATTR,
-    UNFINISHED,
     expected_arrays,
     from_dataset,
     prefix_of,
     read_header,
+    require_finished,
     to_dataset,
 )
 from .untrusted import (
@@ -45,10 +44,10 @@ from .untrusted import (
     MODEL,
     Allowed,
     UnreadableError,
+    load_labels,
     open_known,
     read_json,
     reading,
-    require_small,
 )
 
 CHUNKS = "xrecal_chunks"
@@ -59,10 +58,6 @@ Attributes of the store itself would go along where others write a part of it to
 
 BLOCK_BYTES = 2**24
 """Of the state of a block of locations, as it is stored and computed."""
-
-
-CHECKED_BYTES = 2**20
-"""Of an array of one chunk whose numbers are checked as soon as a store is opened."""
 
 
 def save(
@@ -189,7 +184,7 @@ def _count_chunks(path: Path) -> dict[str, Any]:
     """Chunks that there are of each array of a store."""
     import zarr
 
-    arrays = dict(zarr.open_group(path, mode="r").arrays())
+    arrays = dict(zarr.open_group(path, mode="r", use_consolidated=False).arrays())
     return {name: arrays[name].nchunks_initialized for name in sorted(arrays)}
 
 
@@ -254,8 +249,7 @@ def open_fitted(
     True
     """
     source = local_path(path, name="path")
-    what = str(source)
-    file_format = format_of_finished(source)
+    what, file_format = str(source), format_of_finished(source)
     in_memory = file_format == "netcdf" and chunks is None
     with read_plain(source, what) as plain, reading(what):
         dataset = _restored(plain.load() if in_memory else plain, what)
@@ -263,31 +257,26 @@ def open_fitted(
         expected = expected_arrays(model)
         if file_format == "zarr":
             require_whole(source, what)
-        numbers = {
-            name: dataset[name].to_numpy()
-            for name in expected
-            if name in plain and (in_memory or _is_small(plain[name].variable))
+        lazy = {
+            str(name)
+            for name, array in dataset.data_vars.items()
+            if not in_memory and plain[name].dtype == array.dtype
         }
-        for name, values in numbers.items():
-            expected[name].require(name, values)
-        require_ordered(numbers)
+        for array_name in expected.keys() & dataset.data_vars.keys() - lazy:
+            expected[array_name].require(array_name, dataset[array_name].to_numpy())
     if in_memory:
         return model
     sizes = _stored_chunks(model, chunks or {})
     located = {
         f"{prefix_of(model, name)}{d}" for name, f in model.variables.items() for d in f.locations
     }
-    lazy = {
-        name: array.variable.copy(
-            data=_by_parts(
-                Checked(plain[name].variable, str(name), expected, what),
-                dict.fromkeys(set(array.dims) - located, -1) | sizes,
-            )
-        )
-        for name, array in dataset.data_vars.items()
-        if plain[name].dtype == array.dtype
-    }
-    return from_dataset(dataset.assign(lazy), what)
+    by_parts = {}
+    for array_name in lazy:
+        array = dataset[array_name].variable
+        whole = dict.fromkeys(set(array.dims) - located, -1)
+        checked = Checked(plain[array_name].variable, array_name, expected, what)
+        by_parts[array_name] = array.copy(data=_by_parts(checked, whole | sizes))
+    return from_dataset(dataset.assign(by_parts), what)
 
 
 def require_opens(path: Path) -> None:
@@ -307,8 +296,6 @@ def require_opens(path: Path) -> None:
     with dask.config.set(scheduler="synchronous"):  # a part at a time
         read = [one.max(skipna=False) for one in arrays if one.chunks and one.size]
         dask.base.compute(read)  # type: ignore[no-untyped-call]
-    if path.is_file():
-        open_file(path).close()  # type: ignore[no-untyped-call]
 
 
 def open_data(path: Path, what: str) -> xr.Dataset:
@@ -326,29 +313,13 @@ def open_data(path: Path, what: str) -> xr.Dataset:
     try:
         # A number of days may be a forecast.
         dataset = open_known(path, DATA, decode_timedelta=False)
-        for name, coordinate in dataset.coords.items():
-            require_small(name, coordinate.variable)
-            coordinate.load()
+        load_labels(dataset)
     except Exception as error:  # libraries answer a damaged file with errors of any class
         raise ValueError(f"{what} cannot be read: {error}") from error
-    if UNFINISHED in dataset.attrs:
-        raise ValueError(
-            f"{what} is unfinished: {dataset.attrs[UNFINISHED]} was interrupted; run it again with "
-            "--resume"
-        )
+    require_finished(dataset, what)
     if file_format == "zarr":
         require_whole(path, what)
     return dataset
-
-
-def _is_small(variable: xr.Variable) -> bool:
-    """Whether the numbers of a stored array are checked at opening: few in a single chunk.
-
-    A store of many locations has millions of numbers, and is opened to read some of them.
-    """
-    stored = variable.encoding.get("preferred_chunks", {})
-    whole = all(stored.get(d, size) == size for d, size in variable.sizes.items())
-    return whole and variable.nbytes <= CHECKED_BYTES
 
 
 def _by_parts(checked: Checked, sizes: Mapping[Hashable, int]) -> Any:
@@ -384,9 +355,9 @@ def read_plain(
     allowed: Allowed = MODEL,
 ) -> xr.Dataset:
     """A file or store as it is, lazily; with ``chunks``, even if empty, as Dask arrays."""
-    options = {"consolidated": False} if format_of(path) == "zarr" else {}
+    format_of(path)  # which names a library that is not installed
     try:
-        return open_known(path, allowed, decode_cf=False, chunks=chunks, **options)
+        return open_known(path, allowed, decode_cf=False, chunks=chunks)
     except Exception as error:  # libraries answer a damaged file with errors of any class
         kind = "Zarr store" if path.is_dir() else "netCDF file"
         raise UnreadableError(
@@ -398,9 +369,7 @@ def _restored(plain: xr.Dataset, what: str) -> xr.Dataset:
     """The stored Dataset, coordinates in memory; ValueError if it is none of a model."""
     read_header(plain, what)
     dataset = from_plain(plain)
-    for name, coordinate in dataset.coords.items():
-        require_small(name, coordinate.variable)
-        coordinate.load()
+    load_labels(dataset)
     return dataset
 
 

@@ -160,11 +160,7 @@ def expected_arrays(model: Fitted) -> dict[str, Expected]:
 
 def read_header(dataset: xr.Dataset, what: str) -> dict[str, Any]:
     """Settings as JSON; ValueError unless the Dataset is a finished model of the present layout."""
-    if UNFINISHED in dataset.attrs:
-        raise UnreadableError(
-            f"{what} is unfinished: {dataset.attrs[UNFINISHED]} was interrupted; run it again with "
-            "--resume"
-        )
+    require_finished(dataset, what)
     if SCHEMA_ATTR not in dataset.attrs:
         names = ", ".join(map(str, dataset.data_vars)) or "no variables"
         raise UnreadableError(
@@ -182,6 +178,15 @@ def read_header(dataset: xr.Dataset, what: str) -> dict[str, Any]:
     with reading(what):
         header: dict[str, Any] = read_json(dataset.attrs[MODEL])
         return header
+
+
+def require_finished(dataset: xr.Dataset, what: str) -> None:
+    """Raise UnreadableError for a store that an interrupted run has left."""
+    if UNFINISHED in dataset.attrs:
+        raise UnreadableError(
+            f"{what} is unfinished: {dataset.attrs[UNFINISHED]} was interrupted; run it again with "
+            "--resume"
+        )
 
 
 def _variable(dataset: xr.Dataset, described: Mapping[str, Any]) -> FittedVariable:

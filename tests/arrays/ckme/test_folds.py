@@ -6,8 +6,8 @@ from hypothesis.extra.numpy import arrays
 
 from xrecal.arrays import Forecasts, crps, fit_ckme_family, weighted_quantile
 from xrecal.arrays.ckme import search
+from xrecal.arrays.ckme.choosing import LATER_PARTS
 from xrecal.arrays.ckme.embedding import Settings
-from xrecal.arrays.ckme.fitting import LATER_PARTS
 from xrecal.arrays.ckme.folds import (
     TRAINED_ON,
     arrange_folds,

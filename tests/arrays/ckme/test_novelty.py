@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from xrecal import arrays
 from xrecal.arrays import Forecasts
-from xrecal.arrays.ckme.embedding import SMALL_RIDGE
+from xrecal.arrays.ckme.learned import SMALL_RIDGE
 
 
 def cases_of(n, *, skill=1.0, n_members=8, n_locations=2, seed=0):

@@ -3,10 +3,9 @@ import pytest
 
 from xrecal.arrays import Forecasts, fit_ckme, fit_ckme_family
 from xrecal.arrays.ckme import search
-from xrecal.arrays.ckme.ckme import Answers
+from xrecal.arrays.ckme.choosing import HALF_LIVES
 from xrecal.arrays.ckme.embedding import Settings
-from xrecal.arrays.ckme.fitting import HALF_LIVES
-from xrecal.arrays.ckme.requests import COMPARING, TO_TRY, HeldOut
+from xrecal.arrays.ckme.judge import TO_COMPARE, TO_TRY, Judge
 from xrecal.arrays.ckme.ridge_rules import GRID as EXPONENTS
 from xrecal.arrays.ckme.ridges import ridge_losses
 from xrecal.arrays.ckme.search import TRIED
@@ -227,14 +226,14 @@ def test_a_support_far_from_the_others_is_compared_no_further_and_changes_none(r
     x, y = make_cases(rng, 1, 300, missing=False)
     cases = Forecasts(x - x.mean())
     compared: set[int] = set()
-    losses = Answers.losses
+    losses = Judge.losses
 
-    def noted(self, request):
-        if request.stage[0] == COMPARING:
-            compared.update(request.supports.tolist())
-        return losses(self, request)
+    def noted(self, solver, exponent, supports, folds, slack):
+        if folds == TO_COMPARE:
+            compared.update(supports.tolist())
+        return losses(self, solver, exponent, supports, folds, slack)
 
-    monkeypatch.setattr(Answers, "losses", noted)
+    monkeypatch.setattr(Judge, "losses", noted)
     found = {}
     for supports in (("mean", "standardised"), ("mean", "standardised", "ratio")):
         compared.clear()
@@ -252,11 +251,11 @@ def test_a_support_far_from_the_others_is_compared_no_further_and_changes_none(r
 
 
 def valley(lowest_tried, lowest_compared):
-    """Answers whose losses are smallest at one ridge for some cases, at another for all."""
+    """Losses that are smallest at one ridge for some cases, at another for all."""
 
-    def losses(self, request):
-        lowest = lowest_tried if request.folds == TO_TRY else lowest_compared
-        return HeldOut(np.array([1 + 0.1 * (request.exponent - lowest) ** 2]))
+    def losses(self, solver, exponent, supports, folds, slack):
+        lowest = lowest_tried if folds == TO_TRY else lowest_compared
+        return np.array([1 + 0.1 * (exponent - lowest) ** 2]), None
 
     return losses
 
@@ -268,7 +267,7 @@ def test_the_ridge_that_suits_all_cases_is_found_from_one_that_suits_some(
 ):
     n = TRIED + 100
     x, y = make_cases(rng, 1, n, missing=False)
-    monkeypatch.setattr(Answers, "losses", valley(tried, compared))
+    monkeypatch.setattr(Judge, "losses", valley(tried, compared))
     settings = Settings(solver="lowrank", kernels=WIDTHS)
     found = fit_ckme(Forecasts(x), y, settings)
     assert np.log10(found.ridge[0]) == pytest.approx(compared)

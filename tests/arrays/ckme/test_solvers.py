@@ -77,17 +77,18 @@ def test_solvers_are_the_same_whether_kept_or_made_again(monkeypatch, low_rank, 
     monkeypatch.setattr("xrecal.arrays.ckme.solvers.KEPT", kept)
     one = location(np.random.default_rng(0), low_rank=low_rank)
     kernels = ((1.0, 0.0), (1.0, 1.0), (4.0, 0.25))
-    solvers, some = Solvers(one, one.median, kernels), folds()
-    first = [solvers[g].signed(some, 0, 1e-3, FINE) for g in range(3)]
-    kinds = [solvers[g] for g in range(3)]
+    solvers, some = Solvers(one, one.median), folds()
+    first = [solvers[kernel].signed(some, 0, 1e-3, FINE) for kernel in kernels]
+    kinds = [solvers[kernel] for kernel in kernels]
     assert all(isinstance(solver, LowRank if low_rank else Exact) for solver in kinds)
-    assert (solvers[0] is kinds[0]) == (kept > 0)
+    assert (solvers[kernels[0]] is kinds[0]) == (kept > 0)
     for g, (widening, strength) in enumerate(kernels):
+        again = solvers[kernels[g]]
         alone = type(kinds[g])(one, one.median * widening, strength)
         np.testing.assert_allclose(first[g], alone.signed(some, 0, 1e-3, FINE), atol=1e-9)
-        np.testing.assert_allclose(solvers[g].signed(some, 0, 1e-3, FINE), first[g], atol=1e-7)
+        np.testing.assert_allclose(again.signed(some, 0, 1e-3, FINE), first[g], atol=1e-7)
         if low_rank:
-            assert solvers[g].landmarks_for(1e-3) == alone.landmarks_for(1e-3)
+            assert again.landmarks_for(1e-3) == alone.landmarks_for(1e-3)
 
 
 def test_many_cases_are_solved_with_low_rank_unless_told_otherwise():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from xrecal.arrays import Settings, ckme_novelty, ckme_weights, ckme_weights_of_both, fit_ckme, rows
-from xrecal.arrays.ckme import embedding, weights
+from xrecal.arrays.ckme import learned, weights
 from xrecal.arrays.distributions.forms import Forecasts
 
 
@@ -62,7 +62,7 @@ def test_what_was_asked_for_before_is_no_matter(n, kept):
 @pytest.mark.parametrize("n", [60, 300])
 def test_few_forecasts_are_weighed_as_many_are(n):
     given = problem(n)
-    many, few = (ckme_weights(first(given[0], k), *given) for k in (embedding.FEW + 1, 3))
+    many, few = (ckme_weights(first(given[0], k), *given) for k in (learned.FEW + 1, 3))
     for one, other in zip(many, few, strict=True):
         np.testing.assert_allclose(one[..., :3, :] if one.ndim > 2 else one, other, atol=1e-9)
 

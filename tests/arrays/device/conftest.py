@@ -1,31 +1,10 @@
-"""Array libraries that the batched functions must run on alike."""
+"""Functions for a device, run on NumPy arrays: they compare ensembles by the definition."""
 
-import numpy as np
 import pytest
 
-
-class Library:
-    """To an array library and back."""
-
-    def __init__(self, module):
-        self.module = module
-
-    def __call__(self, array):
-        """An array of the library."""
-        return self.module.asarray(array)
-
-    def host(self, array):
-        """The array of NumPy."""
-        if self.module is not np:
-            assert not isinstance(array, np.ndarray)
-        return np.asarray(array)
-
-    def tuple(self, parts):
-        """A named tuple whose arrays are of the library."""
-        return parts._make(None if part is None else self(part) for part in parts)
+from xrecal.arrays import dispatch
 
 
-@pytest.fixture(params=["numpy", "array_api_strict"])
-def library(request):
-    """NumPy, and a library that has nothing but what the array API standard asks for."""
-    return Library(pytest.importorskip(request.param))
+@pytest.fixture(autouse=True)
+def distances_by_definition(monkeypatch):
+    monkeypatch.setitem(dispatch.DISTANCES, "numpy", "tests.device.naive")

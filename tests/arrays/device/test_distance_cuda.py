@@ -4,8 +4,6 @@ import sys
 
 import pytest
 
-from xrecal.arrays.device.distance_cuda import SHARED_BYTES, TILE, _direct, _tiled, launch_of
-
 
 @pytest.fixture(scope="module")
 def errors():
@@ -24,8 +22,6 @@ def errors():
         "across plain",
         "across weighted",
         "many locations",
-        "long rows",
-        "long rows across",
     ],
 )
 def test_kernels_find_the_distances(errors, what):
@@ -35,12 +31,3 @@ def test_kernels_find_the_distances(errors, what):
 @pytest.mark.parametrize("what", ["equal ensembles", "missing", "empty", "no members"])
 def test_special_cases_are_exact(errors, what):
     assert errors[what] == 0.0
-
-
-@pytest.mark.parametrize("m", [1, 50, 90, 100, 180, 200, 8000])
-def test_rows_in_shared_memory_fit(m):
-    kernel, tile, shared = launch_of(m, m)
-    assert shared <= SHARED_BYTES
-    assert tile in (TILE, TILE // 2)
-    assert kernel is (_tiled if shared else _direct)
-    assert (shared > 0) == (m < 190)

@@ -13,7 +13,7 @@ from hypothesis.extra.numpy import arrays
 from sklearn.metrics import brier_score_loss
 
 from tests.rules import scoringrules
-from xrecal.arrays import brier_score, weighted_exceedance
+from xrecal.arrays import brier_score, ranked_probability_score, weighted_exceedance
 
 EDGES = np.array([-0.5, 0.0, 0.8])
 value = st.integers(-8, 8).map(lambda v: v / 4)
@@ -77,8 +77,8 @@ def test_thresholds_of_cases_and_ties():
 def test_missing_values():
     y, p, t = np.zeros(4), np.full((4, 1), 0.5), np.zeros((4, 1))
     y[0] = p[1] = t[2] = np.nan
-    found = brier_score(y, p, t)
-    np.testing.assert_array_equal(np.isnan(found[:, 0]), [True, True, True, False])
+    for found in (brier_score(y, p, t), ranked_probability_score(y, p, t)[:, np.newaxis]):
+        np.testing.assert_array_equal(np.isnan(found[:, 0]), [True, True, True, False])
     for members in (0, 1, np.nan):
         assert np.isnan(brier_score(y, p, t, n_members=members)).all()
     varying = brier_score(np.zeros(3), p[:1] * np.ones((3, 1)), t[:1], n_members=[1, 2, 3])
@@ -88,14 +88,18 @@ def test_missing_values():
 # ranked probability ------------------------------------------------------------------------------
 
 
-def test_sum_over_edges_is_the_ranked_probability_score_of_scoringrules(rng):
+def test_ranked_probability_score_equals_scoringrules_and_the_sum(rng):
     y, members = rng.normal(size=40), rng.normal(size=(40, 9))
     p = weighted_exceedance(members, EDGES)
-    found = brier_score(y, p, EDGES).sum(-1)
+    found = ranked_probability_score(y, p, EDGES)
+    assert found.shape == (40,)
     shares = -np.diff(p, axis=-1, prepend=1.0, append=0.0)
     category = 1 + (y[:, np.newaxis] > EDGES).sum(-1)
     np.testing.assert_allclose(found, scoringrules.rps_score(category, shares), atol=1e-14)
-    assert (brier_score(y, p, EDGES, 9).sum(-1) <= found).all()
+    np.testing.assert_allclose(found, brier_score(y, p, EDGES).sum(-1))
+    fair = ranked_probability_score(y, p, EDGES, n_members=9)
+    np.testing.assert_allclose(fair, brier_score(y, p, EDGES, 9).sum(-1))
+    assert (fair <= found).all()
 
 
 @given(arrays(np.float64, (2, 4), elements=st.floats(0.01, 1)))
@@ -105,16 +109,8 @@ def test_expected_ranked_score_is_smallest_for_the_truth(masses):
     expected = []
     for shares in (truth, other):
         p = np.tile(1 - np.cumsum(shares)[:-1], (4, 1)).clip(0, 1)
-        expected.append(truth @ brier_score(y, p, edges).sum(-1))
+        expected.append(truth @ ranked_probability_score(y, p, edges))
     assert expected[0] <= expected[1] + 1e-12
-
-
-def test_inputs_stay_unchanged_and_float32_works(rng):
-    y, p = rng.normal(size=5), rng.random((5, 3))
-    y.flags.writeable = p.flags.writeable = EDGES.flags.writeable = False
-    single = brier_score(y.astype(np.float32), p.astype(np.float32), EDGES)
-    assert single.dtype == np.float64
-    np.testing.assert_allclose(single, brier_score(y, p, EDGES), atol=1e-6)
 
 
 def test_errors():
@@ -129,3 +125,7 @@ def test_errors():
         brier_score(y, p, [0.0, 1.0, 2.0])
     with pytest.raises(ValueError, match=r"n_members have shape \(2,\), which does not br.*\(3,\)"):
         brier_score(y, p, [0.0, 1.0], n_members=[3, 4])
+    with pytest.raises(ValueError, match="edges decrease along the last axis; sort them"):
+        ranked_probability_score(y, p, [1.0, 0.0])
+    with pytest.raises(ValueError, match=r"edges have shape \(0,\); give at least one"):
+        ranked_probability_score(y, p[:, :0], [])

@@ -299,25 +299,6 @@ def test_censored_distributions_have_a_density_between_their_bounds():
 # all ---------------------------------------------------------------------------------------------
 
 
-def test_inputs_stay_unchanged_and_float32_works(rng):
-    y, members, weights = rng.normal(size=3), rng.normal(size=(3, 6)), rng.gamma(1, size=(3, 6))
-    levels = np.linspace(0.01, 0.99, 6)
-    for array in (y, members, weights, levels):
-        array.flags.writeable = False
-    scores = {
-        "members": lambda y, x, w: log_score(y, x, w),
-        "quantiles": lambda y, x, _: quantile_log_score(y, x, levels),
-        "normal": lambda y, x, w: normal_log_score(y, x, w, w),
-        "censored": lambda y, x, w: censored_normal_log_score(
-            y, x[:, 0], w[:, 0], x[:, 0] - 9, y + 1
-        ),
-    }
-    for score in scores.values():
-        found = score(*(array.astype(np.float32) for array in (y, members, weights)))
-        assert found.dtype == np.float64
-        np.testing.assert_allclose(found, score(y, members, weights), rtol=1e-4)
-
-
 def test_errors():
     y, members = np.zeros(3), np.zeros((3, 4))
     with pytest.raises(ValueError, match="weights must not be negative"):

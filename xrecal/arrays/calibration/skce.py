@@ -121,6 +121,21 @@ def skce_unbiased(matrix: FloatArray) -> float:
     return float((h.sum() - np.trace(h)) / (n * (n - 1))) if n > 1 else np.nan
 
 
+def skce_biased(matrix: FloatArray) -> float:
+    r"""Estimate :math:`n^{-2} \sum_{ij} h_{ij} \ge 0`, terms of a case with itself included.
+
+    Parameters and errors as in :func:`skce_unbiased`; NaN without cases. Too large by about the
+    mean of :math:`h_{ii}` over n.
+
+    Examples
+    --------
+    >>> skce_biased(np.array([[1.0, 0.5], [0.5, 1.0]]))
+    0.75
+    """
+    h = check_matrix(matrix)
+    return max(float(h.mean()), 0.0) if h.size else np.nan
+
+
 def case_matrix(
     forecasts: Forecasts, observations: FloatArray, *, augmented: bool = False
 ) -> FloatArray:
@@ -163,6 +178,57 @@ def case_matrix(
     if np.isnan(theta):
         return np.full((y.size, y.size), np.nan)
     return matrix_of(parts, y, forecast_similarity(parts)[0], theta)
+
+
+def skce_blocks(
+    forecasts: Forecasts,
+    observations: FloatArray,
+    block_length: int,
+    *,
+    forecast_bandwidth: float | None = None,
+    bandwidth: float | None = None,
+    augmented: bool = False,
+) -> FloatArray:
+    """Unbiased estimates of the SKCE from consecutive blocks of cases, for many cases.
+
+    Parameters
+    ----------
+    forecasts, observations, augmented
+        As in :func:`case_matrix`.
+    block_length : int
+        Cases b in a block, at least 2. Cases left over at the end are not used.
+    forecast_bandwidth, bandwidth : float, optional
+        s of the kernel on forecasts and theta of that on observations, in u. Without, the median
+        positive distance: among at most 400 forecasts, always the same ones, and among all
+        observations.
+
+    Returns
+    -------
+    array of float64, shape (p // b,)
+        Their mean estimates the SKCE without bias; NaN without different observations.
+
+    Raises
+    ------
+    ValueError
+        As :func:`case_matrix`, or if the block length is below 2 or a bandwidth not positive.
+
+    Notes
+    -----
+    O(n b m) time, O(n m + b²) memory.
+
+    Examples
+    --------
+    >>> skce_blocks(Forecasts(np.zeros((20, 3))), np.arange(20.0), block_length=5).shape
+    (4,)
+    """
+    if int(block_length) != block_length or block_length < 2:
+        raise ValueError(f"block_length is {block_length}; give a whole number from 2")
+    parts, y = usable_cases(forecasts, observations, augmented)
+    s = subset_bandwidth(parts) if forecast_bandwidth is None else float(forecast_bandwidth)
+    theta = target_bandwidth(y) if bandwidth is None else float(bandwidth)
+    if s <= 0 or theta <= 0 or np.isnan(s):
+        raise ValueError(f"bandwidths are {s} and {theta}; give positive numbers")
+    return block_estimates(parts, y, int(block_length), s, theta)
 
 
 def skce_test(
@@ -301,7 +367,7 @@ def skce_block_length(matrix: FloatArray) -> int:
 
 
 def block_p_value(estimates: FloatArray) -> float:
-    r"""p-value of estimates from separate blocks of successive cases.
+    r"""p-value of estimates from separate blocks of cases, :func:`skce_blocks`.
 
     Parameters
     ----------

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from xrecal import arrays
 from xrecal.arrays.dispatch import is_on_device, namespace
 from xrecal.arrays.distributions.forms import Forecasts, moments
 from xrecal.arrays.distributions.tails import Tails, fit_tails
@@ -34,8 +33,10 @@ def errors_of(
     """
     xp = namespace(observations)
     if is_on_device(cases.loc):
-        mean = arrays.weighted_mean(cases.loc, cases.weights)
-        variance = arrays.weighted_std(cases.loc, cases.weights) ** 2
+        from xrecal.arrays.device.cases import moments_of
+        from xrecal.arrays.device.ensembles import arrange
+
+        mean, variance = moments_of(arrange(cases.loc, cases.weights))
     else:
         mean, variance = moments(cases)
     centre = fitted.centre[:, None, :]

@@ -182,3 +182,21 @@ def _blocks(groups: IntArray, usable: npt.NDArray[np.bool_], blocks: int) -> Int
     fold = np.empty(usable.shape, dtype=np.int64)
     fold[:, order] = np.where(counted, before[:, starts][:, of_case] * blocks // n_used, -1)
     return fold
+
+
+def folds_in_time(
+    fold_by: tuple[IntArray, int],
+    slots: IntArray,
+    axis: tuple[FloatArray, float],
+    step: IntArray,
+    *,
+    forward: bool,
+) -> Folds:
+    """Folds of the usable cases at some slots (k,), by groups (n,) and a number of blocks.
+
+    The axis is that of :func:`gap_axis`.
+    """
+    used = np.zeros((1, step.size), np.bool_)
+    used[0, slots] = True
+    fold = assign_folds(fold_by[0], used, fold_by[1], step)[0, slots]
+    return arrange_folds(fold, axis[0][slots], axis[1], forward)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,9 +37,6 @@ HARDLY = 0.001
 
 SECTION = (3 - math.sqrt(5.0)) / 2
 REFINEMENTS = 7  # narrow the bracket from one power of ten to about 0.06
-
-AskLoss: TypeAlias = Callable[[float], Generator[Any, Any, float]]
-"""The loss with a ridge of so many powers of ten, by steps that a back end answers."""
 
 
 def reference_loss(losses: FloatArray) -> FloatArray:
@@ -89,13 +85,13 @@ def gains_hardly(losses: FloatArray, now: FloatArray, smallest: FloatArray) -> N
 
 
 def golden_section(
-    loss: AskLoss, middle: float, smallest: float, step: float
-) -> Generator[Any, Any, float]:
+    loss: Callable[[float], float], middle: float, smallest: float, step: float
+) -> float:
     """Best point of seven more, given the loss in the middle of two steps."""
     low, high = middle - step, middle + step
     for _ in range(REFINEMENTS):
         point = middle + SECTION * (high - middle if high - middle > middle - low else low - middle)
-        there = yield from loss(point)
+        there = loss(point)
         if there < smallest:
             low, high = (middle, high) if point > middle else (low, middle)
             middle, smallest = point, there

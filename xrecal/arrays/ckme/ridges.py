@@ -12,9 +12,9 @@ from xrecal.arrays.distributions.forms import Forecasts, Squared
 from xrecal.arrays.kernels.kernel import Features
 from xrecal.typing import FloatArray, IntArray
 
-from .ckme import DEFAULT, fit_ckme, search_locations
+from .choosing import smallest_losses
+from .ckme import DEFAULT, fit_ckme
 from .embedding import Settings, calibration_of, lives_of
-from .fitting import Task
 from .ridge_rules import GRID
 
 RIDGES = 10.0**GRID
@@ -84,14 +84,21 @@ def ridge_losses(
         cases, observations, settings, features=features, days=days, half_life=half_life,
         groups=groups, blocks=blocks, step=step, squared=squared,
     )  # fmt: skip
-    given = calibration_of(cases, observations, features, groups, blocks, step)
-    calibration = given._replace(days=days, squared=squared)
+    calibration = calibration_of(
+        cases,
+        observations,
+        features=features,
+        days=days,
+        groups=groups,
+        blocks=blocks,
+        step=step,
+        squared=squared,
+    )
     lives = lives_of(fitted.half_life)
-    task = Task(grid_only=True)
     losses = [
-        search_locations(calibration, settings._replace(ridge=ridge), lives, task).loss
+        smallest_losses(calibration, settings._replace(ridge=ridge), lives)
         for ridge in RIDGES.tolist()
     ]
-    best = np.array([np.fmin.reduce(loss, axis=-1) for loss in losses]).T
+    best = np.array(losses).T
     best[~np.isfinite(best)] = math.nan
     return RidgeLosses(best, fitted.ridge, fitted.n_cases, fitted.status)

@@ -1,10 +1,4 @@
-"""The search at one location: kernel, support and ridge with the smallest held-out loss.
-
-All decisions are made here, and nothing is computed. A search is a generator: it yields requests,
-receives their answers, and goes on from there. Compiled code answers those of one location, see
-:mod:`xrecal.arrays.ckme.ckme`; array expressions those of many locations together, see
-:mod:`xrecal.arrays.device.search`.
-"""
+"""The search at one location: kernel, support and ridge with the smallest held-out loss."""
 
 from __future__ import annotations
 
@@ -20,24 +14,9 @@ from xrecal.typing import FloatArray, IntArray
 
 from .centre import OBSERVATIONS, usable_supports
 from .folds import Folds, merge, thin_out
-from .requests import (
-    CLOSER,
-    COMPARING,
-    DOUBTING,
-    FIRST,
-    LATER,
-    RECORDING,
-    REFINING,
-    THEN,
-    TO_COMPARE,
-    TO_TRY,
-    TRYING,
-    HeldOut,
-    Losses,
-    Reaches,
-    Stage,
-    Steps,
-)
+from .held_out_losses import mean_losses
+from .judge import LATER, TO_COMPARE, TO_TRY, Judge
+from .problem import Problem
 from .ridge_rules import (
     FAR,
     GRID,
@@ -52,7 +31,7 @@ from .ridge_rules import (
     settles,
     vertex,
 )
-from .solvers import CLOSE, ROUGH
+from .solvers import CLOSE, ROUGH, LowRank, Solver
 
 TRIED, COMPARED = 500, 2000
 """Held-out cases at most to choose among several kernels by, and then ridge and support, where a
@@ -113,22 +92,29 @@ class Best:
         """The best support."""
         return int(np.argmin(self.loss))
 
-    def note_try(self, g: int, exponent: float, answer: HeldOut, supports: IntArray) -> None:
+    def note_try(
+        self,
+        g: int,
+        exponent: float,
+        losses: FloatArray,
+        supports: IntArray,
+        recorded: FloatArray | None,
+    ) -> None:
         """Keep losses of supports with one kernel and ridge, and what was recorded, if best.
 
         Of equal losses the larger ridge counts, which is the smoother forecast.
         """
         self.tried_down_to[g] = min(self.tried_down_to[g], exponent)
         tried, at = self.tried_loss[g], self.tried_exponent[g]
-        for s, loss in zip(supports.tolist(), answer.losses[supports].tolist(), strict=True):
+        for s, loss in zip(supports.tolist(), losses[supports].tolist(), strict=True):
             if loss > tried[s]:
                 continue
             if loss < tried[s] or exponent >= at[s]:
                 tried[s], at[s] = loss, exponent
                 if loss < self.loss[s] or (loss == self.loss[s] and self.kernel[s] == g):
                     self.kernel[s], self.exponent[s], self.loss[s] = g, exponent, loss
-                    if answer.recorded is not None:
-                        self.recorded[s] = answer.recorded[s]
+                    if recorded is not None:
+                        self.recorded[s] = recorded[s]
 
 
 def is_thinned(candidates: Candidates, low_rank: bool, n: int) -> bool:
@@ -153,79 +139,78 @@ def sets_of_folds(
 
 
 class Search:
-    """Cross-validation at one location, in steps that a back end answers."""
+    """Cross-validation at one location."""
 
     def __init__(
-        self, candidates: Candidates, *, low: float, low_rank: bool, n: int, by_group: bool = False
+        self, candidates: Candidates, problem: Problem, judge: Judge, *, by_group: bool
     ) -> None:
-        self.candidates, self.low_rank, self._by_group = candidates, low_rank, by_group
+        self.candidates, self.low_rank, self._by_group = candidates, problem.is_low_rank, by_group
+        self._judge, self._solvers = judge, problem.solvers
         self.best = Best.nothing_yet(candidates)
-        self.every = usable_supports(candidates.supports, low)
-        self._thinned = is_thinned(candidates, low_rank, n)
+        self.every = usable_supports(candidates.supports, problem.low)
+        self._thinned = is_thinned(candidates, self.low_rank, problem.n)
         # Of each kernel, losses (S,) of all cases to compare by with the ridges that were tried.
         self._of_all: list[dict[float, FloatArray]] = [{} for _ in candidates.kernels]
 
-    def run(self, ridge: float | None) -> Steps[None]:
+    def run(self, ridge: float | None) -> None:
         """Best kernel and ridge of each support on the grid; a given ridge is not searched for."""
         n_kernels = len(self.candidates.kernels)
         # With low rank each kernel costs much, and those far from a likely one are left early.
         likely = n_kernels // 2 if self.low_rank else 0
         order = sorted(range(n_kernels), key=lambda g: abs(g - likely))
         for place, g in enumerate(order):
-            yield from self._try_kernel(g, ridge, place)
+            self._try_kernel(g, ridge, place)
         if self._thinned:
-            yield from self._choose_again(
-                (0.0,) if ridge is not None else (-GRID_STEP, 0.0, GRID_STEP)
-            )
+            self._choose_again((0.0,) if ridge is not None else (-GRID_STEP, 0.0, GRID_STEP))
         if self.low_rank and self.candidates.each:
-            yield from self._judge_closely()
+            self._judge_closely()
 
     def take(self, ridge: float) -> None:
         """Take the only support and kernel, with the ridge that is given."""
         self.best.exponent[:], self.best.loss[:] = np.log10(ridge), np.nan
 
-    def _try_kernel(self, g: int, ridge: float | None, place: int) -> Steps[None]:
+    def _try_kernel(self, g: int, ridge: float | None, place: int) -> None:
         """Try ridges with one kernel: from a likely one up and down, while they may be better."""
-        stage = TRYING, place, FIRST
+        solver = self._solver(g)
         if ridge is not None:
-            yield from self._attempt(stage, g, float(np.log10(ridge)))
+            self._attempt(solver, g, float(np.log10(ridge)))
             return
         start, best = self._first_ridge(g), self.best
         best.tried_exponent[g] = start
-        path = [(yield from self._attempt(stage, g, start))]  # losses with ever smaller ridges
+        path = [self._attempt(solver, g, start)]  # losses with ever smaller ridges
         if self.low_rank and not self._promising(best.tried_loss, FAR)[g].any():
             return
         below = start - GRID_STEP
         # What we start from is mostly too large, and then no larger one is tried. From the ridge of
         # another kernel smaller ones, which need more landmarks, come last.
-        if self.low_rank and place == 0 and (yield from self._reaches(stage, g, below)):
-            path.append((yield from self._attempt(stage, g, below)))
+        if self.low_rank and place == 0 and _reaches(solver, below):
+            path.append(self._attempt(solver, g, below))
         for exponent in GRID[start < GRID].tolist():
             if self._is_far(g, exponent - best.tried_exponent[g]):
                 break
-            path.insert(0, (yield from self._attempt(stage, g, exponent)))
+            path.insert(0, self._attempt(solver, g, exponent))
         path = [np.full_like(path[0], np.inf), *path]
-        stage = TRYING, place, THEN
         for exponent in GRID[best.tried_down_to[g] > GRID][::-1].tolist():
             far = self._is_far(g, best.tried_exponent[g] - exponent)
             if (far or self._settles(path)) and not self._falls(path, exponent):
                 best.tried_down_to[g] = min(best.tried_down_to[g], exponent)
                 break
-            if not (yield from self._reaches(stage, g, exponent)):
+            if not _reaches(solver, exponent):
                 break
-            path.append((yield from self._attempt(stage, g, exponent)))
+            path.append(self._attempt(solver, g, exponent))
 
-    def _attempt(self, stage: Stage, g: int, exponent: float) -> Steps[FloatArray]:
-        """Losses (S,) of all supports with one kernel and ridge; what is best is kept."""
-        answer: HeldOut = yield Losses(stage, g, exponent, self.every, TO_TRY, ROUGH)
-        self.best.note_try(g, exponent, answer, self.every)
+    def _solver(self, g: int) -> Solver:
+        """Solver with one of the kernels; others may have to make room for it."""
+        return self._solvers[self.candidates.kernels[g]]
+
+    def _attempt(self, solver: Solver, g: int, exponent: float) -> FloatArray:
+        """Losses (S,) of all supports with one kernel and ridge; the best ones are kept."""
+        losses, recorded = self._judge.losses(solver, exponent, self.every, TO_TRY, ROUGH)
+        kept = recorded if self.candidates.each else None
+        self.best.note_try(g, exponent, losses, self.every, kept)
         if not self._thinned:
-            self._of_all[g][exponent] = answer.losses
-        return answer.losses[self.every]
-
-    def _reaches(self, stage: Stage, g: int, exponent: float) -> Steps[bool]:
-        """True if the solver is good enough for a ridge; an exact one always is."""
-        return not self.low_rank or bool((yield Reaches(stage, g, exponent)))
+            self._of_all[g][exponent] = losses
+        return losses[self.every]
 
     def _first_ridge(self, g: int) -> float:
         """Ridge of the best kernel so far; one step larger if similarities count by more."""
@@ -262,7 +247,7 @@ class Search:
         smallest = reference_loss(loss.min(axis=0)) if self.candidates.each else loss.min()
         return np.asarray(loss <= smallest + share * np.abs(smallest))
 
-    def _choose_again(self, steps: tuple[float, ...]) -> Steps[None]:
+    def _choose_again(self, steps: tuple[float, ...]) -> None:
         """Try with more cases what is nearly best, and ridges so many steps away, in place.
 
         A few held-out cases put the ridge of a kernel up to half a power of ten off.
@@ -274,22 +259,22 @@ class Search:
             supports = np.flatnonzero(near[g])
             at = np.unique(np.add.outer(best.tried_exponent[g, supports], steps))
             down = at[at <= GRID[-1]][::-1].tolist()  # small ridges take most time
-            yield from self._compare_down(g, down, supports, goes_on=len(steps) > 1)
+            self._compare_down(g, down, supports, goes_on=len(steps) > 1)
             largest = down[0]
             while len(steps) > 1 and self._is_best(g, largest) and largest < GRID[-1]:
                 largest += GRID_STEP
-                yield from self._compare((COMPARING, g, THEN), g, largest, supports)
+                self._compare(g, largest, supports)
 
     def _compare_down(
         self, g: int, down: list[float], supports: IntArray, *, goes_on: bool
-    ) -> Steps[None]:
+    ) -> None:
         """Compare ever smaller ridges, and go on if the smallest of them is the best."""
-        best, stage = self.best, (COMPARING, g, FIRST)
+        best = self.best
         path: list[FloatArray] = []
         for exponent in down:
-            if not (yield from self._reaches(stage, g, exponent)):
+            if not _reaches(self._solver(g), exponent):
                 break
-            path.append((yield from self._compare(stage, g, exponent, supports)))
+            path.append(self._compare(g, exponent, supports))
             smallest = np.broadcast_to(self._smallest(), self.every.shape)
             smallest = smallest[np.isin(self.every, supports)]
             if len(path) > 1 and gains_hardly(path[-2], path[-1], smallest).all():
@@ -298,14 +283,12 @@ class Search:
             if goes_on and exponent == down[-1] > GRID[0] and self._is_best(g, exponent):
                 down.append(exponent - GRID_STEP)
 
-    def _compare(
-        self, stage: Stage, g: int, exponent: float, supports: IntArray
-    ) -> Steps[FloatArray]:
-        """Losses of some supports with more cases; what is best is kept."""
+    def _compare(self, g: int, exponent: float, supports: IntArray) -> FloatArray:
+        """Losses of some supports with more cases; the best ones are kept."""
         best = self.best
-        answer: HeldOut = yield Losses(stage, g, exponent, supports, TO_COMPARE, ROUGH)
+        losses, _ = self._judge.losses(self._solver(g), exponent, supports, TO_COMPARE, ROUGH)
         best.tried_down_to[g] = min(best.tried_down_to[g], exponent)
-        self._of_all[g][exponent] = losses = answer.losses
+        self._of_all[g][exponent] = losses
         for s in supports[losses[supports] < best.loss[supports]]:
             best.kernel[s], best.exponent[s], best.loss[s] = g, exponent, losses[s]
         return losses[supports]
@@ -316,30 +299,28 @@ class Search:
         here = (best.kernel == g) & (best.exponent == exponent) & np.isfinite(best.loss)
         return bool(here.any() if self.candidates.each else here[best.winner])
 
-    def _judge_closely(self) -> Steps[None]:
-        """Judge each support more closely with what is best, as is recorded."""
-        for answer, at in (yield from self._with_best(CLOSER, self.wanted, TO_COMPARE)):
-            self.best.loss[at] = answer.losses[at]
-            if answer.recorded is not None:
-                self.best.recorded |= {s: answer.recorded[s] for s in at.tolist()}
+    def _judge_closely(self) -> None:
+        """Judge each support more closely with its best setting, and record its forecasts."""
+        self.best.recorded |= self._with_best(TO_COMPARE)
+        for s, recorded in self.best.recorded.items():
+            self.best.loss[s] = mean_losses(recorded[np.newaxis], np.zeros(1, np.int64))[0]
 
     @property
     def wanted(self) -> IntArray:
         """Supports of interest: all, or the best one."""
         return self.every if self.candidates.each else np.array([self.best.winner])
 
-    def _with_best(
-        self, phase: int, supports: IntArray, folds: int
-    ) -> Steps[list[tuple[HeldOut, IntArray]]]:
-        """Answers about supports, each with its best kernel and ridge, and which those are."""
-        best, answers = self.best, []
-        for g in np.unique(best.kernel[supports]).tolist():
-            with_kernel = supports[best.kernel[supports] == g]
+    def _with_best(self, folds: int) -> dict[int, FloatArray]:
+        """Forecasts (n, width) of each support with its best kernel and ridge."""
+        best = self.best
+        found: dict[int, FloatArray] = {}
+        for g in np.unique(best.kernel[self.every]).tolist():
+            with_kernel, solver = self.every[best.kernel[self.every] == g], self._solver(g)
             for exponent in np.unique(best.exponent[with_kernel])[::-1].tolist():
                 at = with_kernel[best.exponent[with_kernel] == exponent]
-                answer: HeldOut = yield Losses((phase, g, FIRST), g, exponent, at, folds, CLOSE)
-                answers.append((answer, at))
-        return answers
+                recorded = self._judge.record(solver, exponent, at, folds, CLOSE)
+                found |= {s: recorded[s] for s in at.tolist()}
+        return found
 
     def on_edge(self) -> bool:
         """True if the winner's ridge is the smallest or largest that could be tried."""
@@ -352,7 +333,7 @@ class Search:
         past = self.candidates.supports[self.best.winner] == OBSERVATIONS
         return not past and bool(self.best.exponent[self.best.winner] > GRID[-1] - 0.1)
 
-    def doubt(self) -> Steps[float | None]:
+    def doubt(self) -> float | None:
         """Take the largest ridge where groups do not agree on the gain; its loss, if taken.
 
         Where folds are groups of cases, such as winters, cases of a group err together, and a few
@@ -364,21 +345,21 @@ class Search:
         g, most = int(best.kernel[s]), float(GRID[-1])
         if not self._by_group or best.exponent[s] == most:
             return None
-        losses = []
-        for exponent in (float(best.exponent[s]), most):
-            stage, at = (DOUBTING, g, FIRST), np.array([s])
-            answer: HeldOut = yield Losses(stage, g, exponent, at, TO_COMPARE, CLOSE, by_fold=True)
-            losses.append(answer)
-        own, smooth = (np.asarray(answer.of_folds)[:, s] for answer in losses)
-        gain = smooth - own
+        solver, at = self._solver(g), np.array([s])
+        own, smooth = (
+            self._judge.losses(solver, exponent, at, TO_COMPARE, CLOSE)
+            for exponent in (float(best.exponent[s]), most)
+        )
+        by_fold = [self._judge.by_fold(one[1][s, :, 0], TO_COMPARE) for one in (smooth, own)]
+        gain = by_fold[0] - by_fold[1]
         gain = gain[np.isfinite(gain)]  # of groups that hold something out
         error = np.std(gain, ddof=1) / math.sqrt(gain.size) if gain.size > 1 else math.inf
         if gain.size and gain.mean() >= error:
             return None
         best.exponent[s] = most
-        return float(losses[1].losses[s])
+        return float(smooth[0][s])
 
-    def refine(self) -> Steps[None]:
+    def refine(self) -> None:
         """Locate the winner's ridge between the neighbours of its grid point.
 
         The losses are those of all cases that kernels were compared on: by a few cases alone the
@@ -387,25 +368,23 @@ class Search:
         """
         best, s = self.best, self.best.winner
         g, supports = int(best.kernel[s]), np.array([s])
-
-        def loss(exponent: float) -> Steps[float]:
-            stage = REFINING, g, FIRST
-            answer: HeldOut = yield Losses(stage, g, exponent, supports, TO_COMPARE, CLOSE)
-            return float(answer.losses[s])
-
         grid_point, smallest = float(best.exponent[s]), float(best.loss[s])
         if self.low_rank:
             known = {at: float(losses[s]) for at, losses in self._of_all[g].items()}
             best.exponent[s] = vertex(known, grid_point)
-        else:
-            best.exponent[s] = yield from golden_section(loss, grid_point, smallest, GRID_STEP)
+            return
+        solver = self._solver(g)
 
-    def recorded_later(self) -> Steps[dict[int, FloatArray]]:
+        def loss(exponent: float) -> float:
+            return float(self._judge.losses(solver, exponent, supports, TO_COMPARE, CLOSE)[0][s])
+
+        best.exponent[s] = golden_section(loss, grid_point, smallest, GRID_STEP)
+
+    def recorded_later(self) -> dict[int, FloatArray]:
         """Record each support with its best setting in the folds of later cases, (n, width)."""
-        answers = yield from self._with_best(RECORDING, self.every, LATER)
-        return {
-            s: answer.recorded[s]
-            for answer, at in answers
-            if answer.recorded is not None
-            for s in at.tolist()
-        }
+        return self._with_best(LATER)
+
+
+def _reaches(solver: Solver, exponent: float) -> bool:
+    """True if a solver is good enough for a ridge; an exact one always is."""
+    return not isinstance(solver, LowRank) or solver.reaches(10.0**exponent, ROUGH)

@@ -9,7 +9,7 @@ The heaviest case has weight 1; in a fold the ridge is scaled by the heaviest th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -51,28 +51,11 @@ def landmark_slots(solver: str, kernel: str, n: int, *, shapes: bool = False) ->
     return max(min(n, most_landmarks(shapes)), 1) if is_low_rank(solver, kernel, n) else 1
 
 
-class Solver(Protocol):
-    """Signed weights with one kernel at one location."""
-
-    @property
-    def nbytes(self) -> int:
-        """Memory of what is kept for the next ridge."""
-
-    def tidy(self) -> None:
-        """Forget what is made again at little cost."""
-
-    def signed(self, folds: Folds, f: int, ridge: float, slack: float) -> FloatArray:
-        """Weights (n_held, n) of the cases to train on, for those that a fold holds out.
-
-        They belong to the problem scaled by the roots of the case weights.
-        """
-
-
 class Exact:
     """One eigendecomposition for all ridges and folds, O(n³)."""
 
     def __init__(self, location: Location, bandwidth: float, strength: float) -> None:
-        self._root = location.root
+        self._root, self.strength = location.root, strength
         self._gram = location.gram(bandwidth, strength)
         self._eigen: tuple[FloatArray, FloatArray] | None = None
 
@@ -85,7 +68,10 @@ class Exact:
         """Keep all: the eigenvectors take most of the time."""
 
     def signed(self, folds: Folds, f: int, ridge: float, slack: float) -> FloatArray:
-        """See :meth:`Solver.signed`."""
+        """Weights (n_held, n) of the cases to train on, for those that a fold holds out.
+
+        They belong to the problem scaled by the roots of the case weights.
+        """
         n_out, n_held = int(folds.n_out[f]), int(folds.n_held[f])
         out, train = folds.cases[f, :n_out], folds.cases[f, n_out:]
         shift = ridge * train.size * heaviest(self._root, train)
@@ -122,7 +108,7 @@ class LowRank:
         strength: float,
         landmarks: Sequence[int] | IntArray = (),
     ) -> None:
-        self._root = location.root
+        self._root, self.strength = location.root, strength
         self.factor = Factor(location, bandwidth, strength, location.most_landmarks)
         if len(landmarks) > 0:
             self.factor.start_from(np.asarray(landmarks))
@@ -182,23 +168,24 @@ class LowRank:
         return self._among[f][1]
 
 
-class Solvers:
-    """Solvers of one location with several kernels, made when they are asked for.
+Solver: TypeAlias = Exact | LowRank
+"""Signed weights with one kernel at one location."""
 
-    Those used last are kept; of others landmarks are remembered.
+
+class Solvers:
+    """Solvers of one location, made when they are asked for.
+
+    A kernel is a factor of the bandwidth, and the strength of the covariates. Solvers used last are
+    kept; of others landmarks are remembered.
     """
 
-    def __init__(
-        self, location: Location, bandwidth: float, kernels: Sequence[tuple[float, float]]
-    ) -> None:
-        self._location, self._bandwidth, self._kernels = location, bandwidth, kernels
-        self._kept: dict[int, Exact | LowRank] = {}
-        self._landmarks: dict[int, Sequence[int]] = {}
+    def __init__(self, location: Location, bandwidth: float) -> None:
+        self._location, self._bandwidth = location, bandwidth
+        self._kept: dict[tuple[float, float], Solver] = {}
+        self._landmarks: dict[tuple[float, float], Sequence[int]] = {}
 
-    def __getitem__(self, g: int) -> Solver:
-        widening, strength = self._kernels[g]
-        kernel = self._location, self._bandwidth * widening, strength
-        solver = self._kept.pop(g, None)
+    def __getitem__(self, kernel: tuple[float, float]) -> Solver:
+        solver = self._kept.pop(kernel, None)
         for other in self._kept.values():
             other.tidy()
         while self._kept and sum(s.nbytes for s in (solver, *self._kept.values()) if s) > KEPT:
@@ -206,11 +193,15 @@ class Solvers:
             dropped = self._kept.pop(oldest)
             if isinstance(dropped, LowRank):
                 self._landmarks[oldest] = dropped.factor.landmarks
-        if solver is None and self._location.columns is None:
-            solver = Exact(*kernel)
-        elif solver is None:
-            solver = LowRank(*kernel, self._landmarks.get(g, ()))
-        self._kept[g] = solver
+        if solver is None:
+            widening, strength = kernel
+            of = self._location, self._bandwidth * widening, strength
+            solver = (
+                Exact(*of)
+                if self._location.columns is None
+                else LowRank(*of, self._landmarks.get(kernel, ()))
+            )
+        self._kept[kernel] = solver
         return solver
 
 

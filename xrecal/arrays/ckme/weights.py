@@ -15,14 +15,13 @@ from xrecal.typing import FloatArray, IntArray
 
 from .centre import FILL_ROWS, Ranked
 from .embedding import (
-    Embedding,
-    Familiarity,
     FittedCKME,
     case_weights,
     check_choice,
     check_forecasts,
     lives_of,
 )
+from .learned import Embedding, Familiarity
 from .location import (
     Cases,
     NewForecasts,

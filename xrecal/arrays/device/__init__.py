@@ -1,12 +1,11 @@
-"""The same functions for many locations at once, written for any array library.
+"""The embedding for many locations at once, written for any array library.
 
 CuPy arrays are served from here; see :mod:`xrecal.arrays.dispatch`. The first axis counts
 locations. Bodies keep to functions that NumPy, CuPy and the array API standard share, with a few
-more in :mod:`.namespace`; loops that array expressions cannot write are CUDA kernels. Decisions of
-the search are those of :mod:`xrecal.arrays.ckme.search`, made on the host for each location;
-:mod:`.search` answers what they ask, for many locations at once.
+more in :mod:`.namespace`; the comparison of ensembles is a CUDA kernel. All compute in float64 and
+return the floating type that the functions for NumPy return.
 
-Steps have the names that they have for NumPy: `distance`, `kernel`, `covariates`, `location`,
-`centre`, `solvers`, `lowrank`, `simplex`, `search`, `ckme`, `weights`, `weighted` and `scores`.
-All compute in float64 and return the floating type that the functions for NumPy return.
+``distance`` and ``ensembles`` compare ensembles, ``cases`` puts the cases of a location in order,
+``choosing`` tries the whole grid of ridges at once, ``ckme`` fits and ``weights`` predicts. Shapes
+are those of the location with most cases: where another has fewer, entries have no weight.
 """

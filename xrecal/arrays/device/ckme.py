@@ -3,51 +3,46 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 
+from xrecal.arrays.ckme.centre import Sample
+from xrecal.arrays.ckme.choosing import half_lives
 from xrecal.arrays.ckme.ckme import DEFAULT
-from xrecal.arrays.ckme.embedding import Calibration, FittedCKME, Settings, calibration_of
-from xrecal.arrays.ckme.fitting import (
-    Place,
-    Results,
-    Task,
-    are_identical,
-    bandwidth_of,
-    candidates_of,
+from xrecal.arrays.ckme.embedding import (
+    Calibration,
+    Choices,
+    FittedCKME,
+    Settings,
+    calibration_of,
     check_settings,
-    fit_location,
-    fit_supports,
-    no_results,
-    note_cases,
+    lives_of,
 )
-from xrecal.arrays.ckme.folds import (
-    Folds,
-    arrange_folds,
-    assign_folds,
-    gap_axis,
-    holds_several,
-)
-from xrecal.arrays.ckme.search import Search, sets_of_folds
-from xrecal.arrays.ckme.solvers import is_low_rank
-from xrecal.arrays.dispatch import namespace, only_on_host, to_host
-from xrecal.arrays.distributions.forms import Forecasts
-from xrecal.arrays.kernels.kernel import Features
-from xrecal.arrays.splitting import Span
-from xrecal.typing import FloatArray, IntArray
+from xrecal.arrays.ckme.problem import fit_choices, nothing_fitted, write
+from xrecal.arrays.dispatch import namespace, to_host
+from xrecal.arrays.distributions.forms import Forecasts, find_bounds
+from xrecal.arrays.status import BOUNDS, INVALID, TOO_FEW
 
-from .case_groups import Group, groups_of, select, usable
-from .centre import find_bounds
-from .covariates import no_features
-from .held_out import Judge
-from .location import locate
-from .namespace import take
-from .search import Answers, answer_together
+from .cases import blocks, cases_of, refuse_others
+from .centre import Bounds
+from .choosing import choose, smallest_losses
 
-__all__ = ["fit_ckme"]
+__all__ = ["choose_ckme", "fit_ckme"]
+
+
+def choose_ckme(
+    cases: Forecasts,
+    observations: Any,
+    settings: Settings = DEFAULT,
+    *,
+    half_life: float | str = math.inf,
+    **described: Any,
+) -> Choices:
+    """See :func:`xrecal.arrays.choose_ckme`. Choices are numbers, on the host."""
+    given = _given(cases, observations, settings, described)
+    return _chosen(given, settings, half_life, _bounds(given, settings)[0])
 
 
 def fit_ckme(
@@ -55,113 +50,60 @@ def fit_ckme(
     observations: Any,
     settings: Settings = DEFAULT,
     *,
-    features: Features | None = None,
-    days: FloatArray | None = None,
     half_life: float | str = math.inf,
-    groups: IntArray | None = None,
-    blocks: int = 5,
-    step: IntArray | None = None,
-    squared: Sequence[Any] | None = None,
-    vectors: Any | None = None,
+    choices: Choices | None = None,
+    **described: Any,
 ) -> FittedCKME:
     """See :func:`xrecal.arrays.fit_ckme`.
 
-    Ensembles alone, without distances that are known already. Locations with the same missing
-    cases are worked on together, others one group after another.
+    Ensembles alone, without distances that are known already, with the Euclidean projection and the
+    CRPS as the loss. The solution is exact, whatever the number of cases.
     """
-    check_settings(settings, blocks)
-    refuse_others(cases, squared, vectors)
-    if features is None:
-        features = no_features(observations, *observations.shape)
-    calibration = calibration_of(cases, observations, features, groups, blocks, step)
-    used, invalid = (to_host(part) for part in usable(cases, observations, features))
-    calibration = calibration._replace(days=days, used=used)
-
-    def search(
-        calibration: Calibration, settings: Settings, half_life: FloatArray, task: Task
-    ) -> Results:
-        return search_locations(calibration, settings, half_life, task, invalid)
-
-    fitted, xp = fit_supports(calibration, settings, half_life, search), namespace(observations)
+    given = _given(cases, observations, settings, described)
+    bounds, violated = _bounds(given, settings)
+    if choices is None:
+        choices = _chosen(given, settings, half_life, bounds)
+    fitted = nothing_fitted(given, settings, settings.supports[0])
+    lives = lives_of(np.asarray(choices.half_life, np.float64))
+    for block in blocks(lives.size, 8 * given.step.size**2 * 4):
+        ordered, invalid = cases_of(given, settings, lives[block], block)
+        host, flags = ordered.on_host, INVALID * to_host(invalid) | BOUNDS * violated[block]
+        enough = host.n_used >= max(settings.min_samples, 2)
+        for i, n in enumerate(host.n_used.tolist()):
+            at, chosen = block.start + i, choices.at(block.start + i)
+            fitted.n_cases[at], fitted.status[at] = n, flags[i] | TOO_FEW
+            if enough[i] and not math.isnan(chosen.ridge):
+                known = host.mean, host.variance, host.features, host.target
+                mean, variance, of, target = (part[i, :n] for part in known)
+                sample = Sample(mean, variance, of, target, bounds.low[at], bounds.high[at])
+                scale = float(host.median[i]), host.precision[i]
+                write(fitted, at, fit_choices(chosen, sample, settings, *scale, int(flags[i])))
+    xp = namespace(observations)
     return FittedCKME(*map(xp.asarray, fitted))
 
 
-def refuse_others(cases: Forecasts, *given: Any) -> None:
-    """Raise TypeError for what has no implementation on a device."""
-    if cases.scale is not None:
-        raise TypeError(only_on_host("the distance of normal distributions"))
-    if any(part is not None for part in given):
-        raise TypeError(only_on_host("a fit from distances that are known already, or of vectors"))
+def _given(
+    cases: Forecasts, observations: Any, settings: Settings, described: dict[str, Any]
+) -> Calibration:
+    """Check settings and shapes, and fill in what is not given."""
+    check_settings(settings, described.get("blocks", 5))
+    given = calibration_of(cases, observations, **described)
+    refuse_others(given, settings)
+    return given._replace(used=to_host(given.used))
 
 
-def search_locations(
-    calibration: Calibration, settings: Settings, half_life: FloatArray, task: Task, invalid: Any
-) -> Results:
-    """Search locations with the same usable cases together, one group of them after another."""
-    centred, circular = settings.supports != ("observations",), calibration.features.circular
-    bounds = find_bounds(calibration.observations, settings.bounds if centred else None)
-    low, high, violated = map(to_host, bounds)
-    results = no_results(calibration, settings, task, (low, high, violated))
-    note_cases(results, slice(None), calibration.used.sum(-1), invalid, settings)
-    candidates = candidates_of(settings, conditioned=circular.size > 0, each=False)
-    for group in groups_of(
-        calibration.used, half_life, calibration.days, max(settings.min_samples, 2)
-    ):
-        n = group.slots.size
-        low_rank = is_low_rank(settings.solver, settings.kernel, n)
-        folds = _folds(calibration, group, settings.gap, task.forward)
-        for part in group.parts(_bytes_each(calibration, settings, folds, n)):
-            cases = select(
-                calibration.cases, calibration.observations, calibration.features, part,
-                centred=centred, shapes=settings.shapes,
-            )  # fmt: skip
-            where = locate(
-                cases, circular, part.root,
-                laplace=settings.kernel == "laplace", low_rank=low_rank,
-            )  # fmt: skip
-            xp = namespace(cases.target)
-            own = take(xp, bounds[0], part.places, 0), take(xp, bounds[1], part.places, 0)
-            judge = Judge(where, own, candidates.supports, settings.projection, settings.loss)
-            median, precision = to_host(where.median).tolist(), to_host(where.precision)
-            identical = list(map(are_identical, median, to_host(where.cases.mean)))
-            search_of = partial(
-                Search,
-                candidates,
-                low_rank=low_rank,
-                n=n,
-                by_group=calibration.blocks == 0 and holds_several(folds),
-            )
-            searches = [
-                fit_location(
-                    results,
-                    Place(number, group.slots, median[i], precision[i], identical[i]),
-                    search_of(low=float(low[number])),
-                    settings,
-                    task,
-                )
-                for i, number in enumerate(part.places.tolist())
-            ]
-            bandwidth = np.array([bandwidth_of(settings, each) for each in median])
-            sets = sets_of_folds(folds, (), candidates, low_rank=low_rank)
-            answer_together(searches, Answers(where, bandwidth, sets, candidates, judge))
-    return results
-
-
-def _bytes_each(calibration: Calibration, settings: Settings, folds: Folds, n: int) -> int:
-    """About what a location takes: kernels or factors, and a few arrays of the largest fold."""
-    held = int(folds.n_held.max(initial=1))
-    members = int(calibration.cases.loc.shape[-1])
-    width = min(n, 400) if is_low_rank(settings.solver, settings.kernel, n) else n
-    kernels = 2 * len(settings.kernels) + 4
-    return 8 * n * (kernels * width + 12 * held + 8 * members)
-
-
-def _folds(calibration: Calibration, group: Group, gap: Span, forward: bool) -> Folds:
-    """Folds of the cases of a group."""
-    groups, blocks, in_time, used = calibration[3:7]
-    fold = assign_folds(groups, used[group.places[:1]], blocks, in_time)[0][group.slots]
-    position, length = gap_axis(gap, in_time, calibration.days)
-    results: Folds = arrange_folds(
-        np.ascontiguousarray(fold), position[group.slots], length, forward
+def _bounds(given: Calibration, settings: Settings) -> tuple[Bounds, Any]:
+    """Bounds of the variable, and whether given ones are violated (L,)."""
+    centred = settings.supports != ("observations",)
+    low, high, violated = find_bounds(
+        to_host(given.observations), settings.bounds if centred else None
     )
-    return results
+    return Bounds(low, high), violated
+
+
+def _chosen(
+    given: Calibration, settings: Settings, half_life: float | str, bounds: Bounds
+) -> Choices:
+    """Choices at each location, with the best half-life if that is to be chosen."""
+    losses = partial(smallest_losses, bounds=bounds)
+    return choose(given, settings, half_lives(given, settings, half_life, losses), bounds)

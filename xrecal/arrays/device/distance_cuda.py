@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numba.cuda
-from numba import float64
 
 from xrecal.arrays.dispatch import is_on_device, namespace
 
@@ -16,9 +15,6 @@ cuda: Any = numba.cuda
 
 TILE = 16
 """Ensembles on a side of the square of pairs that a block of threads compares."""
-
-SHARED_BYTES = 48 * 1024
-"""Fast memory that a block may have on every device."""
 
 MOST_LAYERS = 65535
 """Blocks of a launch along its last axis at most; each then takes several locations."""
@@ -52,52 +48,8 @@ def _apart(x, at_x, x_mass, at_x_mass, m, y, at_y, y_mass, at_y_mass, p):  # typ
 
 
 @cuda.jit
-def _tiled(x, x_mass, m, y, y_mass, p, same, out):  # type: ignore[no-untyped-def]
-    """Distances (L, n, q) of flat rows, a tile of them in shared memory at a time.
-
-    Rows have one place more there than members, so that threads that walk through neighbouring
-    rows side by side find them in different banks. With ``same`` each pair is compared once.
-    """
-    tile = cuda.blockDim.x
-    shared = cuda.shared.array(0, float64)
-    x_row, y_row = m + 1, p + 1
-    x_mass_at, y_at = tile * x_row, 2 * tile * x_row
-    y_mass_at = y_at + tile * y_row
-    first_i, first_j = cuda.blockIdx.y * tile, cuda.blockIdx.x * tile
-    if same and first_j > first_i:
-        return
-    i, j = first_i + cuda.threadIdx.y, first_j + cuda.threadIdx.x
-    n, q = out.shape[1], out.shape[2]
-    thread, n_threads = cuda.threadIdx.y * tile + cuda.threadIdx.x, tile * tile
-    for cell in range(cuda.blockIdx.z, out.shape[0], cuda.gridDim.z):
-        for s in range(thread, tile * m, n_threads):
-            row = s // m
-            if first_i + row < n:
-                source = (cell * n + first_i) * m + s
-                shared[row * x_row + s - row * m] = x[source]
-                shared[x_mass_at + row * x_row + s - row * m] = x_mass[source]
-        for s in range(thread, tile * p, n_threads):
-            row = s // p
-            if first_j + row < q:
-                source = (cell * q + first_j) * p + s
-                shared[y_at + row * y_row + s - row * p] = y[source]
-                shared[y_mass_at + row * y_row + s - row * p] = y_mass[source]
-        cuda.syncthreads()
-        if i < n and j < q and not (same and j >= i):
-            mine, theirs = cuda.threadIdx.y * x_row, cuda.threadIdx.x * y_row
-            found = _apart(
-                shared, mine, shared, x_mass_at + mine, m,
-                shared, y_at + theirs, shared, y_mass_at + theirs, p,
-            )  # fmt: skip
-            out[cell, i, j] = found
-            if same:
-                out[cell, j, i] = found
-        cuda.syncthreads()
-
-
-@cuda.jit
-def _direct(x, x_mass, m, y, y_mass, p, same, out):  # type: ignore[no-untyped-def]
-    """The same where rows are too long for shared memory."""
+def _pairs(x, x_mass, m, y, y_mass, p, same, out):  # type: ignore[no-untyped-def]
+    """Distances (L, n, q) of flat rows. With ``same`` each pair is compared once."""
     j, i = cuda.grid(2)
     n, q = out.shape[1], out.shape[2]
     if i < n and j < q and not (same and j >= i):
@@ -130,21 +82,9 @@ def _distances(ones: Ensembles, others: Ensembles, *, same: bool) -> Any:
         _view(xp.ascontiguousarray(part).reshape(-1))
         for part in (ones.points, ones.mass, others.points, others.mass)
     )
-    kernel, tile, shared = launch_of(m, p)
-    grid = (-(-q // tile), -(-n // tile), min(n_locations, MOST_LAYERS))
-    kernel[grid, (tile, tile), _stream(out), shared](x, x_mass, m, y, y_mass, p, same, _view(out))
+    grid = (-(-q // TILE), -(-n // TILE), min(n_locations, MOST_LAYERS))
+    _pairs[grid, (TILE, TILE), _stream(out)](x, x_mass, m, y, y_mass, p, same, _view(out))
     return out
-
-
-def launch_of(m: int, p: int) -> tuple[Any, int, int]:
-    """Kernel, pairs on a side of a block, and bytes of shared memory, for so many members."""
-    tile = TILE
-    while tile >= TILE // 2:
-        shared = 2 * 8 * tile * (m + p + 2)
-        if shared <= SHARED_BYTES:
-            return _tiled, tile, shared
-        tile //= 2
-    return _direct, TILE, 0
 
 
 def _view(array: Any) -> Any:

@@ -1,15 +1,15 @@
-"""Ensembles of many locations in order, as they are compared with one another."""
+"""Ensembles of many locations in order, and their squared energy distances."""
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from xrecal.arrays.dispatch import distances_for, namespace
-from xrecal.arrays.distributions.distance import EPSILON, ROUNDING
+from xrecal.arrays.distributions.distance import EPSILON, ROUNDING, check_ensembles
 
-from .namespace import doubled, take, take_along, truths
-
-__all__ = ["Ensembles", "across", "among", "arrange", "take_rows"]
+__all__ = ["Ensembles", "across", "among", "arrange", "squared_energy_distance"]
 
 
 class Ensembles(NamedTuple):
@@ -25,22 +25,36 @@ class Ensembles(NamedTuple):
     """(L, 4) sum, number, negative minimum and maximum of the members"""
 
 
+def squared_energy_distance(
+    x: Any, y: Any | None = None, *, x_weights: Any | None = None, y_weights: Any | None = None
+) -> Any:
+    """See :func:`xrecal.arrays.squared_energy_distance`."""
+    if y is None and y_weights is not None:
+        raise ValueError("y_weights is given without y; pass x_weights for the weights of x")
+    check_ensembles("x", x, x_weights)
+    ones = arrange(x[None], None if x_weights is None else x_weights[None])
+    if y is None:
+        return among(ones)[0]
+    check_ensembles("y", y, y_weights)
+    return across(ones, arrange(y[None], None if y_weights is None else y_weights[None]))[0]
+
+
 def arrange(values: Any, weights: Any | None) -> Ensembles:
     """Sort the members (L, n, m) of each ensemble; NaN and those without weight do not count."""
     xp = namespace(values)
-    values = doubled(xp, values)
+    values = values.astype(np.float64)
     if 0 in values.shape:
         return _nothing(xp, values)
     missing = xp.isnan(values)
     if weights is not None:
-        weights = doubled(xp, weights)
+        weights = weights.astype(np.float64)
         missing = missing | ~(weights > 0.0)
     order = xp.argsort(xp.where(missing, float("inf"), values), axis=-1)
-    counts = doubled(xp, ~take_along(xp, missing, order))
-    mass = counts if weights is None else take_along(xp, weights, order)
+    counts = (~xp.take_along_axis(missing, order, axis=-1)).astype(np.float64)
+    mass = counts if weights is None else xp.take_along_axis(weights, order, axis=-1)
     mass = xp.where(counts > 0.0, mass, 0.0)
     total = xp.sum(mass, axis=-1, keepdims=True)
-    points = take_along(xp, values, order)
+    points = xp.take_along_axis(values, order, axis=-1)
     some = counts > 0.0
     high = xp.max(xp.where(some, points, -float("inf")), axis=-1, keepdims=True)
     low = xp.min(xp.where(some, points, float("inf")), axis=-1)
@@ -60,21 +74,8 @@ def arrange(values: Any, weights: Any | None) -> Ensembles:
 
 def _nothing(xp: Any, values: Any) -> Ensembles:
     """Without locations, ensembles or members there is nothing to sort."""
-    sums = xp.zeros((values.shape[0], 4), dtype=xp.float64)
-    return Ensembles(values, values, ~truths(xp, tuple(values.shape[:2])), sums)
-
-
-def take_rows(ensembles: Ensembles, at: Any) -> Ensembles:
-    """Ensembles at positions (L, k) that differ from location to location, rounded as all are."""
-    xp = namespace(ensembles.points)
-    points, mass = (take_along(xp, part, at[..., None], 1) for part in ensembles[:2])
-    return Ensembles(points, mass, take_along(xp, ensembles.known, at), ensembles.sums)
-
-
-def take_locations(ensembles: Ensembles, at: Any) -> Ensembles:
-    """Ensembles of some locations, by positions (k,) from the host."""
-    xp = namespace(ensembles.points)
-    return Ensembles(*(take(xp, part, at, 0) for part in ensembles))
+    sums = xp.zeros((values.shape[0], 4))
+    return Ensembles(values, values, xp.zeros(values.shape[:2], dtype=np.bool_), sums)
 
 
 def among(ensembles: Ensembles) -> Any:

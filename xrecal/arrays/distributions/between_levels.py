@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from xrecal.arrays.device.namespace import concat, doubled, take_along, whole
-from xrecal.arrays.dispatch import namespace
+import numpy as np
+
 from xrecal.typing import FloatArray
 
 
@@ -59,25 +59,24 @@ def quantile_pit(
                 f"{name} have shape {tuple(array.shape)}, but observations {shape} and levels "
                 f"{q.shape} need {fitting[name]}"
             )
-    xp = namespace(observations)
-    values, y, u = (doubled(xp, part) for part in (quantiles, observations, uniform))
-    y, known = y[..., None], ~xp.isnan(values)
-    levels = xp.where(known, doubled(xp, xp.asarray(q)), 1.0)
-    ends = xp.zeros_like(y)
-    steps = concat(xp, [ends, xp.sort(levels, axis=-1), ends + 1.0])
+    values, y, u = (part.astype(np.float64) for part in (quantiles, observations, uniform))
+    y, known = y[..., None], ~np.isnan(values)
+    levels = np.where(known, q.astype(np.float64), 1.0)
+    ends = np.zeros_like(y)
+    steps = np.concatenate([ends, np.sort(levels, axis=-1), ends + 1.0], axis=-1)
     below, up_to, n = (
-        xp.sum(whole(xp, part), axis=-1, keepdims=True)
+        part.sum(axis=-1, keepdims=True)
         for part in (known & (values < y), known & (values <= y), known)
     )
 
     def middle(at: Any) -> Any:
         """Middle between the levels before and after a number of quantiles."""
-        one, other = (take_along(xp, steps, i) for i in (at, at + 1))
-        return xp.where(at == 0, 0.0, xp.where(at == n, 1.0, (one + other) / 2))
+        one, other = (np.take_along_axis(steps, i, -1) for i in (at, at + 1))
+        return np.where(at == 0, 0.0, np.where(at == n, 1.0, (one + other) / 2))
 
     tied = up_to > below
-    low = xp.where(tied, middle(below), take_along(xp, steps, below))
-    high = xp.where(tied, middle(up_to), take_along(xp, steps, up_to + 1))
-    sound = (n > 0) & xp.isfinite(y) & ~xp.any(xp.isinf(values), axis=-1, keepdims=True)
-    pit: FloatArray = xp.where(sound, low + u[..., None] * (high - low), float("nan"))[..., 0]
+    low = np.where(tied, middle(below), np.take_along_axis(steps, below, -1))
+    high = np.where(tied, middle(up_to), np.take_along_axis(steps, up_to + 1, -1))
+    sound = (n > 0) & np.isfinite(y) & ~np.any(np.isinf(values), axis=-1, keepdims=True)
+    pit: FloatArray = np.where(sound, low + u[..., None] * (high - low), float("nan"))[..., 0]
     return pit

@@ -6,11 +6,12 @@ of all ensembles are sorted once, and compiled loops walk through them.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from xrecal.arrays.compiled import IndexMatrix, Indices, Matrix, OutMatrix, Vector, kernel
+from xrecal.arrays.dispatch import namespace
 from xrecal.typing import FloatArray
 
 from .forms import VALID, Forecasts, verdicts
@@ -191,24 +192,33 @@ def _checked(
     name: str, values: FloatArray, weights: FloatArray | None
 ) -> tuple[FloatArray, FloatArray]:
     values = np.ascontiguousarray(values, dtype=np.float64)
+    if weights is None:
+        check_ensembles(name, values, None)
+        return values, np.ones_like(values)
+    weights = np.ascontiguousarray(weights, dtype=np.float64)
+    check_ensembles(name, values, weights)
+    return values, weights
+
+
+def check_ensembles(name: str, values: Any, weights: Any | None) -> None:
+    """Raise ValueError unless these are ensembles (n, m) with weights; of any array library."""
+    xp = namespace(values)
     if values.ndim != 2:
         raise ValueError(
             f"{name} needs shape (ensemble, member), got {values.shape}; "
             f"a single ensemble is {name}[np.newaxis, :]"
         )
-    if np.isinf(values).any():
+    if xp.isinf(values).any():
         raise ValueError(f"{name} holds infinite members; set them to NaN to leave them out")
     if weights is None:
-        return values, np.ones_like(values)
-    weights = np.ascontiguousarray(weights, dtype=np.float64)
+        return
     if weights.shape != values.shape:
         raise ValueError(
             f"{name}_weights has shape {weights.shape}, but {name} has {values.shape}; "
             "every member needs its weight"
         )
-    if not (np.isfinite(weights) | np.isnan(values)).all() or (weights < 0).any():
+    if not (xp.isfinite(weights) | xp.isnan(values)).all() or (weights < 0).any():
         raise ValueError(f"{name}_weights must be finite and >= 0")
-    return values, weights
 
 
 def centre_and_rounding(values: FloatArray, weights: FloatArray) -> tuple[float, float]:

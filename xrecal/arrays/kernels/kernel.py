@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from xrecal.arrays.compiled import kernel
+from xrecal.arrays.dispatch import namespace
 from xrecal.typing import FloatArray
 
 KERNELS = ("gaussian", "laplace")
@@ -186,10 +187,11 @@ def features(covariates: FloatArray, periods: tuple[float | None, ...]) -> Featu
         raise ValueError(
             f"covariates need shape (locations, cases, {len(periods)}), got {covariates.shape}"
         )
+    xp = namespace(covariates)
     columns, circular = [], []
     for i, period in enumerate(periods):
         value = covariates[..., i].astype(np.float64)
-        value = np.where(np.isinf(value), np.nan, value)
+        value = xp.where(xp.isinf(value), np.nan, value)
         if period is None:
             columns.append(value)
             circular.append(False)
@@ -197,16 +199,16 @@ def features(covariates: FloatArray, periods: tuple[float | None, ...]) -> Featu
         if not period > 0:
             raise ValueError(f"periods must be positive, got {period}")
         angle = 2 * np.pi * (value / period)
-        columns += [np.sin(angle), np.cos(angle)]
+        columns += [xp.sin(angle), xp.cos(angle)]
         circular += [True, True]
-    shape = (*covariates.shape[:2], len(columns))
-    values = np.stack(columns, axis=-1) if columns else np.zeros(shape)
-    return Features(values, np.array(circular, dtype=np.bool_))
+    if not columns:
+        return no_features(covariates.shape[0], covariates.shape[1], xp)
+    return Features(xp.stack(columns, axis=-1), np.array(circular, dtype=np.bool_))
 
 
-def no_features(n_locations: int, n: int) -> Features:
-    """Features (L, n, 0) of cases without covariates."""
-    return Features(np.zeros((n_locations, n, 0)), np.zeros(0, dtype=np.bool_))
+def no_features(n_locations: int, n: int, xp: Any = np) -> Features:
+    """Features (L, n, 0) of cases without covariates, as an array library has them."""
+    return Features(xp.zeros((n_locations, n, 0)), np.zeros(0, dtype=np.bool_))
 
 
 def feature_weights(of: FloatArray, circular: npt.NDArray[np.bool_]) -> FloatArray:

@@ -73,6 +73,61 @@ def brier_score(
     return np.where(np.isnan(y)[..., np.newaxis] | np.isnan(t), np.nan, score)
 
 
+def ranked_probability_score(
+    observations: FloatArray,
+    probabilities: FloatArray,
+    edges: npt.ArrayLike,
+    n_members: npt.ArrayLike | None = None,
+) -> FloatArray:
+    r"""Ranked probability score of K ordered categories between K - 1 edges.
+
+    Parameters
+    ----------
+    observations : array of float, shape (...)
+        What verified, in any unit; a value on an edge is in the category below.
+    probabilities : array of float, shape (..., K - 1)
+        Forecasts of P(Y > edge), in [0, 1].
+    edges : array_like, shape (K - 1,) or (..., K - 1)
+        Not decreasing, in the unit of the observations.
+    n_members : array_like, broadcast to ``observations``, optional
+        As in :func:`brier_score`: asks for the fair score.
+
+    Returns
+    -------
+    array of float64, shape (...)
+        Sum of the Brier scores of the edges, in [0, K - 1], smaller is better: not divided by
+        K - 1. NaN where the observation, a probability or an edge is NaN, or, if fair, there are
+        fewer than two members.
+
+    Raises
+    ------
+    ValueError
+        If there is no edge, edges decrease, a probability is outside [0, 1], or shapes do not fit.
+
+    Notes
+    -----
+    Cumulative probabilities P(Y <= edge) = 1 - P(Y > edge) have the same score. Equal edges have
+    an empty category between them and count each.
+
+    References
+    ----------
+    .. [1] Epstein (1969), A scoring system for probability forecasts of ranked categories.
+       https://doi.org/10.1175/1520-0450(1969)008<0985:ASSFPF>2.0.CO;2
+    .. [2] Ferro (2014), Fair scores for ensemble forecasts. https://doi.org/10.1002/qj.2270
+
+    Examples
+    --------
+    >>> ranked_probability_score(np.array([1.5]), np.array([[0.5, 0.25]]), [1.0, 2.0])
+    array([0.3125])
+    """
+    given = np.asarray(edges, np.float64)
+    if given.ndim == 0 or given.shape[-1] == 0:
+        raise ValueError(f"edges have shape {given.shape}; give at least one, on the last axis")
+    if (np.diff(given, axis=-1) < 0).any():
+        raise ValueError("edges decrease along the last axis; sort them, and the probabilities too")
+    return np.asarray(brier_score(observations, probabilities, given, n_members).sum(-1))
+
+
 def _fitting(name: str, values: npt.ArrayLike, shape: tuple[int, ...]) -> FloatArray:
     """Values as float64 array of a shape; raises ValueError unless they fit."""
     given = np.asarray(values, np.float64)

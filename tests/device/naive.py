@@ -6,10 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from xrecal.arrays.dispatch import namespace
 
-from .namespace import concat
-
 if TYPE_CHECKING:
-    from .ensembles import Ensembles
+    from xrecal.arrays.device.ensembles import Ensembles
 
 
 def among(ensembles: Ensembles) -> Any:
@@ -21,7 +19,7 @@ def across(ones: Ensembles, others: Ensembles) -> Any:
     r"""Squared energy distances (L, n, q), :math:`2 E|X-Y| - E|X-X'| - E|Y-Y'|`."""
     xp = namespace(ones.points)
     n = ones.points.shape[1]
-    mean = concat(xp, [_apart(xp, _row(ones, i), others) for i in range(n)], axis=1)
+    mean = xp.concatenate([_apart(xp, _row(ones, i), others) for i in range(n)], axis=1)
     return 2 * mean - _spread(xp, ones)[:, :, None] - _spread(xp, others)[:, None, :]
 
 

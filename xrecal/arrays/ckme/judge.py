@@ -1,0 +1,116 @@
+"""Losses of forecasts of held-out cases at one location."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from xrecal.typing import FloatArray, IntArray
+
+from .centre import Targets, rank_errors
+from .folds import Folds
+from .held_out_losses import (
+    LOSSES,
+    RECORDERS,
+    Recorder,
+    Verified,
+    crps_and_quantiles,
+    crps_loss,
+    mean_losses,
+)
+from .problem import Problem
+from .solvers import ROUGH, Exact, Solver
+
+TO_TRY, TO_COMPARE, LATER = range(3)
+"""Sets of folds: to try ridges by, to compare the nearly best settings by, and of later cases
+forecast from earlier ones."""
+
+UNSCALED = np.zeros((1, 1))
+"""Scale of a loss that has none."""
+
+
+class Code(NamedTuple):
+    """Compiled code that a fit needs; nothing else is compiled."""
+
+    rough: Recorder
+    """Records a loss"""
+    recorder: Recorder
+    """Records a loss and perhaps quantiles"""
+    width: int
+    """Number of values recorded"""
+    scaled: bool
+    """True if the loss has a scale, or is that of vectors"""
+
+
+def compiled_code(projection: str, loss: str, n_quantiles: int) -> Code:
+    """Return the code for a projection, a loss, and perhaps quantiles beside the CRPS."""
+    record = LOSSES["crps" if n_quantiles else loss]
+    rough = RECORDERS[projection, record]
+    recorder = RECORDERS[projection, crps_and_quantiles] if n_quantiles else rough
+    return Code(rough, recorder, 1 + n_quantiles, record is not crps_loss)
+
+
+class Judge:
+    """Judges kernels, supports and ridges by the held-out cases of one location."""
+
+    def __init__(
+        self, problem: Problem, folds: Sequence[Folds], supports: IntArray, code: Code
+    ) -> None:
+        self._problem, self._folds, self._supports, self._code = problem, folds, supports, code
+        self._targets: dict[tuple[int, bool], Targets] = {}
+
+    def record(
+        self,
+        solver: Solver,
+        exponent: float,
+        supports: IntArray,
+        folds: int,
+        slack: float,
+    ) -> FloatArray:
+        """Record forecasts (S, n, width) of held-out cases with a ridge: the loss comes first.
+
+        ``supports`` are the places of those to judge; entries of others are NaN.
+        """
+        where, code, ridge = self._problem.location, self._code, 10.0**exponent
+        of_folds = self._folds[folds]
+        targets = self._targets_of(solver.strength > 0, folds)
+        theta = where.theta if code.scaled else UNSCALED
+        bounds = self._problem.low, self._problem.high
+        verified = Verified(where.target, where.root, *bounds, theta, supports)
+        recorded = np.full((self._supports.size, where.target.size, code.width), np.nan)
+        # With low rank the best settings are recorded again, more closely.
+        rough = slack == ROUGH and where.columns is not None
+        record = code.rough if rough else code.recorder
+        left: Sequence[int] = range(of_folds.n_out.size)
+        if isinstance(solver, Exact):
+            left = solver.solved_directly(of_folds)
+            if len(left) < of_folds.n_out.size:
+                record.folds(solver.eigen, ridge, of_folds, targets, verified, recorded)
+        for f in left:
+            signed = solver.signed(of_folds, f, ridge, slack)
+            record.fold(signed, of_folds, f, targets, verified, recorded)
+        return recorded
+
+    def losses(
+        self, solver: Solver, exponent: float, supports: IntArray, folds: int, slack: float
+    ) -> tuple[FloatArray, FloatArray]:
+        """Mean losses (S,) with a ridge, infinite for other supports, and all that is recorded."""
+        recorded = self.record(solver, exponent, supports, folds, slack)
+        return mean_losses(recorded, supports), recorded
+
+    def by_fold(self, loss: FloatArray, folds: int) -> FloatArray:
+        """Mean losses (F,) of the cases (n,) that each fold holds out."""
+        cases, n_held, _ = self._folds[folds]
+        held = [one[:n] for one, n in zip(cases, n_held, strict=True) if n > 0]
+        return np.array([loss[one].mean() for one in held])
+
+    def _targets_of(self, conditioned: bool, folds: int) -> Targets:
+        """Errors around centres in a set of folds."""
+        first = TO_TRY if self._folds[folds] is self._folds[TO_TRY] else folds
+        if (first, conditioned) not in self._targets:
+            self._targets[first, conditioned] = rank_errors(
+                self._folds[folds], self._supports, self._problem.sample(conditioned)
+            )
+        return self._targets[first, conditioned]

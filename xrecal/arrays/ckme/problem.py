@@ -1,0 +1,210 @@
+"""The cases of one location, with all that a choice and a fit compute of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from xrecal.arrays.distributions.forms import find_bounds
+from xrecal.arrays.rows import location_blocks
+from xrecal.arrays.status import BOUNDS, CONSTANT, IDENTICAL, INVALID
+from xrecal.typing import FloatArray, IntArray
+
+from .centre import OBSERVATIONS, SUPPORTS, Sample, fit_centre
+from .embedding import Calibration, Choices, FittedCKME, Settings, case_weights, complete_fit
+from .folds import Folds, folds_in_time, gap_axis
+from .location import Cases, Location, OrderedCases, locate, ordered_cases
+from .solvers import LowRank, Solvers, is_low_rank, landmark_slots
+
+IDENTICAL_MEANS = 1e-12
+"""Differences of means, in parts of the largest one, up to which they are the same."""
+
+
+def are_identical(median: float, mean: FloatArray) -> bool:
+    """True if forecasts of a median distance, and of means (n,), are all the same.
+
+    Shapes may be the same where means differ.
+    """
+    size = IDENTICAL_MEANS * np.abs(mean).max(initial=0.0)
+    return math.isinf(median) and float(np.ptp(mean)) <= size
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One location to choose for and to fit."""
+
+    number: int
+    """Among all locations"""
+    cell: int
+    """Among the cases of a block of locations"""
+    ordered: OrderedCases
+    """Cases of that block"""
+    calibration: Calibration
+    settings: Settings
+    low: float
+    """Lower bound of the variable"""
+    high: float
+    """Upper bound"""
+    flags: int
+    """Bits of the status that are known from the data alone"""
+
+    @property
+    def n(self) -> int:
+        """Number of cases that can be learned from."""
+        return int(self.ordered.n_used[self.cell])
+
+    @property
+    def slots(self) -> IntArray:
+        """Places (n,) of these among all cases."""
+        slots: IntArray = self.ordered.slot[self.cell, : self.n]
+        return slots
+
+    @property
+    def is_enough(self) -> bool:
+        """True if there are enough cases for a fit."""
+        return self.n >= max(self.settings.min_samples, 2)
+
+    @property
+    def is_low_rank(self) -> bool:
+        """True if landmarks represent the cases."""
+        return is_low_rank(self.settings.solver, self.settings.kernel, self.n)
+
+    @cached_property
+    def location(self) -> Location:
+        """The cases as solvers take them."""
+        squared, vectors = self.calibration.squared, self.calibration.vectors
+        return locate(
+            self.ordered,
+            self.cell,
+            laplace=self.settings.kernel == "laplace",
+            low_rank=self.is_low_rank,
+            squared=None if squared is None else squared[self.number],
+            vectors=None if vectors is None else vectors[self.number],
+        )
+
+    @cached_property
+    def solvers(self) -> Solvers:
+        """Solvers by the kernel."""
+        return Solvers(self.location, bandwidth_of(self.settings, self.location.median))
+
+    def folds(self, groups: IntArray, blocks: int, *, forward: bool) -> Folds:
+        """Folds of the cases; ``forward`` ones train on earlier cases alone."""
+        step = self.calibration.step
+        axis = gap_axis(self.settings.gap, step, self.calibration.days)
+        return folds_in_time((groups, blocks), self.slots, axis, step, forward=forward)
+
+    def sample(self, conditioned: bool) -> Sample:
+        """All cases; covariates that do not count in a kernel do not enter centres either."""
+        where, counted = self.location, None if conditioned else 0
+        features = np.ascontiguousarray(where.features[:, :counted])
+        return Sample(where.mean, where.variance, features, where.target, self.low, self.high)
+
+    def fit(self, choices: Choices, *, usable: bool = True) -> FittedCKME:
+        """Fit what was chosen; neither landmarks nor centre of a support that is not usable."""
+        where, settings = self.location, self.settings
+        fitted = fit_choices(
+            choices, self.sample(True), settings, where.median, where.precision, self.flags
+        )
+        landmark = np.full(_room(self.calibration, settings), -1)
+        if usable and self.is_low_rank:
+            solver = self.solvers[choices.widening, choices.strength]
+            assert isinstance(solver, LowRank)
+            found = solver.landmarks_for(choices.ridge)
+            landmark[: len(found)] = self.slots[list(found)]
+        if not usable and fitted.status & IDENTICAL == 0:
+            fitted.centre[:] = math.nan
+        return fitted._replace(landmark=landmark)
+
+
+def fit_choices(
+    chosen: Choices,
+    sample: Sample,
+    settings: Settings,
+    median: float,
+    precision: FloatArray,
+    flags: int,
+) -> FittedCKME:
+    """Fit what was chosen at one location, but for landmarks.
+
+    ``median`` is that of the distances, ``precision`` (k,) the weights of the features; ``flags``
+    are bits of the status. Where all forecasts are the same, a centre says nothing: there members
+    are past observations.
+    """
+    identical, constant = are_identical(median, sample.mean), bool((precision == 0).any())
+    centre, of_beside = np.full((2, 4 + 2 * sample.features.shape[1]), math.nan)
+    if chosen.strength == 0:  # covariates that do not count in a kernel enter no centre either
+        sample = sample._replace(features=np.ascontiguousarray(sample.features[:, :0]))
+    code = OBSERVATIONS if identical else chosen.support
+    fit_centre(code, sample, centre)
+    if chosen.beside:
+        fit_centre(chosen.beside, sample, of_beside)
+    fitted = {
+        "bandwidth": bandwidth_of(settings, median) * chosen.widening,
+        "ridge": chosen.ridge,
+        "strength": chosen.strength,
+        "precision": precision,
+        "support": code,
+        "centre": centre,
+        "lower": sample.low,
+        "upper": sample.high,
+        "half_life": chosen.half_life,
+        "loss": chosen.loss,
+        "n_cases": sample.mean.size,
+        "status": flags | chosen.status | IDENTICAL * identical | CONSTANT * constant,
+        "landmark": -1,
+        "beside": 0 if identical else chosen.beside,
+        "beside_centre": of_beside,
+    }
+    return FittedCKME(**{name: np.asarray(value) for name, value in fitted.items()})
+
+
+def bandwidth_of(settings: Settings, median: float) -> float:
+    """Given bandwidth, or the median; infinite where forecasts are alike."""
+    return median if settings.bandwidth is None or math.isinf(median) else settings.bandwidth
+
+
+def problems(
+    calibration: Calibration, settings: Settings, half_life: FloatArray
+) -> Iterator[Problem]:
+    """One location after another, with half-lives (L,)."""
+    observations, (_, n, m) = calibration.observations, calibration.cases.loc.shape
+    centred = settings.supports != ("observations",)
+    low, high, violated = find_bounds(observations, settings.bounds if centred else None)
+    weight = case_weights(calibration.days, half_life, n)
+    step = calibration.step
+    cases = Cases(calibration.cases, observations, calibration.features, weight, step)
+    for block in location_blocks(half_life.size, 24 * n * m):
+        ordered, invalid = ordered_cases(cases.take(block), centred=centred, shapes=settings.shapes)
+        for cell, number in enumerate(range(half_life.size)[block]):
+            flags = BOUNDS * bool(violated[number]) | INVALID * bool(invalid[cell])
+            bounds = float(low[number]), float(high[number])
+            yield Problem(number, cell, ordered, calibration, settings, *bounds, flags)
+
+
+def nothing_fitted(calibration: Calibration, settings: Settings, support: str) -> FittedCKME:
+    """Fit of L locations before any of them was fitted."""
+    ridge = np.full(calibration.observations.shape[0], math.nan)
+    none = complete_fit({"bandwidth": ridge, "ridge": ridge}, calibration.features.circular.size)
+    fields = {
+        name: np.full(array.shape, math.nan) if array.dtype.kind == "f" else array
+        for name, array in none._asdict().items()
+    }
+    fields["support"] += np.int8(SUPPORTS.index(support))
+    fields["landmark"] = np.full((ridge.size, _room(calibration, settings)), -1, np.int32)
+    return FittedCKME(**fields)
+
+
+def write(into: Choices | FittedCKME, at: int, one: Choices | FittedCKME) -> None:
+    """Write what belongs to one location to its place."""
+    for array, value in zip(into, one, strict=True):
+        array[at] = value
+
+
+def _room(calibration: Calibration, settings: Settings) -> int:
+    """Room for the landmarks of a location."""
+    n = calibration.observations.shape[1]
+    return landmark_slots(settings.solver, settings.kernel, n, shapes=settings.shapes)

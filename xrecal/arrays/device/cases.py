@@ -1,0 +1,216 @@
+"""Calibration cases of many locations in order, and what a kernel makes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from xrecal.arrays.ckme.embedding import Calibration, Settings, case_weights
+from xrecal.arrays.ckme.location import roots_of
+from xrecal.arrays.dispatch import namespace, only_on_host, to_host
+from xrecal.arrays.distributions.forms import Forecasts
+from xrecal.arrays.kernels.kernel import IDENTICAL, MEDIAN_CASES, subset
+from xrecal.typing import FloatArray, IntArray
+
+from .ensembles import Ensembles, among, arrange
+from .stacked import take
+
+__all__ = [
+    "Cases", "blocks", "cases_of", "middle_of", "moments_of", "refuse_others", "similarity",
+    "take_block", "valid",
+]  # fmt: skip
+
+WORKSPACE = 2**31
+"""Bytes of the arrays of the locations that are worked on at once, about."""
+
+
+@dataclass(frozen=True)
+class Cases:
+    """The n cases of L locations, float64: the usable ones first, in the order of time."""
+
+    ensembles: Ensembles
+    """(L, n), of forecasts or their shapes; without members where a case is not usable"""
+    squared: Any
+    """(L, n, n) squared distances, 0 where a case is not usable"""
+    mean: Any
+    """(L, n)"""
+    variance: Any
+    """(L, n)"""
+    features: Any
+    """(L, n, k), 0 where a case is not usable"""
+    target: Any
+    """(L, n) observations, 0 where a case is not usable"""
+    used: Any
+    """(L, n) true where a case is usable"""
+    root: Any
+    """(L, n) roots of the case weights, the heaviest having 1; 0 where a case is not usable"""
+    median: Any
+    """(L,) of the distances of forecasts that differ; infinite where none do"""
+    precision: Any
+    """(L, k) weight of each feature in the distance of covariates"""
+    slot: IntArray
+    """(L, n) place of each case among all, on the host"""
+    n_used: IntArray
+    """(L,) on the host"""
+    laplace: bool
+    """True if the kernel takes D, not D²"""
+
+    def gram(self, bandwidth: Any, strength: Any) -> Any:
+        """Kernel matrices (L, n, n) with a bandwidth and strength (L,), scaled by the roots."""
+        of = self.features
+        found = similarity(self, self.squared, of, of, bandwidth, strength)
+        return found * self.root[:, :, None] * self.root[:, None, :]
+
+    @cached_property
+    def on_host(self) -> Cases:
+        """The numbers that centres are fitted to, on the host; members stay where they are."""
+        names = ["mean", "variance", "features", "target", "used", "root", "median", "precision"]
+        return replace(self, **{name: to_host(getattr(self, name)) for name in names})
+
+
+def similarity(
+    cases: Cases, squared: Any, ones: Any, others: Any, bandwidth: Any, strength: Any
+) -> Any:
+    """Kernel (L, q, n) of squared distances, and of covariates (L, q, k) and (L, n, k)."""
+    xp = namespace(squared)
+    distance = xp.sqrt(squared) if cases.laplace else squared
+    exponent = distance / -bandwidth[:, None, None]
+    for k in range(ones.shape[-1]):
+        apart = (ones[:, :, None, k] - others[:, None, :, k]) ** 2
+        exponent = exponent - strength[:, None, None] * cases.precision[:, k, None, None] * apart
+    return xp.exp(exponent)
+
+
+def blocks(n_locations: int, bytes_each: int) -> Iterator[slice]:
+    """Slices of locations that fit the workspace, of one location at least."""
+    step = max(1, WORKSPACE // max(bytes_each, 1))
+    return (slice(start, start + step) for start in range(0, n_locations, step))
+
+
+def refuse_others(given: Calibration, settings: Settings) -> None:
+    """Raise TypeError for what has no implementation on a device."""
+    if given.cases.scale is not None:
+        raise TypeError(only_on_host("the distance of normal distributions"))
+    if given.squared is not None or given.vectors is not None:
+        raise TypeError(only_on_host("a fit from distances that are known already, or of vectors"))
+    for name, value, there in (
+        ("loss", settings.loss, ("crps",)),
+        ("projection", settings.projection, ("euclidean",)),
+        ("solver", settings.solver, ("auto", "exact")),
+    ):
+        if value not in there:
+            raise TypeError(only_on_host(f"the embedding with {name}={value!r}"))
+
+
+def cases_of(
+    given: Calibration, settings: Settings, half_life: FloatArray, block: slice
+) -> tuple[Cases, Any]:
+    """Cases of some locations, and whether each of these holds an invalid value (L,)."""
+    xp = namespace(given.observations)
+    observations = given.observations[block, ...].astype(np.float64)
+    features = given.features.values[block, ...]
+    forecasts = take_block(given.cases, block)
+    sound, invalid = valid(forecasts)
+    invalid = xp.any(invalid | xp.isinf(observations), axis=-1)
+    usable = sound & xp.isfinite(observations) & xp.all(xp.isfinite(features), axis=-1)
+    there = to_host(usable)
+    slot = np.argsort(~there, axis=-1, kind="stable")
+    used = take(xp, usable, slot)
+
+    def ordered(part: Any, missing: float = 0.0) -> Any:
+        which = xp.reshape(used, (*used.shape, *[1] * (part.ndim - 2)))
+        return xp.where(which, take(xp, part.astype(np.float64), slot), missing)
+
+    loc, weights = ordered(forecasts.loc, float("nan")), forecasts.weights
+    weights = None if weights is None else ordered(weights)
+    ensembles = arrange(loc, weights)
+    mean, variance = (xp.where(used, part, 0.0) for part in moments_of(ensembles))
+    if settings.shapes:
+        ensembles = arrange(loc - mean[..., None], weights)
+    both = used[:, :, None] & used[:, None, :]
+    squared = xp.where(both, among(ensembles), 0.0)
+    of, n_used = ordered(features), there.sum(-1)
+    weight = case_weights(given.days, half_life, slot.shape[1])
+    root = np.zeros(slot.shape)
+    for place, n in enumerate(n_used.tolist()):
+        root[place, :n] = roots_of(weight[place, slot[place, :n]])
+    median = medians(squared, n_used)
+    precision = xp.zeros((slot.shape[0], of.shape[-1]))
+    for k, turns in enumerate(given.features.circular.tolist()):
+        apart = xp.where(both, of[:, :, k, None] - of[:, None, :, k], 0.0)
+        precision[:, k] = 0.5 if turns else 1.0 / medians(apart**2, n_used)
+    cases = Cases(
+        ensembles, squared, mean, variance, of, ordered(observations), used, xp.asarray(root),
+        xp.sqrt(median) if settings.kernel == "laplace" else median,
+        precision, slot, n_used, settings.kernel == "laplace",
+    )  # fmt: skip
+    return cases, invalid
+
+
+def take_block(forecasts: Forecasts, block: slice, rows: slice = slice(None)) -> Forecasts:
+    """Ensembles of some locations, and of these some cases."""
+    loc, _, weights = forecasts
+    weights = None if weights is None else weights[block, rows, :]
+    return Forecasts(loc[block, rows, :], None, weights)
+
+
+def valid(forecasts: Forecasts) -> tuple[Any, Any]:
+    """True where an ensemble (L, n) has a valid member; and where one that counts is invalid."""
+    loc, _, weights = forecasts
+    xp = namespace(loc)
+    counts, bad = ~xp.isnan(loc), xp.isinf(loc)
+    if weights is not None:
+        counts = counts & ~xp.isnan(weights) & (weights != 0)
+        total = xp.sum(xp.where(counts, weights.astype(np.float64), 0.0), axis=-1)[..., None]
+        bad = bad | (weights < 0) | ~xp.isfinite(total)
+    invalid = xp.any(counts & bad, axis=-1)
+    return xp.any(counts, axis=-1) & ~invalid, invalid
+
+
+def moments_of(ensembles: Ensembles) -> tuple[Any, Any]:
+    """Mean and variance (L, n) of ensembles; NaN without members."""
+    points, mass, known, _ = ensembles
+    xp = namespace(points)
+    mean = xp.where(known, xp.sum(points * mass, axis=-1), float("nan"))
+    return mean, xp.sum(mass * (points - mean[..., None]) ** 2, axis=-1)
+
+
+def medians(squared: Any, n_used: IntArray) -> Any:
+    """Median (L,) of the positive entries of symmetric matrices (L, n, n); infinity without any.
+
+    Entries of unused cases, which come last, are 0. Beyond 400 cases the median is taken over the
+    same fixed part of them as on the host.
+    """
+    xp, n = namespace(squared), squared.shape[-1]
+    least = IDENTICAL * xp.max(squared, axis=(1, 2))
+    found = median_above(squared, least)
+    if n <= MEDIAN_CASES:
+        return found
+    chosen = [subset(int(k), MEDIAN_CASES) for k in n_used]  # the last case, if unused, counts not
+    padded = [np.pad(one, (0, MEDIAN_CASES - one.size), constant_values=n - 1) for one in chosen]
+    some = take(xp, squared, np.stack(padded))
+    some = median_above(take(xp, xp.moveaxis(some, -1, -2), np.stack(padded)), least)
+    return xp.where(xp.isfinite(some), some, found)
+
+
+def median_above(values: Any, least: Any) -> Any:
+    """Median (L,) of the entries of symmetric matrices above ``least`` (L,); infinity without any.
+
+    Each pair occurs twice, which leaves the median as it is.
+    """
+    xp = namespace(values)
+    flat = xp.reshape(values, (values.shape[0], -1))
+    ascending = xp.sort(xp.where(flat > least[:, None], flat, float("inf")), axis=-1)
+    return middle_of(ascending, xp.sum(xp.isfinite(ascending).astype(np.float64), axis=-1))
+
+
+def middle_of(ascending: Any, count: Any) -> Any:
+    """Median (L,) of the first values (L, n) of each row, so many of them (L,); the first if 0."""
+    xp = namespace(ascending)
+    both = xp.stack([xp.floor((count - 1.0) / 2), xp.floor(count / 2)], axis=-1)
+    at = xp.clip(both.astype(np.int64), 0, max(ascending.shape[-1] - 1, 0))
+    return xp.sum(xp.take_along_axis(ascending, at, axis=-1), axis=-1) / 2

@@ -1,0 +1,274 @@
+"""Choices for many locations at once, by the whole grid of kernels, supports and ridges."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from xrecal.arrays.ckme.centre import OBSERVATIONS, usable_supports
+from xrecal.arrays.ckme.choosing import candidates_of
+from xrecal.arrays.ckme.embedding import Calibration, Choices, Settings
+from xrecal.arrays.ckme.folds import Folds, folds_in_time, gap_axis, holds_several
+from xrecal.arrays.ckme.problem import bandwidth_of, write
+from xrecal.arrays.ckme.ridge_rules import GRID, vertex
+from xrecal.arrays.dispatch import namespace, to_host
+from xrecal.arrays.status import RIDGE_EDGE
+from xrecal.typing import FloatArray, IntArray
+
+from .cases import Cases, blocks, cases_of
+from .centre import Bounds, centres_of, errors_of, fit_centres, inside, members_of
+from .simplex import simplex_rows
+from .stacked import linear, take
+
+__all__ = ["choose", "smallest_losses"]
+
+
+class Fold(NamedTuple):
+    """One fold of each of L locations, on the host."""
+
+    out: IntArray
+    """(L, g) cases that are not trained on: first those held out"""
+    n_out: IntArray
+    """(L,) number of these; the others of a row have no meaning"""
+    n_held: IntArray
+    """(L,)"""
+    train: npt.NDArray[np.bool_]
+    """(L, n) true for cases to train on"""
+
+
+class Tried(NamedTuple):
+    """Mean losses of a location with G kernels, S supports and R ridges."""
+
+    loss: FloatArray
+    """(G, S, R) infinite where nothing can be tried"""
+    by_fold: FloatArray
+    """(G, S, F, R)"""
+    silent: bool
+    """True if forecasts are all the same, and there are no covariates"""
+    by_group: bool
+    """True if folds are groups of cases, which must agree"""
+
+
+class Grid:
+    """All kernels, supports and ridges that the settings leave to choose."""
+
+    def __init__(self, given: Calibration, settings: Settings) -> None:
+        self.kernels, self.supports, _ = candidates_of(
+            settings, conditioned=given.features.circular.size > 0
+        )
+        self.exponents = GRID if settings.ridge is None else np.log10([settings.ridge])
+        self.is_alone = len(self.kernels) * self.supports.size * self.exponents.size == 1
+
+
+def choose(
+    given: Calibration, settings: Settings, half_life: FloatArray, bounds: Bounds
+) -> Choices:
+    """Choose at each location with half-lives (L,)."""
+    choices, grid = Choices.none(half_life.size), Grid(given, settings)
+    for place, tried in trials(given, settings, half_life, bounds, forward=False):
+        one = decide(tried, grid, settings)
+        write(choices, place, one._replace(half_life=half_life[place]))
+    return choices
+
+
+def smallest_losses(
+    given: Calibration, settings: Settings, half_life: FloatArray, bounds: Bounds
+) -> FloatArray:
+    """Smallest loss (L,) of later cases forecast from earlier ones; infinite without cases."""
+    losses = np.full(half_life.size, math.inf)
+    for place, tried in trials(given, settings, half_life, bounds, forward=True):
+        losses[place] = tried.loss.min()
+    return losses
+
+
+def decide(tried: Tried, grid: Grid, settings: Settings) -> Choices:
+    """The best support, kernel and ridge of a location; of equal ones the first, and largest ridge.
+
+    See :class:`xrecal.arrays.ckme.search.Search`, whose rules these are.
+    """
+    loss, exponents, largest = tried.loss.copy(), grid.exponents, grid.exponents.size - 1
+    if tried.silent:  # then the ridge has no effect
+        loss[:, :, :-1] = math.inf
+    downwards = np.moveaxis(loss, 0, 1)[:, :, ::-1]
+    s, g, r = map(int, np.unravel_index(downwards.argmin(), downwards.shape))
+    r = largest - r
+    past, beside = grid.supports == OBSERVATIONS, 0
+    if past[s] and np.isfinite(loss[:, ~past]).any():
+        beside = int(grid.supports[~past][loss[:, ~past].min((0, 2)).argmin()])
+    exponent, status, smallest = float(exponents[r]), 0, loss[g, s, r]
+    if settings.ridge is None and not tried.silent:
+        if tried.by_group and r < largest and _is_doubtful(tried.by_fold[g, s], r):
+            exponent, smallest = float(exponents[-1]), loss[g, s, -1]
+        elif r in (0, largest):
+            status = RIDGE_EDGE if past[s] or r == 0 else 0
+        else:
+            exponent = vertex(dict(zip(exponents.tolist(), loss[g, s], strict=True)), exponent)
+    searched = np.isfinite(smallest) and not (grid.is_alone or (tried.silent and loss.size == 1))
+    ridge = 10.0**exponent if settings.ridge is None else settings.ridge
+    known = smallest if searched else math.nan
+    return Choices(int(grid.supports[s]), *grid.kernels[g], ridge, math.nan, known, beside, status)
+
+
+def _is_doubtful(by_fold: FloatArray, r: int) -> bool:
+    """True if groups do not agree that a ridge is better than the largest one.
+
+    ``by_fold`` are losses (F, R); see :meth:`xrecal.arrays.ckme.search.Search.doubt`.
+    """
+    gain = by_fold[:, -1] - by_fold[:, r]
+    gain = gain[np.isfinite(gain)]
+    return gain.size < 2 or bool(gain.mean() < np.std(gain, ddof=1) / math.sqrt(gain.size))
+
+
+def trials(
+    given: Calibration,
+    settings: Settings,
+    half_life: FloatArray,
+    bounds: Bounds,
+    *,
+    forward: bool,
+) -> Iterator[tuple[int, Tried]]:
+    """Losses of each location that has enough cases, with all kernels, supports and ridges."""
+    grid, n_slots = Grid(given, settings), given.step.size
+    fold_by = given.groups, given.blocks
+    axis = gap_axis(settings.gap, given.step, given.days)
+    plain = all(strength == 0 for _, strength in grid.kernels)
+    for block in blocks(half_life.size, 8 * n_slots**2 * (6 + 2 * grid.exponents.size)):
+        cases, _ = cases_of(given, settings, half_life[block], block)
+        folds = [
+            folds_in_time(fold_by, slot[:n], axis, given.step, forward=forward)
+            for slot, n in zip(cases.slot, cases.n_used.tolist(), strict=True)
+        ]
+        known = bounds.take(block)
+        total, held = losses_of(cases, settings, grid, side_by_side(folds, n_slots), known)
+        silent = np.isinf(to_host(cases.median)) & plain
+        for i in np.flatnonzero(cases.n_used >= max(settings.min_samples, 2)).tolist():
+            with np.errstate(invalid="ignore"):
+                mean = total[:, :, :, i].sum(2) / held[:, i].sum()
+                by_fold = total[:, :, :, i] / held[:, i, np.newaxis]
+            loss, usable = (
+                np.full(mean.shape, math.inf),
+                usable_supports(grid.supports, known.low[i]),
+            )
+            loss[:, usable] = np.nan_to_num(mean[:, usable], nan=math.inf)
+            agreeing = given.blocks == 0 and holds_several(folds[i])
+            yield block.start + i, Tried(loss, by_fold, bool(silent[i]), agreeing)
+
+
+def side_by_side(folds: list[Folds], n: int) -> Iterator[Fold]:
+    """The first fold of each location, the second of each and so on."""
+    for f in range(max((one.n_out.size for one in folds), default=0)):
+        role = np.full((len(folds), n), -1)  # 2: held out, 1: left out with them, 0: trained on
+        for place, (cases, n_held, n_out) in enumerate(folds):
+            if f < n_out.size:
+                role[place, cases[f]] = np.repeat(
+                    [2, 1, 0], np.diff([0, n_held[f], n_out[f], cases.shape[1]])
+                )
+        n_out = (role > 0).sum(-1)
+        out = np.argsort(-role, axis=-1, kind="stable")[:, : n_out.max(initial=0)]
+        yield Fold(out, n_out, (role == 2).sum(-1), role == 0)
+
+
+def losses_of(
+    cases: Cases, settings: Settings, grid: Grid, folds: Iterator[Fold], bounds: Bounds
+) -> tuple[FloatArray, FloatArray]:
+    """Sums of losses (G, S, F, L, R) over held-out cases, and the numbers of these (F, L)."""
+    xp, host = namespace(cases.target), cases.on_host
+    none = np.zeros(cases.n_used.size)
+    scale = np.array([bandwidth_of(settings, median) for median in host.median.tolist()])
+    eigen = [
+        linear(xp, "eigh", cases.gram(xp.asarray(scale * widening), xp.asarray(none + strength)))
+        for widening, strength in grid.kernels
+    ]
+    total, held = [], []
+    for fold in folds:
+        held.append(fold.n_held)
+        for (_, strength), one in zip(grid.kernels, eigen, strict=True):
+            weights = _forecasts(cases, host.root, one, fold, 10.0**grid.exponents)
+            counted = np.full(none.size, strength > 0)
+            total += [
+                _sums_of_crps(cases, np.full(none.size, code), counted, fold, weights, bounds)
+                for code in grid.supports.tolist()
+            ]
+    shape = len(held), len(grid.kernels), grid.supports.size, none.size, grid.exponents.size
+    sums = to_host(xp.stack(total)) if total else np.zeros(0)
+    return np.moveaxis(sums.reshape(shape), 0, 2), np.reshape(held, (len(held), none.size))
+
+
+def _forecasts(
+    cases: Cases, root: FloatArray, eigen: tuple[Any, Any], fold: Fold, ridges: FloatArray
+) -> Any:
+    """Probabilities (L, R, h, n) of held-out cases with all ridges.
+
+    ``-C_gg^-1 C_gt`` of the cases g left out, with ``C = (K + shift I)^-1``: one eigendecomposition
+    serves all.
+    """
+    xp, (values, vectors) = namespace(cases.target), eigen
+    g, h = fold.out.shape[1], int(fold.n_held.max(initial=0))
+    own = root * fold.train
+    heaviest = (own**2).max(-1, initial=0.0)
+    shift = ridges * (fold.train.sum(-1) * heaviest + ~fold.train.any(-1))[:, np.newaxis]
+    inverse = 1.0 / (xp.clip(values, 0.0, None)[:, None, :] + xp.asarray(shift)[:, :, None])
+    there = xp.asarray(np.arange(g) < fold.n_out[:, np.newaxis])
+    shrunk = xp.where(there[:, :, None], take(xp, vectors, fold.out), 0.0)[:, None, :, :]
+    rows = xp.matmul(shrunk * inverse[:, :, None, :], xp.moveaxis(vectors, -1, -2)[:, None, :, :])
+    at = xp.broadcast_to(xp.asarray(fold.out)[:, None, None, :], (*rows.shape[:3], g))
+    among = xp.take_along_axis(rows, at, axis=-1)
+    both = (there[:, :, None] & there[:, None, :])[:, None, :, :]
+    among = xp.where(both, among, xp.eye(g))
+    flat = xp.reshape(among, (-1, g, g))
+    among = xp.reshape(linear(xp, "inv", flat), among.shape)
+    train = xp.asarray(fold.train)[:, None, None, :]
+    signed = xp.where(train, -xp.matmul(among[:, :, :h, :], rows), 0.0)
+    held = np.take_along_axis(root, fold.out[:, :h], axis=1)
+    held = np.where(np.arange(h) < fold.n_held[:, np.newaxis], held, 1.0)
+    beta = signed * xp.asarray(own)[:, None, None, :] / xp.asarray(held)[:, None, :, None]
+    share = own**2 / np.maximum((own**2).sum(-1, keepdims=True), 1e-300)
+    missing = 1.0 - xp.sum(beta, axis=-1, keepdims=True)
+    return simplex_rows(beta + missing * xp.asarray(share)[:, None, None, :], train)
+
+
+def _sums_of_crps(
+    cases: Cases,
+    code: IntArray,
+    counted: npt.NDArray[np.bool_],
+    fold: Fold,
+    weights: Any,
+    bounds: Bounds,
+) -> Any:
+    """Sum (L, R) of the CRPS over the cases that a fold holds out, with one support."""
+    xp, host, h = namespace(cases.target), cases.on_host, int(weights.shape[2])
+    coefficients = xp.asarray(fit_centres(code, host, fold.train, counted, bounds))
+    error = errors_of(cases, code, coefficients, bounds)
+    train = xp.asarray(fold.train)
+    # Others come last, where the largest error is: without weight they change nothing.
+    most = xp.max(xp.where(train, error, -float("inf")), axis=-1, keepdims=True)
+    order = xp.argsort(xp.where(train, error, float("inf")), axis=-1)
+    error = xp.take_along_axis(xp.where(train, error, most), order, axis=-1)
+    centre, spread = centres_of(code, coefficients, cases.mean, cases.variance, cases.features)
+    held = fold.out[:, :h]
+    own = take(xp, centre, held), take(xp, spread, held)
+    points = members_of(*own, error, bounds, inside(host, fold.train, bounds))[:, None, :, :]
+    ranked = xp.broadcast_to(order[:, None, None, :], weights.shape)
+    loss = crps(
+        xp.take_along_axis(weights, ranked, axis=-1),
+        points,
+        take(xp, cases.target, held)[:, None, :],
+    )
+    counts = xp.asarray(np.arange(h) < fold.n_held[:, np.newaxis])[:, None, :]
+    return xp.sum(xp.where(counts, loss, 0.0), axis=-1)
+
+
+def crps(weights: Any, points: Any, y: Any) -> Any:
+    """CRPS ``int (F - 1{z >= y})^2 dz`` of weights on ascending points (..., k), of y (...)."""
+    xp = namespace(weights)
+    below = xp.cumsum(weights, axis=-1)[..., :-1]
+    low, high = points[..., :-1], points[..., 1:]
+    verified = y[..., None]
+    under = xp.minimum(xp.maximum(verified - low, xp.zeros_like(low)), high - low)
+    inner = below * below * under + (1.0 - below) ** 2 * (high - low - under)
+    beyond = xp.maximum(points[..., 0] - y, y - points[..., -1])
+    return xp.sum(inner, axis=-1) + xp.where(beyond > 0.0, beyond, 0.0)

@@ -1,0 +1,44 @@
+"""Functions of arrays and matrices of many locations."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+
+__all__ = ["linear", "take"]
+
+STACKED = 512
+"""Rows of matrices up to which they are handed to the library together."""
+
+
+def take(xp: Any, values: Any, at: Any) -> Any:
+    """Cases (L, k, ...) at positions (L, k), on the host or the device, that differ by location."""
+    at = xp.asarray(np.ascontiguousarray(at, np.int64)) if isinstance(at, np.ndarray) else at
+    wide = xp.reshape(at, (*at.shape, *[1] * (values.ndim - 2)))
+    return xp.take_along_axis(values, xp.broadcast_to(wide, (*at.shape, *values.shape[2:])), axis=1)
+
+
+def linear(xp: Any, name: str, matrices: Any) -> Any:
+    """A function of linear algebra of stacked matrices (L, n, n).
+
+    Those of more than ``STACKED`` rows come one after another: libraries solve many small ones
+    together, but large ones better alone. So do all where one fails, and gives NaN.
+    """
+    function = getattr(xp.linalg, name)
+
+    def each(matrix: Any) -> Any:
+        try:
+            return function(matrix)
+        except np.linalg.LinAlgError:
+            missing = xp.full(matrix.shape, float("nan"), dtype=xp.float64)
+            return (missing[0, :], missing) if name == "eigh" else missing
+
+    if matrices.shape[-1] <= STACKED:
+        with suppress(np.linalg.LinAlgError):
+            return function(matrices)
+    found = [each(matrices[i, ...]) for i in range(matrices.shape[0])]
+    if name == "eigh":
+        return tuple(xp.stack(part) for part in zip(*found, strict=True))
+    return xp.stack(found)

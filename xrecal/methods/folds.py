@@ -1,0 +1,164 @@
+"""Folds of the cases that a method learns from, and the dates that folds and seasons need."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from xrecal.arrays.advice import Advice, Typed
+from xrecal.inputs.covariates import SEASON
+from xrecal.inputs.dates import CaseAxis, spread_of_season, years_of_cases
+from xrecal.typing import IntArray
+
+SHORTEST_SEASON = 240
+"""Days that the cases must span to learn the season from them."""
+
+WHOLE_YEAR = 350
+"""Days that leave no season out."""
+
+
+def period_of_cases(axis: CaseAxis, names: tuple[str, ...], *, method: str) -> str | None:
+    """Remark on a season learned from less than a year, or None; ValueError without dates."""
+    if SEASON not in names:
+        return None
+    if axis.season is None or axis.days is None:
+        raise ValueError(
+            Advice(
+                f"{method}: ",
+                Typed("condition_on", "season"),
+                " needs dates (datetime64 or cftime) along the calibration dimension; add a "
+                "coordinate valid_time, or leave ",
+                Typed("condition_on"),
+                " out",
+            )
+        )
+    span = np.ptp(axis.days)
+    if span < SHORTEST_SEASON:
+        raise ValueError(
+            Advice(
+                f"{method}: ",
+                Typed("condition_on", "season"),
+                f" needs cases from {SHORTEST_SEASON} days or more, but these span {span:.0f}: "
+                "other seasons would be extrapolated; leave ",
+                Typed("condition_on"),
+                " out",
+            )
+        )
+    if span < WHOLE_YEAR:
+        return (
+            f"season learned from {span:.0f} days: what is forecast for other dates is extrapolated"
+        )
+    return None
+
+
+NARROW = 10
+"""Standard deviation, in days, of dates of the year below which no season is learned."""
+
+
+def season_of_pool(axis: CaseAxis) -> tuple[str | tuple[str, ...], str | None]:
+    """Covariates of a pool that are left to the dates: the season or none; and a remark."""
+    if axis.days is None:
+        return (), "no dates, so the pool leaves the season out"
+    span = np.ptp(axis.days)
+    if span < SHORTEST_SEASON:
+        return (), (
+            f"cases span {span:.0f} days, less than {SHORTEST_SEASON}, so the pool leaves the "
+            "season out"
+        )
+    if axis.season is not None and spread_of_season(axis.season) < NARROW:
+        return (), None
+    return SEASON, period_of_cases(axis, (SEASON,), method="LinearPool")
+
+
+BLOCKS = 5
+"""Folds of cases without years, and of random ones."""
+
+YEARS_FOR_YEAR_FOLDS = 5
+"""Years from which on each is a fold, with ``folds="auto"``."""
+
+
+def fold_groups(
+    folds: str, axis: CaseAxis, n_cases: int, year_start: str | None = None
+) -> tuple[IntArray, int]:
+    """Group of each case (n,), never divided between folds, and the number of folds.
+
+    The number is 0 where each group is a fold. Years are those of the cases; see
+    :func:`xrecal.inputs.dates.years_of_cases`.
+    """
+    year = years_of_cases(axis, year_start)
+    enough = year is not None and np.unique(year).size >= YEARS_FOR_YEAR_FOLDS
+    if year is not None and (folds == "year" or (folds == "auto" and enough)):
+        return year, 0
+    step = axis.steps(n_cases)
+    if folds == "random":  # one shuffle for all locations, so chunks cannot matter
+        return np.random.default_rng(0).permutation(step[-1:].sum() + 1)[step], BLOCKS
+    return step, BLOCKS
+
+
+def check_folds(method: str, folds: str, axis: CaseAxis, year_start: str | None = None) -> None:
+    """Raise ValueError if year folds are asked for and cannot be made."""
+    if year_start is not None and axis.month_day is None:
+        raise ValueError(
+            f"{method}: year_start needs dates along the calibration dimension (datetime64 or "
+            "cftime); leave it out"
+        )
+    if folds != "year":
+        return
+    year = years_of_cases(axis, year_start)
+    if year is None:
+        raise ValueError(
+            f"{method}: folds='year' needs dates along the calibration dimension (datetime64, "
+            "cftime, or years from 1000 to 9999); use folds='block'"
+        )
+    if np.unique(year).size < 2:
+        raise ValueError(
+            f"{method}: folds='year' needs two years, but all cases are from {year[0]}"
+            f"{told_year_start(axis, year)}; use folds='block'"
+        )
+
+
+def told_year_start(axis: CaseAxis, year: IntArray) -> str:
+    """Remark where years do not begin on 1 January, for a message on their number."""
+    if axis.year is None or np.array_equal(axis.year, year):
+        return ""
+    return (
+        ", as years begin in the largest gap of the calendar of the cases (year_start='01-01' for "
+        "calendar years)"
+    )
+
+
+def check_gap_in_time(method: str, gap: int | str, axis: CaseAxis) -> None:
+    """Raise ValueError if a gap is a length of time and the cases have no dates."""
+    if isinstance(gap, str) and axis.days is None:
+        raise ValueError(
+            f"{method}: gap={gap!r} needs dates (datetime64 or cftime) along the calibration "
+            "dimension; add a coordinate, or give a number of cases"
+        )
+
+
+WEEK = 7.0
+"""Days within which neighbours are taken to know of each other: about the memory of the weather."""
+
+MANY_NEAR = 0.05
+"""Share of the cases with such a neighbour in another fold from which on it is told: a few among
+many give next to nothing away, and the end of each year of days has some."""
+
+
+def near_other_folds(folds: str, axis: CaseAxis, year_start: str | None) -> str | None:
+    """Remark on folds without a gap that part many cases from neighbours in time; or None."""
+    from xrecal.arrays.ckme.folds import assign_folds, count_near
+
+    if axis.days is None or folds == "random":  # which are asked for, and known to leak
+        return None
+    n_cases = axis.days.size
+    groups, blocks = fold_groups(folds, axis, n_cases, year_start)
+    fold = assign_folds(groups, np.ones((1, n_cases), np.bool_), blocks, axis.step)[0]
+    parts = (fold == f for f in range(fold.max(initial=-1) + 1))
+    near = sum(
+        count_near(axis.days, np.flatnonzero(part), np.flatnonzero(~part), WEEK) for part in parts
+    )
+    if near < max(MANY_NEAR * n_cases, 1):
+        return None
+    return (
+        f"{near} of {n_cases} cases have a neighbour within a week in another fold, which may give "
+        f"them away: give the method gap='{WEEK:g}D', or as long as the weather is remembered"
+    )
