@@ -17,7 +17,7 @@ def test_without_a_device_nothing_is_measured(monkeypatch, capsys, tmp_path):
 def test_every_piece_of_work_has_a_row(capsys, monkeypatch):
     from xrecal.arrays import dispatch
 
-    monkeypatch.setattr(dispatch, "DISTANCES", {})
+    monkeypatch.setattr(dispatch, "DISTANCES", {"numpy": "tests.device.naive"})
     rows = gpu.Bench(np, "a CPU in its place", gpu.QUICK).rows()
     assert [(row.work, row.n, row.m, row.locations) for row in rows] == [
         ("distances", 10, 8, 1),

@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import xarray as xr
 
-import xrecal
 from benchmarks.paper.data import Split, load_split, n_splits, set_names
 from benchmarks.paper.forecasts import CACHE, labelled, observed
 from benchmarks.paper.models import forecast
 from benchmarks.paper.recalibration import ALPHA, CORE, Recalibrated, recalibrate
 from benchmarks.paper.tables import RESULTS, add_row, keys_of
+from xrecal.arrays.calibration.dependence import distance_correlation
 
 KEYS = ("set", "model", "split", "method")
 COLUMNS = (
@@ -59,7 +59,7 @@ def evidence(
 
 def dependence(ends: np.ndarray, pit: np.ndarray) -> float:
     """Bias-corrected squared distance correlation of intervals (n, 2) and PIT (n,)."""
-    return float(xrecal.arrays.distance_correlation(ends, pit[:, np.newaxis]))
+    return float(distance_correlation(ends, pit[:, np.newaxis]))
 
 
 def only(found: xr.DataArray | xr.Dataset) -> xr.DataArray:
