@@ -1,13 +1,16 @@
 """The factor of low rank against the kernel matrix."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from xrecal.arrays import Forecasts
-from xrecal.arrays.ckme.location import Cases, locate, ordered_cases
+from xrecal.arrays.ckme.location import locations
 from xrecal.arrays.ckme.lowrank import TOGETHER, Factor
+from xrecal.arrays.kernels.kernel import no_features
 
 from .test_ckme import make_cases, with_covariates
 
@@ -16,8 +19,16 @@ def location(rng, n=60, *, low_rank=True, weights=False):
     x, y = make_cases(rng, 1, n, missing=False)
     of, _ = with_covariates(rng, 1, n)
     logarithm = -np.arange(n)[np.newaxis] / 20.0 if weights else np.zeros((1, n))
-    cases, _ = ordered_cases(Cases(Forecasts(x), y, of, logarithm), centred=True)
-    return locate(cases, 0, laplace=False, low_rank=low_rank, squared=None)
+    (one,) = locations(Forecasts(x), y, of, logarithm, centred=True, shapes=False)
+    return replace(one, low_rank=low_rank)
+
+
+def location_of(forecasts, y, **how):
+    """The only location, without covariates: forecasts (n, m) and observations (n,)."""
+    n, given = y.size, forecasts.map(lambda part: part[np.newaxis])
+    plain = no_features(1, n), np.zeros((1, n))
+    (one,) = locations(given, y[np.newaxis], *plain, centred=False, shapes=False)
+    return replace(one, **how)
 
 
 def gram(seed, weights, strength, width):

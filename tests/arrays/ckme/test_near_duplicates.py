@@ -15,12 +15,11 @@ from xrecal.arrays import (
     vector_ckme_weights,
 )
 from xrecal.arrays.ckme.embedding import Settings
-from xrecal.arrays.ckme.location import Cases, locate, ordered_cases
 from xrecal.arrays.ckme.lowrank import Factor, Pivots, take_pivots
-from xrecal.arrays.kernels.kernel import no_features
 
 from .reference import SUPPORTS
 from .test_ckme import make_cases
+from .test_lowrank import location_of
 
 
 def alike(rng, n, base, noise, groups, m=None):
@@ -133,10 +132,7 @@ def test_vectors_that_hardly_differ(rng, noise, solver):
 
 
 def factor_of(x, max_rank=60):
-    y, of = np.zeros(x.shape[:1]), no_features(1, len(x))
-    cases = Cases(Forecasts(x[np.newaxis]), y[np.newaxis], of, np.zeros((1, len(x))))
-    ordered, _ = ordered_cases(cases, centred=False)
-    one = locate(ordered, 0, laplace=False, low_rank=True, squared=None)
+    one = location_of(Forecasts(x), np.zeros(len(x)), low_rank=True)
     return Factor(one, one.median if np.isfinite(one.median) else 1.0, 0.0, max_rank)
 
 

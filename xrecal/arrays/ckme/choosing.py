@@ -59,7 +59,7 @@ def search_of(problem: Problem, *, forward: bool = False, n_quantiles: int = 0) 
     later = []
     if n_quantiles:
         later.append(problem.folds(calibration.step, LATER_PARTS, forward=True))
-    sets = sets_of_folds(folds, later, candidates, low_rank=problem.is_low_rank)
+    sets = sets_of_folds(folds, later, candidates, low_rank=problem.location.low_rank)
     code = compiled_code(settings.projection, settings.loss, n_quantiles)
     judge = Judge(problem, sets, candidates.supports, code)
     by_group = calibration.blocks == 0 and holds_several(folds)
@@ -127,7 +127,7 @@ def choose_each(
     quantiles = np.full((2, n_supports, n, n_quantiles), math.nan)
     for pass_, recorded in enumerate((search.best.recorded, search.recorded_later())):
         for s, values in recorded.items():
-            quantiles[pass_, s, problem.slots] = values[:, 1:]
+            quantiles[pass_, s, problem.location.slot] = values[:, 1:]
     on_edge = ridge is None and search.on_edge() and not search.finds_errors_alike()
     choices = [
         chosen_by(search, problem, s, half_life, RIDGE_EDGE * on_edge) for s in range(n_supports)

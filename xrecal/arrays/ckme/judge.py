@@ -81,7 +81,7 @@ class Judge:
         verified = Verified(where.target, where.root, *bounds, theta, supports)
         recorded = np.full((self._supports.size, where.target.size, code.width), np.nan)
         # With low rank the best settings are recorded again, more closely.
-        rough = slack == ROUGH and where.columns is not None
+        rough = slack == ROUGH and where.low_rank
         record = code.rough if rough else code.recorder
         left: Sequence[int] = range(of_folds.n_out.size)
         if isinstance(solver, Exact):

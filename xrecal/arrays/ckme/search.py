@@ -144,7 +144,11 @@ class Search:
     def __init__(
         self, candidates: Candidates, problem: Problem, judge: Judge, *, by_group: bool
     ) -> None:
-        self.candidates, self.low_rank, self._by_group = candidates, problem.is_low_rank, by_group
+        self.candidates, self.low_rank, self._by_group = (
+            candidates,
+            problem.location.low_rank,
+            by_group,
+        )
         self._judge, self._solvers = judge, problem.solvers
         self.best = Best.nothing_yet(candidates)
         self.every = usable_supports(candidates.supports, problem.low)
