@@ -6,7 +6,6 @@ from hypothesis.extra.numpy import arrays
 
 from xrecal.arrays import Forecasts, crps, fit_ckme_family, weighted_quantile
 from xrecal.arrays.ckme import search
-from xrecal.arrays.ckme.choosing import LATER_PARTS
 from xrecal.arrays.ckme.embedding import Settings
 from xrecal.arrays.ckme.folds import (
     TRAINED_ON,
@@ -16,6 +15,7 @@ from xrecal.arrays.ckme.folds import (
     gap_axis,
     merge,
 )
+from xrecal.arrays.ckme.search import LATER_PARTS
 
 from .reference import SUPPORTS, Choice, blocks_in_time, train_on
 from .test_ckme import as_embedding, make_cases
