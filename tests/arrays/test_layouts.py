@@ -151,6 +151,7 @@ CALLS = {
     "features": [call(several.values, periods)],
     "find_bounds": [call(np.maximum(y, 0))],
     "choose_ckme": [call(mixture, y, conditioned, **known), call(plain, y, low_rank)],
+    "choose_vector_ckme": [call(vectors, observed, periods, together, step=steps)],
     "fit_ckme": [
         call(mixture, y, conditioned, **known, groups=steps, blocks=0),
         call(weighted, y, exact, squared=distances),

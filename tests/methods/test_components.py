@@ -8,7 +8,7 @@ import pytest
 
 import xrecal
 from tests.strategies import ensemble_and_truth
-from xrecal.arrays.ckme.choosing import LATER_PARTS
+from xrecal.arrays.ckme.search import LATER_PARTS
 from xrecal.arrays.distributions.forms import Forecasts
 from xrecal.arrays.status import IDENTICAL
 from xrecal.inputs.dates import CaseAxis

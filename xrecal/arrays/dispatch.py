@@ -47,7 +47,7 @@ _PUBLIC = {
     "ckme.embedding": "Choices FittedCKME Settings",
     "ckme.weights": "ckme_novelty ckme_weights ckme_weights_of_both",
     "ckme.ckme": "choose_ckme fit_ckme fit_ckme_family",
-    "ckme.vector_ckme": "Vectors fit_vector_ckme vector_ckme_weights",
+    "ckme.vector_ckme": "Vectors choose_vector_ckme fit_vector_ckme vector_ckme_weights",
     "ckme.ridges": "ridge_losses",
     "ckme.simplex": "project_energy project_simplex",
     "baselines.climatology": "climatology_quantiles climatology_weights in_window",

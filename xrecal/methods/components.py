@@ -175,8 +175,8 @@ def fit_method(
 
 def _held_out(method: Method, cases: Cases, in_time: HeldOutInTime) -> FloatArray:
     """Quantiles (L, 2, n, Q) from refits without parts of the cases."""
-    from xrecal.arrays.ckme.choosing import LATER_PARTS
     from xrecal.arrays.ckme.folds import assign_folds, gap_axis
+    from xrecal.arrays.ckme.search import LATER_PARTS
 
     known = np.isfinite(cases.observations)
     n_locations, n = known.shape

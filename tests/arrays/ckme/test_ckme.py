@@ -12,7 +12,7 @@ from xrecal.arrays import (
     median_bandwidth,
     squared_energy_distance,
 )
-from xrecal.arrays.ckme.embedding import FittedCKME, Settings
+from xrecal.arrays.ckme.embedding import Settings, complete_fit
 from xrecal.arrays.status import CONSTANT, IDENTICAL, INVALID, RIDGE_EDGE, TOO_FEW
 
 from .reference import GRID, SUPPORTS, Choice, Embedding, blocks_in_time, weights_of_features
@@ -72,24 +72,7 @@ def as_embedding(x, y, cell=0, of=None, days=None, half_life=np.inf, bounds="aut
 def fixed(n_locations, bandwidth, ridge):
     """A fit that has chosen these, past observations, and nothing else."""
     each = np.ones(n_locations)
-    plain = np.tile([0.0, 0.0, 1.0, 0.0], (n_locations, 1))
-    return FittedCKME(
-        bandwidth * each,
-        ridge * each,
-        0 * each,
-        np.zeros((n_locations, 0)),
-        np.zeros(n_locations, np.int8),
-        plain,
-        -np.inf * each,
-        np.inf * each,
-        np.inf * each,
-        np.nan * each,
-        np.zeros(n_locations, np.int32),
-        np.zeros(n_locations, np.int8),
-        np.full((n_locations, 1), -1, np.int32),
-        np.zeros(n_locations, np.int8),
-        np.nan * plain,
-    )
+    return complete_fit({"bandwidth": bandwidth * each, "ridge": ridge * each}, 0)
 
 
 def weigh(new, x, y, fitted, **settings):
@@ -337,14 +320,6 @@ def test_given_settings_are_kept_and_the_other_chosen(rng):
     bandwidth = fit_ckme(Forecasts(x), y, Settings(bandwidth=float(chosen.bandwidth[0])))
     np.testing.assert_array_equal(bandwidth.bandwidth, chosen.bandwidth[0])
     np.testing.assert_array_equal(bandwidth.ridge[0], chosen.ridge[0])
-
-
-def test_whole_numbers_are_settings_too(rng):
-    x, y = make_cases(rng, missing=False)
-    y[0] = np.nan
-    fitted = fit_ckme(Forecasts(x), y, Settings(ridge=1, bandwidth=3))
-    np.testing.assert_array_equal(fitted.ridge, [np.nan, 1])
-    np.testing.assert_array_equal(fitted.bandwidth, [np.nan, 3])
 
 
 def test_one_year_is_cut_into_blocks_in_time(rng):

@@ -135,14 +135,6 @@ def test_a_shift_of_the_unit_shifts_the_members(rng, shift):
     np.testing.assert_allclose(same_weights, weights, atol=1e-6)
 
 
-def test_units_do_not_matter(rng):
-    x, y = make_cases(rng, 1)
-    celsius = fit_ckme(Forecasts(x), y)
-    fahrenheit = fit_ckme(Forecasts(1.8 * x + 32), 1.8 * y + 32)
-    np.testing.assert_allclose(fahrenheit.ridge, celsius.ridge, rtol=1e-6)
-    np.testing.assert_allclose(fahrenheit.bandwidth, 1.8 * celsius.bandwidth, rtol=1e-10)
-
-
 @settings(max_examples=3)
 @given(seeds)
 def test_locations_permute(rng):
@@ -197,6 +189,21 @@ def test_bounds_that_are_violated_are_told_and_left_out(rng):
     np.testing.assert_array_equal(off.lower, -np.inf)
     observations = fit_ckme(Forecasts(x), y, Settings(bounds=(0, None)))
     np.testing.assert_array_equal(observations.status & BOUNDS, 0)  # cannot be left anyway
+
+
+@pytest.mark.parametrize("support", [*ERRORS, "standardised"])
+def test_the_probability_of_a_dry_day_is_that_of_the_dry_cases(support, rng):
+    """Neither drizzle from dry days, nor dry days from drizzle."""
+    wet = rng.gamma(1.0, 3.0, size=(1, 150))
+    x = np.maximum(wet[..., np.newaxis] + rng.normal(size=(1, 150, 8)), 0)
+    y = np.where(wet + rng.normal(size=wet.shape) > 2, np.round(wet, 1), 0.0)
+    fitted = fit_ckme(Forecasts(x), y, Settings(supports=(support,), ridge=0.01))
+    assert fitted.lower == 0
+    new = np.maximum(rng.gamma(1.0, 3.0, size=(1, 40, 1)) + rng.normal(size=(1, 40, 8)), 0)
+    points, weights = ckme_weights(Forecasts(new), Forecasts(x), y, fitted, own_members=True)
+    dry = (weights * (points == 0)).sum(-1)
+    np.testing.assert_allclose(dry, (weights * (y[:, np.newaxis] == 0)).sum(-1), atol=1e-12)
+    assert points[points > 0].min() >= y[y > 0].min()
 
 
 @settings(max_examples=15)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from xrecal.arrays.ckme.centre import SUPPORTS, Sample, rank_errors
-from xrecal.arrays.ckme.held_out_losses import LOSSES, RECORDERS, Verified, mean_losses
+from xrecal.arrays.ckme.held_out_losses import LOSSES, RECORDERS, Verified
 from xrecal.arrays.ckme.simplex import PROJECTIONS
 from xrecal.arrays.ckme.solvers import FINE, Exact
 
@@ -45,25 +45,3 @@ def test_all_folds_at_once(projection):
     np.testing.assert_array_equal(found, recorded_by(one_by_one, projection))
     assert 0 < len(left) < folds(forward=True).n_out.size
     assert np.isfinite(found).any(axis=1).all()
-
-
-def test_folds_that_train_on_few_are_left_to_a_solver():
-    def only(code, solver, some, known):
-        code.folds(solver.eigen, 0.01, some, *known)
-        for f in solver.solved_directly(some):
-            held.extend(some.cases[f, : some.n_held[f]])
-
-    held = []
-    found = recorded_by(only, "euclidean")
-    assert held
-    assert np.isnan(found[:, held]).all()
-
-
-def test_mean_losses_of_the_supports_asked_for(rng):
-    losses = rng.normal(size=(4, 9, 2))
-    losses[:, 2:4] = np.nan
-    losses[3] = np.nan
-    found = mean_losses(losses, np.array([0, 2, 3]))
-    expected = np.nanmean(losses[[0, 2], :, 0], axis=-1)
-    np.testing.assert_allclose(found[[0, 2]], expected)
-    assert np.isinf(found[[1, 3]]).all()

@@ -1,5 +1,4 @@
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import isotonic_regression
@@ -52,15 +51,6 @@ def test_python_function_is_the_compiled_one(case):
     np.testing.assert_array_equal(fitted(*case, push=push_level.py_func), fitted(*case))
 
 
-def test_equals_scikit_learn(rng):
-    sklearn = pytest.importorskip("sklearn.isotonic")
-    values, weights = np.sort(rng.normal(size=500)) + rng.normal(size=500), rng.random(500) + 0.1
-    expected = sklearn.IsotonicRegression().fit_transform(
-        np.arange(500.0), values, sample_weight=weights
-    )
-    np.testing.assert_allclose(fitted(values, weights), expected, atol=1e-12)
-
-
 @given(sequences(), st.floats(0.5, 3), st.integers(-5, 5))
 def test_laws(case, factor, shift):
     values, weights = case
@@ -70,12 +60,6 @@ def test_laws(case, factor, shift):
     np.testing.assert_allclose(fitted(result, weights), result, atol=1e-14)
     moved = fitted(factor * values + shift, 7 * weights)
     np.testing.assert_allclose(moved, factor * result + shift, atol=1e-12)
-
-
-def test_known_values():
-    np.testing.assert_array_equal(fitted([1.0, 2.0, 2.0, 5.0], np.ones(4)), [1, 2, 2, 5])
-    np.testing.assert_array_equal(fitted([4.0, 0.0], [1.0, 3.0]), [1, 1])
-    np.testing.assert_array_equal(fitted([3.0, 2.0, 1.0, 4.0], np.ones(4)), [2, 2, 2, 4])
 
 
 def test_equal_ratios_of_counts_are_equal_levels():

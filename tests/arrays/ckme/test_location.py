@@ -1,101 +1,72 @@
+"""Single columns of the kernel matrix against the whole, and the median distance."""
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xrecal.arrays.ckme.location import Cases, new_forecasts, ordered_cases
-from xrecal.arrays.distributions.forms import Forecasts, moments
-from xrecal.arrays.kernels.kernel import features, no_features
+from xrecal.arrays import (
+    Forecasts,
+    median_bandwidth,
+    normal_squared_energy_distance,
+    similarity,
+    squared_energy_distance,
+)
+from xrecal.arrays.kernels.kernel import MEDIAN_CASES, subset
 from xrecal.arrays.rows import WORKSPACE, location_blocks
 
-
-def in_order(forecasts, y, covariates=None, step=None):
-    """Cases in order, with weights that tell which case is which."""
-    n_locations, n = y.shape
-    covariates = no_features(n_locations, n) if covariates is None else covariates
-    numbers = np.broadcast_to(np.arange(n), y.shape)
-    cases = Cases(forecasts, y, covariates, 1.0 + numbers, step)
-    return ordered_cases(cases, centred=True)
+from .test_lowrank import location_of
 
 
-def test_usable_cases_come_first_in_the_order_of_time(rng):
-    loc = rng.normal(size=(2, 6, 3)).astype(np.float32)
-    scale, weights = np.abs(loc) + 1, rng.uniform(size=loc.shape).astype(np.float32)
-    y = np.array([[3, 1, np.nan, 2, np.inf, 1], [6, 5, 4, 3, 2, 1]], np.float32)
-    loc[1, 2] = np.nan  # no members
-    loc[1, 4, 0] = -np.inf
-    covariates = features(rng.normal(size=(2, 6, 2)), (None, 1.0))
-    loc.flags.writeable = y.flags.writeable = False
-    ordered, invalid = in_order(Forecasts(loc, scale, weights), y, covariates)
-    np.testing.assert_array_equal(invalid, [True, True])
-    np.testing.assert_array_equal(ordered.n_used, [4, 4])
-    np.testing.assert_array_equal(ordered.slot[:, :4], [[0, 1, 3, 5], [0, 1, 3, 5]])
-    np.testing.assert_array_equal(ordered.step, ordered.slot)
-    np.testing.assert_array_equal(ordered.circular, covariates.circular)
-    expected = moments(Forecasts(loc, scale, weights))
-    for cell in range(2):
-        assert sorted(ordered.slot[cell]) == list(range(6))
-        slots = ordered.slot[cell, :4]
-        np.testing.assert_array_equal(ordered.target[cell, :4], y[cell, slots])
-        assert np.isnan(ordered.target[cell, 4:]).all()
-        np.testing.assert_array_equal(ordered.weight[cell, :4], 1 + slots)
-        for part, moment in zip((ordered.mean, ordered.variance), expected, strict=True):
-            np.testing.assert_array_equal(part[cell, :4], moment[cell, slots])
-        given_parts = (loc, scale, weights, covariates.values)
-        for part, given_part in zip((*ordered[:3], ordered.features), given_parts, strict=True):
-            assert part.dtype == np.float64
-            assert part.flags.c_contiguous
-            np.testing.assert_array_equal(part[cell, :4], given_part[cell, slots])
-    plain, _ = in_order(Forecasts(loc), y)
-    assert plain.scale is None
-    assert (plain.weights == 1).all()
-    assert plain.features.shape == (2, 6, 0)
+def forms(rng):
+    """Forecasts (30, m) of each form, and their squared distances."""
+    x = 273.15 + rng.normal(size=(30, 1)) + rng.gamma(2, size=(30, 1)) * rng.normal(size=(30, 7))
+    x[::4, 2:4] = np.nan
+    x[9] = x[3]
+    scale, weights = rng.gamma(2, size=x.shape), rng.gamma(1, size=x.shape)
+    weights[:, 1] = 0
+    normal = normal_squared_energy_distance(x, scale, x_weights=weights)
+    return {
+        "members": (Forecasts(x), squared_energy_distance(x), None),
+        "weighted": (
+            Forecasts(x, None, weights),
+            squared_energy_distance(x, x_weights=weights),
+            None,
+        ),
+        "normal": (Forecasts(x, scale, weights), normal, None),
+        "known": (Forecasts(x), 2 * normal, 2 * normal),
+    }
 
 
-def test_steps_go_with_their_cases(rng):
-    y = rng.normal(size=(1, 6))
-    y[0, 1] = np.nan
-    ordered, _ = in_order(Forecasts(rng.normal(size=(1, 6, 3))), y, step=np.arange(6) // 2)
-    np.testing.assert_array_equal(ordered.slot, [[0, 2, 3, 4, 5, 1]])
-    np.testing.assert_array_equal(ordered.step, [[0, 1, 1, 2, 2, 0]])
+@pytest.mark.parametrize("form", ["members", "weighted", "normal", "known"])
+@pytest.mark.parametrize("kernel", ["gaussian", "laplace"])
+def test_columns_are_those_of_the_matrix_of_usable_cases(rng, form, kernel):
+    forecasts, squared, known = forms(rng)[form]
+    y = np.where(np.isin(np.arange(30), [2, 20]), np.nan, 0.0)
+    used, cases = np.flatnonzero(~np.isnan(y)), np.array([8, 2, 27])  # not those in this order
+    expected = squared[np.ix_(used, used)]
+    for low_rank in (True, False):
+        how = {"low_rank": low_rank, "laplace": kernel == "laplace", "squared": known}
+        one = location_of(forecasts, y, **how)
+        assert one.median == pytest.approx(median_bandwidth(expected, kernel))
+        of_kernel = similarity(expected, one.median, kernel)
+        np.testing.assert_allclose(one.gram(one.median, 0.0), of_kernel, atol=1e-7)
+        for some in (cases, cases[::-1], cases[:1]):
+            np.testing.assert_allclose(
+                one.columns(some, one.median, 0.0), of_kernel[some], atol=1e-7
+            )
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf])
-@pytest.mark.parametrize("period", [None, 2.0])
-def test_cases_without_a_covariate_are_left_out(value, period, rng):
-    covariates = rng.normal(size=(2, 6, 2))
-    covariates[0, 3, 1] = value
-    y = rng.normal(size=(2, 6))
-    of = features(covariates, (None, period))
-    ordered, _ = in_order(Forecasts(rng.normal(size=(2, 6, 3))), y, of)
-    np.testing.assert_array_equal(ordered.n_used, [5, 6])
-    np.testing.assert_array_equal(ordered.slot[0], [0, 1, 2, 4, 5, 3])
+def test_the_median_is_that_of_some_cases_or_of_all_where_these_are_alike(rng):
+    def median(x):
+        return location_of(Forecasts(x), np.zeros(450), low_rank=True).median
 
-
-def valid(forecasts, covariates=None):
-    shape = forecasts.loc.shape[:2]
-    covariates = no_features(*shape) if covariates is None else covariates
-    return new_forecasts(forecasts, covariates, centred=False)
-
-
-def test_missing_and_invalid_forecasts_become_nan(rng):
-    loc = rng.normal(size=(1, 4, 3)).astype(np.float32)
-    loc[0, 1, 1] = np.inf
-    loc[0, 2] = np.nan
-    loc[0, 3, 0] = np.nan
-    covariates = features(rng.normal(size=(1, 4, 2)), (None, None))
-    found = valid(Forecasts(loc), covariates)
-    assert found.scale is None
-    assert (found.weights == 1).all()
-    assert np.isnan(found.loc[0, 1:3]).all()
-    np.testing.assert_array_equal(found.loc[0, [0, 3]], loc[0, [0, 3]])
-    np.testing.assert_array_equal(found.mean, 0)
-    np.testing.assert_array_equal(found.variance, 0)
-    np.testing.assert_array_equal(found.features, covariates.values)
-    bad_weights = np.ones_like(loc)
-    bad_weights[0, 0, 0] = -1
-    assert np.isnan(valid(Forecasts(loc, None, bad_weights)).loc[0, 0]).all()
-    assert np.isnan(valid(Forecasts(loc, -np.ones_like(loc))).loc).all()
+    x, some = rng.normal(size=(450, 3)), subset(450, MEDIAN_CASES)
+    assert median(x) == median_bandwidth(squared_energy_distance(x[some]))
+    x[:] = 1.0
+    assert median(x) == np.inf
+    x[np.setdiff1d(np.arange(450), some)[0]] = 2.0
+    assert median(x) == pytest.approx(2.0)
 
 
 @given(st.integers(0, 50), st.integers(0, 2 * WORKSPACE))

@@ -69,20 +69,6 @@ def test_weights_that_sum_to_a_little_less_than_one_still_have_all_quantiles():
     np.testing.assert_array_equal(nothing[1:], 2)
 
 
-def test_known_values():
-    assert record(crps_loss, np.array([0.5, 0.5]), np.array([0.0, 1.0]), 0.5)[0] == 0.25
-    assert record(crps_loss, np.ones(1), np.zeros(1), -3.0)[0] == 3
-    assert record(laplace_loss, np.ones(1), np.zeros(1), 0.0)[0] == 0
-    assert record(laplace_loss, np.ones(1), np.zeros(1), 1e9)[0] == 2  # nothing in common
-
-
-@given(arrays(np.float64, st.integers(2, 9), elements=st.integers(0, 5).map(float)))
-def test_scale_of_the_laplace_loss_is_the_median_distance(target):
-    apart = np.abs(np.subtract.outer(target, target))[np.triu_indices(target.size, 1)]
-    expected = np.median(apart[apart > 0]) if apart.any() else 1.0
-    assert median_gap(target) == expected
-
-
 def test_scale_from_many_cases_is_that_of_a_subset(rng):
     target = rng.normal(size=3 * MEDIAN_CASES)
     apart = np.abs(np.subtract.outer(target, target))

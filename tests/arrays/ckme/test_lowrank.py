@@ -1,13 +1,16 @@
 """The factor of low rank against the kernel matrix."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from xrecal.arrays import Forecasts
-from xrecal.arrays.ckme.location import Cases, locate, ordered_cases
-from xrecal.arrays.ckme.lowrank import TOGETHER, Factor
+from xrecal.arrays.ckme.location import locations
+from xrecal.arrays.ckme.lowrank import Factor
+from xrecal.arrays.kernels.kernel import no_features
 
 from .test_ckme import make_cases, with_covariates
 
@@ -16,8 +19,16 @@ def location(rng, n=60, *, low_rank=True, weights=False):
     x, y = make_cases(rng, 1, n, missing=False)
     of, _ = with_covariates(rng, 1, n)
     logarithm = -np.arange(n)[np.newaxis] / 20.0 if weights else np.zeros((1, n))
-    cases, _ = ordered_cases(Cases(Forecasts(x), y, of, logarithm), centred=True)
-    return locate(cases, 0, laplace=False, low_rank=low_rank, squared=None)
+    (one,) = locations(Forecasts(x), y, of, logarithm, centred=True, shapes=False)
+    return replace(one, low_rank=low_rank)
+
+
+def location_of(forecasts, y, **how):
+    """The only location, without covariates: forecasts (n, m) and observations (n,)."""
+    n, given = y.size, forecasts.map(lambda part: part[np.newaxis])
+    plain = no_features(1, n), np.zeros((1, n))
+    (one,) = locations(given, y[np.newaxis], *plain, centred=False, shapes=False)
+    return replace(one, **how)
 
 
 def gram(seed, weights, strength, width):
@@ -43,13 +54,6 @@ def test_what_is_left_is_what_it_says_and_never_negative(seed, weights, strength
         assert np.linalg.eigvalsh(left).min() > -1e-8
         assert len(factor.landmarks) == len(set(factor.landmarks)) >= rank
         rank = len(factor.landmarks)
-
-
-def test_all_cases_as_landmarks_give_the_matrix(rng):
-    ours, matrix, kernel = gram(0, True, 1.0, 1.0)
-    factor = Factor(ours, *kernel, 60)
-    factor.extend(0.0)
-    np.testing.assert_allclose(factor.rows.T @ factor.rows, matrix, atol=1e-7)
 
 
 def test_the_first_landmarks_serve_a_larger_tolerance():
@@ -86,18 +90,6 @@ def test_it_can_start_from_landmarks_and_go_on():
     np.testing.assert_allclose(again.rows.T @ again.rows, whole.rows.T @ whole.rows, atol=1e-7)
 
 
-@pytest.mark.parametrize("n_train", [15, 45])
-def test_products_of_the_cases_to_train_on(rng, n_train):
-    ours, _, kernel = gram(2, False, 0.25, 1.0)
-    factor = Factor(ours, *kernel, 60)
-    factor.extend(1e-4)
-    order = rng.permutation(60)
-    train, out = order[:n_train], order[n_train:]
-    for rank in (5, len(factor.landmarks), 3):
-        part = factor.rows[:rank, train]
-        np.testing.assert_allclose(factor.product(train, out, rank), part @ part.T, atol=1e-12)
-
-
 def test_the_solver_takes_similarities_to_signed_weights():
     ours, matrix, kernel = gram(3, True, 1.0, 1.0)
     factor = Factor(ours, *kernel, 60)
@@ -109,16 +101,3 @@ def test_the_solver_takes_similarities_to_signed_weights():
     expected = across.T @ np.linalg.inv(across @ matrix[some] + ridge)
     solve = factor.solver(0.01, len(some))
     np.testing.assert_allclose(solve(np.eye(len(some))), expected, atol=1e-7)
-
-
-def test_a_small_factor_has_memory_for_little_more_than_it_holds():
-    ours, _, kernel = gram(0, False, 1.0, 1.0)
-    factor = Factor(ours, *kernel, 60)
-    factor.extend(0.3)
-    first = factor.rows.copy()
-    assert len(factor._rows) <= 2 * len(factor.landmarks) + TOGETHER
-    factor.extend(1e-6)
-    np.testing.assert_array_equal(factor.rows[: len(first)], first)
-    again = Factor(ours, *kernel, 60)
-    again.start_from(np.array(factor.landmarks))
-    assert len(again._rows) == len(factor.landmarks)

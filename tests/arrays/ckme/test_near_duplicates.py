@@ -15,12 +15,11 @@ from xrecal.arrays import (
     vector_ckme_weights,
 )
 from xrecal.arrays.ckme.embedding import Settings
-from xrecal.arrays.ckme.location import Cases, locate, ordered_cases
-from xrecal.arrays.ckme.lowrank import Factor, Pivots, take_pivots
-from xrecal.arrays.kernels.kernel import no_features
+from xrecal.arrays.ckme.lowrank import Factor
 
 from .reference import SUPPORTS
 from .test_ckme import make_cases
+from .test_lowrank import location_of
 
 
 def alike(rng, n, base, noise, groups, m=None):
@@ -133,10 +132,7 @@ def test_vectors_that_hardly_differ(rng, noise, solver):
 
 
 def factor_of(x, max_rank=60):
-    y, of = np.zeros(x.shape[:1]), no_features(1, len(x))
-    cases = Cases(Forecasts(x[np.newaxis]), y[np.newaxis], of, np.zeros((1, len(x))))
-    ordered, _ = ordered_cases(cases, centred=False)
-    one = locate(ordered, 0, laplace=False, low_rank=True, squared=None)
+    one = location_of(Forecasts(x), np.zeros(len(x)), low_rank=True)
     return Factor(one, one.median if np.isfinite(one.median) else 1.0, 0.0, max_rank)
 
 
@@ -155,17 +151,6 @@ def test_landmarks_of_a_fit_always_serve_again(hindcast, tolerance):
         assert np.isfinite(factor.rows).all()
         assert (factor.rows**2).sum(0).max() <= 2.0 + 1e-9
     assert again.residual <= 10.0**tolerance
-
-
-def test_a_pivot_of_rounding_size_is_none():
-    """Two cases as similar to a third cannot be as different from each other."""
-    matrix = np.array([[1.0, 0.9, 0.9], [0.9, 1.0, 0.2], [0.9, 0.2, 1.0]])
-    assert np.linalg.eigvalsh(matrix)[0] < -0.1
-    left, pivots = np.ones(3), Pivots(np.empty((3, 3)), np.empty(3, np.int64), np.empty(3))
-    added = take_pivots(matrix.copy(), np.arange(3), left, 1e-6, pivots)
-    assert added == 1
-    np.testing.assert_array_equal(left, 0.0)
-    np.testing.assert_allclose(pivots.rows[0], [1.0, 0.9, 0.9])
 
 
 @pytest.mark.parametrize("seed", [22, 116, 276])

@@ -1,7 +1,5 @@
 """When smaller ridges are not worth trying, and minima: losses whose course is known."""
 
-import math
-
 import numpy as np
 import pytest
 from hypothesis import assume, given
@@ -22,8 +20,6 @@ from xrecal.arrays.ckme.ridge_rules import (
     settles,
     vertex,
 )
-
-NONE = np.array([np.inf])
 
 
 def one(*values):
@@ -49,36 +45,12 @@ def test_what_settles_on_a_convex_curve_gains_hardly_anything(base, bend, vertex
         assert now <= smallest * (1 + NEAR) or 3 * now - 2 * losses <= smallest
 
 
-def test_a_plateau_before_a_fall_does_not_settle():
-    assert not settles(one(1.0, 1.0, 1.0), np.array([1.0]))
-    assert not settles(one(1.0, 0.9999, 0.9997), np.array([0.9997]))
-    assert settles(one(1.0, 0.9997, 0.9996), np.array([0.9996]))
-
-
-def test_of_two_losses_only_what_is_not_near_settles():
-    assert not settles([NONE, *one(1.0, 1.0)], np.array([1.0]))
-    assert settles([NONE, *one(1.021, 1.02)], np.array([1.0]))
-    assert not settles([NONE, *one(1.04, 1.02)], np.array([1.0]))
-
-
-def test_all_supports_must_settle():
-    before, losses, now = np.array([2.0, 1.0]), np.array([1.5, 1.0]), np.array([1.4, 1.0])
-    assert settles([before[:1], losses[:1], now[:1]], np.array([1.0]))
-    assert not settles([before, losses, now], np.array([1.0]))
-
-
 @given(st.floats(0.2, 1.0), st.floats(0.05, 2.0), st.sampled_from(GRID.tolist()))
 def test_a_loss_is_followed_if_what_it_fell_goes_on(ratio, now, exponent):
     ahead = now * ratio ** round((exponent - GRID[0]) / GRID_STEP)  # at the smallest ridge
     assume(abs(ahead - 0.5) > 1e-6 and abs(ratio - (1 - FAR)) > 1e-6)
     followed = falls_fast(one(now / ratio, now), exponent, np.array([0.5]))
     assert followed == (ratio < 1 - FAR and ahead < 0.5)
-
-
-def test_losses_are_followed_if_the_smallest_ridge_would_do():
-    assert falls_fast([NONE, *one(1.5, 1.4)], -3.0, np.array([1.0]))  # 1.4 * (1.4 / 1.5)^6 = 0.93
-    assert not falls_fast([NONE, *one(1.5, 1.4)], -3.0, np.array([0.9]))
-    assert not falls_fast([NONE, *one(1.5, 1.47)], -3.0, np.array([1.46]))
 
 
 @pytest.mark.parametrize("best", [2.3083, 1.6515])
@@ -111,19 +83,6 @@ def test_the_vertex_of_a_parabola(away, bend, at):
     assert vertex(losses, middle) == pytest.approx(middle + away * GRID_STEP)
 
 
-@pytest.mark.parametrize("losses", [(1.0, 1.0, 1.0), (math.inf, 1.0, 1.1), (math.inf,) * 3])
-def test_without_a_bend_the_vertex_is_the_middle(losses):
-    around = dict(zip((-2.5, -2.0, -1.5), losses, strict=True))
-    assert vertex(around, -2.0) == -2.0
-
-
-@pytest.mark.parametrize("missing", [-2.5, -1.5])
-def test_a_neighbour_that_was_not_tried_keeps_the_middle(missing):
-    around = {-2.5: 1.1, -2.0: 1.0, -1.5: 1.3}
-    del around[missing]
-    assert vertex(around, -2.0) == -2.0
-
-
 @given(st.floats(-0.3, 0.3), st.floats(1, 4))
 def test_golden_section_comes_as_close_as_it_says(vertex, power):
     def plain(point):
@@ -136,7 +95,3 @@ def test_golden_section_comes_as_close_as_it_says(vertex, power):
     assert plain(found) <= plain(0.0)
     if plain(known.x) < min(plain(0.0), plain(0.5), plain(-0.5)):
         assert abs(found - known.x) < 0.06
-
-
-def test_golden_section_stays_where_nothing_is_better():
-    assert golden_section(abs, 0.0, 0.0, 0.5) == 0.0

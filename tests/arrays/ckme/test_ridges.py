@@ -50,13 +50,6 @@ def test_the_fit_has_the_smallest_loss(rng, n):
     assert RIDGES[best] / 10**0.5 < found.ridge[0] < RIDGES[best] * 10**0.5
 
 
-def test_a_ridge_that_is_given_changes_no_loss(rng):
-    x, y = make_cases(rng, 1, 40)
-    chosen, given = (ridge_losses(Forecasts(x), y, Settings(ridge=r)) for r in (None, 0.02))
-    np.testing.assert_array_equal(given.loss, chosen.loss)
-    assert given.ridge == 0.02
-
-
 def test_too_few_cases_have_no_loss(rng):
     x, y = make_cases(rng, 2, 40)
     y[1, 10:] = np.nan
@@ -84,9 +77,3 @@ def test_what_is_known_of_the_cases_counts(rng):
     same = ridge_losses(Forecasts(x), y, days=days, half_life=life)
     np.testing.assert_array_equal(fading.loss, same.loss)
     assert (fading.loss != plain.loss).all()
-
-
-def test_settings_that_cannot_be(rng):
-    x, y = make_cases(rng, 1, 40)
-    with pytest.raises(ValueError, match=r"loss must be one of 'crps', .*, got 'rmse'"):
-        ridge_losses(Forecasts(x), y, Settings(loss="rmse"))

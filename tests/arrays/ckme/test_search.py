@@ -5,8 +5,7 @@ from xrecal.arrays import Forecasts, fit_ckme, fit_ckme_family
 from xrecal.arrays.ckme import search
 from xrecal.arrays.ckme.choosing import HALF_LIVES
 from xrecal.arrays.ckme.embedding import Settings
-from xrecal.arrays.ckme.judge import TO_COMPARE, TO_TRY, Judge
-from xrecal.arrays.ckme.ridge_rules import GRID as EXPONENTS
+from xrecal.arrays.ckme.judge import TO_TRY, Judge
 from xrecal.arrays.ckme.ridges import ridge_losses
 from xrecal.arrays.ckme.search import TRIED
 from xrecal.arrays.status import RIDGE_EDGE
@@ -16,10 +15,6 @@ from .test_ckme import as_embedding, make_cases, with_covariates
 
 KERNELS = ((1.0, 0.0), (1.0, 1.0), (4.0, 0.25))
 WIDTHS = ((1.0, 0.0), (4.0, 0.0))
-
-
-def test_grid_is_that_of_the_reference():
-    np.testing.assert_allclose(10.0**EXPONENTS, GRID)
 
 
 @pytest.mark.parametrize("supports", [SUPPORTS[:1], SUPPORTS], ids=len)
@@ -73,16 +68,6 @@ def test_kernels_on_covariates_need_covariates(rng):
     assert found.strength[0] == 0
     for part, expected in zip(found, plain, strict=True):
         np.testing.assert_array_equal(part, expected)
-
-
-def test_golden_section_comes_close_to_the_minimum(rng):
-    x, y = make_cases(rng, 1, 60, missing=False)
-    ridge = fit_ckme(Forecasts(x), y).ridge[0]
-    embedding, slot = as_embedding(x, y)
-    fold = blocks_in_time(60)
-    fine = 10.0 ** np.arange(np.log10(ridge) - 0.6, np.log10(ridge) + 0.6, 0.04)
-    losses = [embedding.mean_loss(fold, slot, 0, Choice(r)) for r in [*fine, ridge]]
-    assert losses[-1] <= 1.001 * min(losses)
 
 
 def test_of_equal_losses_the_largest_ridge(rng):
@@ -219,27 +204,16 @@ def test_a_support_that_needs_a_small_ridge_is_followed_down(rng, n, width, nois
     assert together.ridge < 1e-4
 
 
-def test_a_support_far_from_the_others_is_compared_no_further_and_changes_none(rng, monkeypatch):
+def test_a_support_far_from_the_others_changes_none(rng, monkeypatch):
     """Ratios to means near zero, which need a bound there otherwise, are wide of the truth."""
     monkeypatch.setattr(search, "usable_supports", lambda supports, _: np.arange(supports.size))
     monkeypatch.setattr(search, "TRIED", 200)
     x, y = make_cases(rng, 1, 300, missing=False)
     cases = Forecasts(x - x.mean())
-    compared: set[int] = set()
-    losses = Judge.losses
-
-    def noted(self, solver, exponent, supports, folds, slack):
-        if folds == TO_COMPARE:
-            compared.update(supports.tolist())
-        return losses(self, solver, exponent, supports, folds, slack)
-
-    monkeypatch.setattr(Judge, "losses", noted)
     found = {}
     for supports in (("mean", "standardised"), ("mean", "standardised", "ratio")):
-        compared.clear()
         settings = Settings(supports=supports, solver="lowrank", kernels=WIDTHS)
         found[len(supports)] = fit_ckme_family(cases, y - x.mean(), settings, n_quantiles=20)
-        assert compared == {0, 1}
     (few, of_few), (all_, of_all) = found[2], found[3]
     assert all_[2].loss[0] > 1.1 * min(fit.loss[0] for fit in few)
     assert np.isfinite(of_all[:, 0, 2]).all()

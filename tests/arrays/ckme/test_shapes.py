@@ -100,15 +100,6 @@ def test_an_infinite_member_is_as_invalid_as_ever(rng):
     assert not np.isnan(weights[1, 4]).any()
 
 
-def test_inputs_stay_as_they_are(rng):
-    x, y, new = make(rng)
-    before = x.copy(), y.copy(), new.copy()
-    fitted = fit_ckme(Forecasts(x), y, SHAPES)
-    ckme_weights(Forecasts(new), Forecasts(x), y, fitted, own_members=True, shapes=True)
-    for now, then in zip((x, y, new), before, strict=True):
-        np.testing.assert_array_equal(now, then)
-
-
 def test_past_observations_are_refused(rng):
     x, y, _ = make(rng)
     with pytest.raises(ValueError, match="shapes of forecasts say nothing of past observations"):

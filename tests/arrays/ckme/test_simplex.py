@@ -8,7 +8,6 @@ from scipy import sparse
 from scipy.optimize import isotonic_regression
 
 from xrecal.arrays import project_energy, project_simplex
-from xrecal.arrays.ckme.simplex import energy_row, simplex_row
 
 
 def sorted_projection(beta):
@@ -117,13 +116,6 @@ def test_simplex_is_idempotent_and_commutes_with_order(beta):
     np.testing.assert_allclose(project_simplex(beta[:, ::-1]), theta[:, ::-1], atol=1e-15)
 
 
-def test_simplex_known_values():
-    assert project_simplex(np.array([7.0])) == 1.0
-    np.testing.assert_array_equal(project_simplex(np.array([0.5, 0.5, -9])), [0.5, 0.5, 0])
-    np.testing.assert_allclose(project_simplex(np.zeros(4)), 0.25)
-    np.testing.assert_allclose(project_simplex(np.array([0.3, 1.2, 0.1])), [0.05, 0.95, 0])
-
-
 def test_simplex_of_huge_weights_still_sums_to_one(rng):
     np.testing.assert_array_equal(project_simplex(np.array([1e17, 0.0])), [1, 0])
     beta = 1e9 + 1e-3 * rng.normal(size=1000)
@@ -197,14 +189,6 @@ def test_energy_laws(case):
     np.testing.assert_allclose(reordered, theta[::-1], atol=1e-13)
 
 
-def test_energy_known_values():
-    support = np.array([3.0, 1.0, 2.0])
-    np.testing.assert_allclose(project_energy(np.array([0.2, 0.5, 0.3]), support), [0.2, 0.5, 0.3])
-    # CDF 1.5, 0.5 on gaps 1, 1 is pooled to 1, 1: all mass on the smallest value.
-    np.testing.assert_allclose(project_energy(np.array([0.5, 1.5, -1.0]), support), [0, 1, 0])
-    np.testing.assert_allclose(project_energy(np.array([9.0, -3.0]), np.zeros(2)), [0.5, 0.5])
-
-
 # both --------------------------------------------------------------------------------------------
 
 
@@ -232,14 +216,6 @@ def test_inputs_stay_unchanged_and_float32_works(rng):
         assert project(np.empty((0, 6))).shape == (0, 6)
     np.testing.assert_array_equal(beta, before[0])
     np.testing.assert_array_equal(support, before[1])
-
-
-def test_compiled_rows_are_the_python_ones(rng):
-    beta, support, out = rng.normal(size=9), np.sort(rng.normal(size=9)), np.empty(9)
-    simplex_row.py_func(beta, support, out)
-    np.testing.assert_allclose(out, project_simplex(beta), atol=1e-15)
-    energy_row.py_func(beta, support, out)
-    np.testing.assert_allclose(out, project_energy(beta, support), atol=1e-14)
 
 
 def test_errors():

@@ -4,7 +4,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from xrecal.arrays.ckme.embedding import Settings
-from xrecal.arrays.ckme.vector_ckme import Vectors, fit_vector_ckme, vector_ckme_weights
+from xrecal.arrays.ckme.search import Search
+from xrecal.arrays.ckme.vector_ckme import (
+    Vectors,
+    choose_vector_ckme,
+    fit_vector_ckme,
+    vector_ckme_weights,
+)
 from xrecal.arrays.kernels.kernel import features
 
 from .reference import GRID, Choice, Embedding, blocks_in_time, positive_median
@@ -246,6 +252,18 @@ def test_covariates_and_half_lives_are_passed_on():
         days=np.arange(40.0),
     )
     assert (weights[:, 0, 20:].sum(-1) > 0.8).all()
+
+
+@pytest.mark.parametrize("half_life", [np.inf, "cv"])
+def test_choice_and_fit_are_what_one_call_does(half_life, monkeypatch):
+    given = *joint_cases(n=60), (None, None), ENERGY
+    known = {"days": np.arange(60.0)}
+    expected, _ = fit_vector_ckme(*given, half_life=half_life, **known)
+    choices = choose_vector_ckme(*given, half_life=half_life, **known)
+    monkeypatch.setattr(Search, "__init__", lambda *_, **__: pytest.fail("a search began"))
+    found, _ = fit_vector_ckme(*given, choices=choices, **known)
+    for name, one, other in zip(found._fields, found, expected, strict=True):
+        np.testing.assert_array_equal(one, other, name)
 
 
 def test_observations_that_hardly_vary_do_not_drown_the_others():

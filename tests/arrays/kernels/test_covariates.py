@@ -68,13 +68,6 @@ def test_without_covariates_there_are_no_features():
         assert found.circular.shape == (0,)
 
 
-def test_features_of_some_locations(rng):
-    found = features(rng.normal(size=(4, 5, 2)), (None, 1.0))
-    part = found.take(slice(1, 3))
-    np.testing.assert_array_equal(part.values, found.values[1:3])
-    np.testing.assert_array_equal(part.circular, found.circular)
-
-
 def test_inputs_stay_unchanged_and_float32_becomes_float64(rng):
     covariates = rng.normal(size=(1, 5, 2)).astype(np.float32)
     covariates[0, 0] = np.inf

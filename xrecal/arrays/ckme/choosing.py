@@ -11,76 +11,29 @@ import numpy as np
 from xrecal.arrays.status import RIDGE_EDGE
 from xrecal.typing import FloatArray, IntArray
 
-from .centre import OBSERVATIONS, SUPPORTS
+from .centre import OBSERVATIONS
 from .embedding import Calibration, Choices, Settings
-from .folds import holds_several
-from .judge import Judge, compiled_code
 from .problem import Problem, problems
-from .search import Candidates, Search, sets_of_folds
+from .search import Search
 
 HALF_LIVES = (math.inf, 1.0, 0.5, 0.25, 0.125)
 """Half-lives tried, as parts of the calibration period."""
 
-LATER_PARTS = 8
-"""Parts of the period; all but the first are forecast from those before."""
-
-
-def candidates_of(settings: Settings, *, conditioned: bool, each: bool = False) -> Candidates:
-    """Kernels and supports that the settings leave to choose, with or without covariates."""
-    return Candidates(
-        tuple(k for k in settings.kernels if k[1] == 0 or conditioned),
-        np.array([SUPPORTS.index(support) for support in settings.supports]),
-        each,
-    )
-
-
-def given_ridge(problem: Problem, candidates: Candidates) -> float | None:
-    """Ridge that is given, or without effect; None if there is one to choose.
-
-    Forecasts that are all the same say nothing, whichever ridge; covariates may.
-    """
-    no_covariates = all(strength == 0 for _, strength in candidates.kernels)
-    if problem.settings.ridge is None and math.isinf(problem.location.median) and no_covariates:
-        return 1.0
-    return problem.settings.ridge
-
-
-def search_of(problem: Problem, *, forward: bool = False, n_quantiles: int = 0) -> Search:
-    """A search that has not begun.
-
-    With ``forward``, folds train on earlier cases alone. With quantiles, which are then recorded,
-    every support is of interest.
-    """
-    calibration, settings = problem.calibration, problem.settings
-    candidates = candidates_of(
-        settings, conditioned=calibration.features.circular.size > 0, each=n_quantiles > 0
-    )
-    folds = problem.folds(calibration.groups, calibration.blocks, forward=forward)
-    later = []
-    if n_quantiles:
-        later.append(problem.folds(calibration.step, LATER_PARTS, forward=True))
-    sets = sets_of_folds(folds, later, candidates, low_rank=problem.is_low_rank)
-    code = compiled_code(settings.projection, settings.loss, n_quantiles)
-    judge = Judge(problem, sets, candidates.supports, code)
-    by_group = calibration.blocks == 0 and holds_several(folds)
-    return Search(candidates, problem, judge, by_group=by_group)
-
 
 def choose(problem: Problem, half_life: float) -> Choices:
     """Choose at one location; nothing is tried where the settings leave one choice alone."""
-    search = search_of(problem)
-    candidates, best = search.candidates, search.best
-    ridge, status = given_ridge(problem, candidates), 0
-    if ridge is not None and candidates.supports.size * len(candidates.kernels) == 1:
-        search.take(ridge)
+    search = Search(problem)
+    candidates, status, smooth = search.candidates, 0, None
+    if search.ridge is not None and candidates.supports.size * len(candidates.kernels) == 1:
+        search.best.exponent[:], search.best.loss[:] = np.log10(search.ridge), math.nan
         return chosen_by(search, problem, search.best.winner, half_life, status)
-    search.run(ridge)
-    winner = best.winner
-    smooth = search.doubt() if ridge is None else None
-    if smooth is None and ridge is None:
-        if not search.on_edge():
+    search.run()
+    winner = search.best.winner
+    if search.ridge is None:
+        smooth = search.doubt()
+        if smooth is None and not search.on_edge():
             search.refine()
-        elif not search.finds_errors_alike():
+        elif smooth is None and not search.finds_errors_alike():
             status = RIDGE_EDGE
     chosen = chosen_by(search, problem, winner, half_life, status)
     return chosen if smooth is None else chosen._replace(loss=smooth)
@@ -107,7 +60,7 @@ def _best_errors(search: Search) -> int | None:
     """The best support of errors, where that of past observations is better."""
     past = search.candidates.supports == OBSERVATIONS
     errors = search.every[~past[search.every]]
-    if search.candidates.each or not past[search.best.winner] or not errors.size:
+    if search.each or not past[search.best.winner] or not errors.size:
         return None
     return int(errors[np.argmin(search.best.tried_loss[:, errors].min(axis=0))])
 
@@ -120,15 +73,14 @@ def choose_each(
     Also returns the places of the supports that are usable there, and quantiles (2, S, n, q) of
     held-out cases, in the folds searched over and from earlier cases.
     """
-    search = search_of(problem, n_quantiles=n_quantiles)
-    ridge = given_ridge(problem, search.candidates)
-    search.run(ridge)
+    search = Search(problem, n_quantiles=n_quantiles)
+    search.run()
     n_supports, n = search.candidates.supports.size, problem.calibration.observations.shape[1]
     quantiles = np.full((2, n_supports, n, n_quantiles), math.nan)
     for pass_, recorded in enumerate((search.best.recorded, search.recorded_later())):
         for s, values in recorded.items():
-            quantiles[pass_, s, problem.slots] = values[:, 1:]
-    on_edge = ridge is None and search.on_edge() and not search.finds_errors_alike()
+            quantiles[pass_, s, problem.location.slot] = values[:, 1:]
+    on_edge = search.ridge is None and search.on_edge() and not search.finds_errors_alike()
     choices = [
         chosen_by(search, problem, s, half_life, RIDGE_EDGE * on_edge) for s in range(n_supports)
     ]
@@ -142,8 +94,8 @@ def smallest_losses(
     losses = np.full(half_life.size, math.inf)
     for problem in problems(calibration, settings, half_life):
         if problem.is_enough:
-            search = search_of(problem, forward=forward)
-            search.run(given_ridge(problem, search.candidates))
+            search = Search(problem, forward=forward)
+            search.run()
             losses[problem.number] = search.best.loss.min()
     return losses
 

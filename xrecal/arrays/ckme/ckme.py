@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from xrecal.typing import FloatArray, IntArray
 
 from .choosing import choose, choose_each, half_lives, later_losses
 from .embedding import (
+    Calibration,
     Choices,
     FittedCKME,
     Settings,
@@ -38,7 +40,7 @@ def fit_ckme(
     blocks: int = 5,
     step: IntArray | None = None,
     squared: Sequence[Squared] | None = None,
-    vectors: FloatArray | None = None,
+    vectors: Sequence[FloatArray] | None = None,
     choices: Choices | None = None,
 ) -> FittedCKME:
     r"""Fit the embedding at every location, with given choices or the best ones.
@@ -112,10 +114,10 @@ def fit_ckme(
     >>> fitted.n_cases, fitted.status
     (array([40], dtype=int32), array([0], dtype=int8))
     """
-    _check(settings, blocks, vectors)
-    calibration = calibration_of(
+    calibration = given_calibration(
         cases,
         observations,
+        settings,
         features=features,
         days=days,
         groups=groups,
@@ -144,21 +146,18 @@ def choose_ckme(
     observations: FloatArray,
     settings: Settings = DEFAULT,
     *,
-    features: Features | None = None,
-    days: FloatArray | None = None,
     half_life: float | str = math.inf,
-    groups: IntArray | None = None,
-    blocks: int = 5,
-    step: IntArray | None = None,
-    squared: Sequence[Squared] | None = None,
-    vectors: FloatArray | None = None,
+    **known: Any,
 ) -> Choices:
     """Choose kernel, support, ridge and half-life at every location.
 
     Parameters
     ----------
-    cases, observations, settings, features, days, half_life, groups, blocks, step, squared, vectors
+    cases, observations, settings, half_life
         As for :func:`fit_ckme`.
+    **known
+        ``features``, ``days``, ``groups``, ``blocks``, ``step``, ``squared`` and ``vectors`` as
+        there.
 
     Returns
     -------
@@ -181,18 +180,7 @@ def choose_ckme(
     >>> bool(fit_ckme(cases, truth, choices=choices).ridge == choices.ridge)
     True
     """
-    _check(settings, blocks, vectors)
-    calibration = calibration_of(
-        cases,
-        observations,
-        features=features,
-        days=days,
-        groups=groups,
-        blocks=blocks,
-        step=step,
-        squared=squared,
-        vectors=vectors,
-    )
+    calibration = given_calibration(cases, observations, settings, **known)
     lives = half_lives(calibration, settings, half_life, later_losses)
     choices = Choices.none(lives.size)
     for problem in problems(calibration, settings, lives):
@@ -207,18 +195,22 @@ def fit_ckme_family(
     settings: Settings,
     *,
     n_quantiles: int,
-    features: Features | None = None,
-    days: FloatArray | None = None,
     half_life: float | str = math.inf,
-    groups: IntArray | None = None,
-    blocks: int = 5,
-    step: IntArray | None = None,
-    squared: Sequence[Squared] | None = None,
+    **known: Any,
 ) -> tuple[list[FittedCKME], FloatArray]:
     """Fit each support as :func:`fit_ckme` would, and record quantiles of held-out forecasts.
 
     The kernel matrices and their factors, which take most of the time, serve all supports. Ridges
     are those of the grid.
+
+    Parameters
+    ----------
+    cases, observations, settings, half_life
+        As for :func:`fit_ckme`.
+    n_quantiles : int
+        Number of quantiles of each held-out forecast.
+    **known
+        ``features``, ``days``, ``groups``, ``blocks``, ``step`` and ``squared`` as there.
 
     Returns
     -------
@@ -238,17 +230,7 @@ def fit_ckme_family(
     >>> len(fitted), quantiles.shape
     (1, (1, 2, 1, 40, 20))
     """
-    check_settings(settings, blocks)
-    calibration = calibration_of(
-        cases,
-        observations,
-        features=features,
-        days=days,
-        groups=groups,
-        blocks=blocks,
-        step=step,
-        squared=squared,
-    )
+    calibration = given_calibration(cases, observations, settings, **known)
     lives = half_lives(calibration, settings, half_life, later_losses)
     fits = [nothing_fitted(calibration, settings, support) for support in settings.supports]
     n_locations, n = observations.shape
@@ -264,10 +246,16 @@ def fit_ckme_family(
     return fits, quantiles
 
 
-def _check(settings: Settings, blocks: int, vectors: FloatArray | None) -> None:
-    """Raise ValueError for settings that do not fit together, or not to the observations."""
-    check_settings(settings, blocks)
-    if (settings.loss == "energy") != (vectors is not None):
+def given_calibration(
+    cases: Forecasts, observations: FloatArray, settings: Settings, **known: Any
+) -> Calibration:
+    """Cases with all that is given of them.
+
+    Raises ValueError for settings that do not fit together, or not to the observations.
+    """
+    check_settings(settings, known.get("blocks", 5))
+    if (settings.loss == "energy") != (known.get("vectors") is not None):
         raise ValueError(
             "the loss 'energy' is that of vectors, which have no other; use fit_vector_ckme"
         )
+    return calibration_of(cases, observations, **known)

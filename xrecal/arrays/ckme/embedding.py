@@ -166,7 +166,7 @@ class Calibration(NamedTuple):
     """(n,) dates"""
     squared: Sequence[Squared] | None = None
     """(L, n, n) squared distances, where they were computed before"""
-    vectors: FloatArray | None = None
+    vectors: Sequence[FloatArray] | None = None
     """(L, n, d) observed vectors, where observations are the numbers of these"""
 
 
@@ -180,7 +180,7 @@ def calibration_of(
     blocks: int = 5,
     step: IntArray | None = None,
     squared: Sequence[Squared] | None = None,
-    vectors: FloatArray | None = None,
+    vectors: Sequence[FloatArray] | None = None,
 ) -> Calibration:
     """Check shapes and fill in what is not given."""
     n_locations, n = cases.check("cases", 3)[:2]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 
@@ -11,15 +10,7 @@ from xrecal.typing import FloatArray, IntArray
 
 from .centre import Targets, rank_errors
 from .folds import Folds
-from .held_out_losses import (
-    LOSSES,
-    RECORDERS,
-    Recorder,
-    Verified,
-    crps_and_quantiles,
-    crps_loss,
-    mean_losses,
-)
+from .held_out_losses import LOSSES, RECORDERS, Verified, crps_and_quantiles, mean_losses
 from .problem import Problem
 from .solvers import ROUGH, Exact, Solver
 
@@ -27,38 +18,22 @@ TO_TRY, TO_COMPARE, LATER = range(3)
 """Sets of folds: to try ridges by, to compare the nearly best settings by, and of later cases
 forecast from earlier ones."""
 
-UNSCALED = np.zeros((1, 1))
-"""Scale of a loss that has none."""
-
-
-class Code(NamedTuple):
-    """Compiled code that a fit needs; nothing else is compiled."""
-
-    rough: Recorder
-    """Records a loss"""
-    recorder: Recorder
-    """Records a loss and perhaps quantiles"""
-    width: int
-    """Number of values recorded"""
-    scaled: bool
-    """True if the loss has a scale, or is that of vectors"""
-
-
-def compiled_code(projection: str, loss: str, n_quantiles: int) -> Code:
-    """Return the code for a projection, a loss, and perhaps quantiles beside the CRPS."""
-    record = LOSSES["crps" if n_quantiles else loss]
-    rough = RECORDERS[projection, record]
-    recorder = RECORDERS[projection, crps_and_quantiles] if n_quantiles else rough
-    return Code(rough, recorder, 1 + n_quantiles, record is not crps_loss)
-
 
 class Judge:
     """Judges kernels, supports and ridges by the held-out cases of one location."""
 
     def __init__(
-        self, problem: Problem, folds: Sequence[Folds], supports: IntArray, code: Code
+        self, problem: Problem, folds: Sequence[Folds], supports: IntArray, n_quantiles: int
     ) -> None:
-        self._problem, self._folds, self._supports, self._code = problem, folds, supports, code
+        self._problem, self._folds, self._supports = problem, folds, supports
+        # Compiled code for what the settings need; nothing else is compiled.
+        projection, loss = problem.settings.projection, problem.settings.loss
+        loss = "crps" if n_quantiles else loss
+        self._rough = self._recorder = RECORDERS[projection, LOSSES[loss]]
+        if n_quantiles:
+            self._recorder = RECORDERS[projection, crps_and_quantiles]
+        self._theta = np.zeros((1, 1)) if loss == "crps" else problem.location.theta
+        self._width = 1 + n_quantiles
         self._targets: dict[tuple[int, bool], Targets] = {}
 
     def record(
@@ -73,16 +48,15 @@ class Judge:
 
         ``supports`` are the places of those to judge; entries of others are NaN.
         """
-        where, code, ridge = self._problem.location, self._code, 10.0**exponent
+        where, ridge = self._problem.location, 10.0**exponent
         of_folds = self._folds[folds]
         targets = self._targets_of(solver.strength > 0, folds)
-        theta = where.theta if code.scaled else UNSCALED
         bounds = self._problem.low, self._problem.high
-        verified = Verified(where.target, where.root, *bounds, theta, supports)
-        recorded = np.full((self._supports.size, where.target.size, code.width), np.nan)
+        verified = Verified(where.target, where.root, *bounds, self._theta, supports)
+        recorded = np.full((self._supports.size, where.target.size, self._width), np.nan)
         # With low rank the best settings are recorded again, more closely.
-        rough = slack == ROUGH and where.columns is not None
-        record = code.rough if rough else code.recorder
+        rough = slack == ROUGH and where.low_rank
+        record = self._rough if rough else self._recorder
         left: Sequence[int] = range(of_folds.n_out.size)
         if isinstance(solver, Exact):
             left = solver.solved_directly(of_folds)

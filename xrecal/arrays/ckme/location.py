@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from xrecal.arrays.distributions.distance import cross_distances, self_distances
+from xrecal.arrays.distributions.distance import Arranged, arrange, distances_between
 from xrecal.arrays.distributions.forms import (
     VALID,
     Forecasts,
@@ -18,7 +19,6 @@ from xrecal.arrays.distributions.forms import (
     usable_observations,
     verdicts,
 )
-from xrecal.arrays.distributions.normal import fill_normal_distances
 from xrecal.arrays.kernels.kernel import (
     MEDIAN_CASES,
     Features,
@@ -26,9 +26,8 @@ from xrecal.arrays.kernels.kernel import (
     positive_median,
     subset,
 )
+from xrecal.arrays.rows import location_blocks
 from xrecal.typing import FloatArray, IntArray
-
-from .columns import Columns
 
 SMALLEST_WEIGHT = 1e-12
 """Least weight of a case, however old: less would only be rounding."""
@@ -43,189 +42,80 @@ def most_landmarks(shapes: bool) -> int:
     return MAX_RANK_OF_SHAPES if shapes else MAX_RANK
 
 
-class Cases(NamedTuple):
-    """Calibration cases of L locations as they are given."""
+class NewForecasts(NamedTuple):
+    """Forecasts to recalibrate at one location, contiguous float64."""
 
     forecasts: Forecasts
-    """(L, n, m)"""
-    observations: FloatArray
-    """(L, n)"""
-    features: Features
-    """(L, n, k)"""
-    weight: FloatArray
-    """(L, n) logarithm to base 2 of how much each case counts, up to a constant"""
-    step: IntArray | None = None
-    """(n,) step in time; each case is one of its own without"""
-
-    def take(self, block: slice) -> Cases:
-        """Cases of some locations."""
-        forecasts, observations, features, weight, step = self
-        return Cases(
-            forecasts.take(block), observations[block], features.take(block), weight[block], step
-        )
-
-
-class OrderedCases(NamedTuple):
-    """Cases of L locations, float64: the ``n_used`` usable ones first, in the order of time."""
-
-    loc: FloatArray
-    """(L, n, m)"""
-    scale: FloatArray | None
-    """(L, n, m)"""
-    weights: FloatArray
-    """(L, n, m)"""
+    """(T, p) NaN where one is missing or invalid"""
     mean: FloatArray
-    """(L, n)"""
+    """(T,)"""
     variance: FloatArray
-    """(L, n)"""
+    """(T,)"""
     features: FloatArray
-    """(L, n, k) of the covariates"""
-    circular: npt.NDArray[np.bool_]
-    """(k,)"""
-    target: FloatArray
-    """(L, n) observations"""
-    weight: FloatArray
-    """(L, n) logarithm to base 2 of how much each case counts, up to a constant"""
-    slot: IntArray
-    """(L, n) place of each case among all"""
-    step: IntArray
-    """(L, n) step in time of each case"""
-    n_used: IntArray
-    """(L,)"""
-    most_landmarks: int
-    """Of a location"""
-
-    def forecasts(self, cell: int) -> Forecasts:
-        """The n usable forecasts (n, m) of one location."""
-        loc, scale, weights = self[:3]
-        n = self.n_used[cell]
-        return Forecasts(
-            loc[cell, :n], None if scale is None else scale[cell, :n], weights[cell, :n]
-        )
-
-
-class NewForecasts(NamedTuple):
-    """Forecasts to recalibrate, contiguous float64, NaN where one is missing or invalid."""
-
-    loc: FloatArray
-    """(L, T, p)"""
-    scale: FloatArray | None
-    """(L, T, p)"""
-    weights: FloatArray
-    """(L, T, p)"""
-    mean: FloatArray
-    """(L, T)"""
-    variance: FloatArray
-    """(L, T)"""
-    features: FloatArray
-    """(L, T, k)"""
-
-
-def ordered_cases(
-    cases: Cases, *, centred: bool, shapes: bool = False
-) -> tuple[OrderedCases, npt.NDArray[np.bool_]]:
-    """Put the cases that can be learned from first, with all that is known of them.
-
-    With ``centred`` the moments of forecasts are computed, as centres need them; as ``shapes``
-    forecasts lose their means. Also returns whether each location holds an invalid value, (L,).
-    """
-    mean, variance = moments_of(cases.forecasts, centred=centred)
-    loc, scale, weights = shapes_of(cases.forecasts, mean) if shapes else cases.forecasts
-    usable, invalid = usable_observations(Forecasts(loc, scale, weights), cases.observations)
-    usable[~np.isfinite(cases.features.values).all(-1)] = np.nan
-    slot = np.argsort(np.isnan(usable), axis=-1, kind="stable")
-
-    def ordered(part: FloatArray) -> FloatArray:
-        place = slot if part.ndim == 2 else slot[..., np.newaxis]
-        return np.ascontiguousarray(np.take_along_axis(part, place, axis=1), dtype=np.float64)
-
-    in_order = OrderedCases(
-        ordered(loc),
-        None if scale is None else ordered(scale),
-        np.ones(loc.shape) if weights is None else ordered(weights),
-        ordered(mean),
-        ordered(variance),
-        ordered(cases.features.values),
-        cases.features.circular,
-        ordered(usable),
-        ordered(cases.weight),
-        slot,
-        slot if cases.step is None else np.asarray(cases.step, np.int64)[slot],
-        np.isfinite(usable).sum(-1),
-        most_landmarks(shapes),
-    )
-    return in_order, invalid
-
-
-def new_forecasts(
-    forecasts: Forecasts, features: Features, *, centred: bool, shapes: bool = False
-) -> NewForecasts:
-    """Forecasts (L, T, p) as compiled code takes them; see :func:`ordered_cases`."""
-    mean, variance = moments_of(forecasts, centred=centred)
-    loc, scale, weights = shapes_of(forecasts, mean) if shapes else forecasts
-    bad = (verdicts(Forecasts(loc, scale, weights)) != VALID)[..., np.newaxis]
-    return NewForecasts(
-        np.where(bad, np.nan, loc.astype(np.float64, order="C")),
-        None if scale is None else np.array(scale, dtype=np.float64, order="C"),
-        np.ones(loc.shape) if weights is None else np.array(weights, np.float64, order="C"),
-        np.array(mean, np.float64, order="C"),
-        np.array(variance, np.float64, order="C"),
-        np.array(features.values, np.float64, order="C"),
-    )
-
-
-def shapes_of(forecasts: Forecasts, mean: FloatArray) -> Forecasts:
-    """Forecasts (L, n, m) without their means (L, n); those that have none as they are."""
-    shift = np.where(np.isfinite(mean), mean, 0.0)[..., np.newaxis]
-    return forecasts._replace(loc=forecasts.loc - shift.astype(forecasts.loc.dtype))
-
-
-def moments_of(forecasts: Forecasts, *, centred: bool) -> tuple[FloatArray, FloatArray]:
-    """Mean and variance of forecasts (L, n, m); zeros where no centre needs them."""
-    if centred:
-        return moments(forecasts)
-    zeros = np.broadcast_to(0.0, forecasts.loc.shape[:2])
-    return zeros, zeros
+    """(T, k) of the covariates"""
+    across: Squared | None = None
+    """(T, n_slots) squared distances to all cases, where these are known already"""
 
 
 @dataclass(frozen=True)
 class Location:
-    """The n usable cases of one location, in the order of time."""
+    """The n usable cases of one location, in the order of time, and how they are compared."""
 
-    distance: FloatArray
-    """(n, n) D² of the forecasts (D for the Laplace kernel); empty with columns"""
-    apart: FloatArray
-    """(n, n) squared distance of the covariates; empty without"""
-    precision: FloatArray
-    """(k,) weight of each feature in it"""
-    root: FloatArray
-    """(n,) roots of the case weights, the heaviest case having 1"""
+    forecasts: Forecasts
+    """(n, m) contiguous float64"""
+    slot: IntArray
+    """(n,) place of each among all cases"""
     mean: FloatArray
-    """(n,) of the ensembles"""
+    """(n,) of the forecasts"""
     variance: FloatArray
-    """(n,) of the ensembles"""
+    """(n,) of the forecasts"""
     features: FloatArray
     """(n, k) of the covariates"""
+    circular: npt.NDArray[np.bool_]
+    """(k,)"""
     target: FloatArray
     """(n,) observations"""
-    columns: Columns | None = None
-    """Distances from single cases, where not all pairs are compared"""
-    vectors: FloatArray | None = None
-    """(n_slots, d) observed, which targets number, where these are vectors"""
+    root: FloatArray
+    """(n,) roots of the case weights, the heaviest case having 1"""
+    most_landmarks: int
+    """With low rank"""
+    is_invalid: bool
+    """True if any case holds an invalid value"""
 
     laplace: bool = False
-    """True if distances are D, not D²"""
-    most_landmarks: int = MAX_RANK
-    """With columns"""
+    """True if D is compared, not D²"""
+    low_rank: bool = False
+    """True if landmarks represent the cases: not all pairs are compared"""
+    squared: Squared | None = None
+    """(n_slots, n_slots) squared distances, where they are known already"""
+    vectors: FloatArray | None = None
+    """(n_slots, d) observed, which targets number, where these are vectors"""
+    fitted_precision: FloatArray | None = None
+    """(k,) weights of the features, where a fit has them"""
+
+    @cached_property
+    def precision(self) -> FloatArray:
+        """Weight (k,) of each feature in the distance of covariates."""
+        if self.fitted_precision is not None:
+            return self.fitted_precision
+        return feature_weights(self.features, self.circular)
+
+    @cached_property
+    def distance(self) -> FloatArray:
+        """D² (D for the Laplace kernel) among all cases, (n, n)."""
+        return self._rooted(self._among(slice(None)))
 
     @cached_property
     def median(self) -> float:
-        """Of the distances of forecasts that differ; infinite where none do."""
-        if self.columns is not None:
-            return self.columns.median()
-        if not self.laplace:
-            return positive_median(self.distance)
-        return float(np.sqrt(positive_median(self.distance**2)))
+        """Median distance of cases that differ; infinite where none do."""
+        if self.low_rank:
+            n = self.root.size
+            median = positive_median(self._among(subset(n, MEDIAN_CASES)))
+            if np.isinf(median) and n > MEDIAN_CASES:  # those that differ are too rare to meet
+                median = positive_median(self._among(slice(None)))
+        else:
+            median = positive_median(self.distance**2 if self.laplace else self.distance)
+        return float(np.sqrt(median)) if self.laplace else median
 
     @cached_property
     def theta(self) -> FloatArray:
@@ -234,141 +124,181 @@ class Location:
             return np.array([[median_gap(self.target)]])
         return np.array(self.vectors, np.float64, order="C")
 
-    def gram(self, bandwidth: float, strength: float) -> FloatArray:
-        """Kernel matrix (n, n), scaled by the roots of the case weights."""
-        exponent = self.distance / -bandwidth
-        if strength > 0:
-            exponent -= strength * self.apart
-        np.exp(exponent, out=exponent)
-        # (K + λ n W⁻¹) is not symmetric in the case weights W; R (K) R + λ n with their roots is.
-        if (self.root != 1).any():
-            exponent *= self.root[:, np.newaxis] * self.root
-        return exponent
-
-    def inverse(self, bandwidth: float, strength: float, ridge: float) -> FloatArray:
-        """``(K + λ n)⁻¹`` (n, n) with that matrix K; its pseudoinverse if it is singular.
-
-        A ridge forbids that, but for rounding, and rounding in one location is no error of others.
-        """
-        matrix = self.with_ridge(bandwidth, strength, ridge)
-        try:
-            return np.asarray(np.linalg.inv(matrix))
-        except np.linalg.LinAlgError:
-            return np.asarray(np.linalg.pinv(matrix))
-
-    def with_ridge(self, bandwidth: float, strength: float, ridge: float) -> FloatArray:
-        """``K + λ n`` (n, n) with that matrix K."""
-        gram = self.gram(bandwidth, strength)
-        gram[np.diag_indices_from(gram)] += ridge * gram.shape[0]
+    def gram(self, bandwidth: float, strength: float, ridge: float = 0.0) -> FloatArray:
+        """Kernel matrix and ridge, ``K + λ n`` (n, n), scaled by the roots of the case weights."""
+        gram = self._kernel(self.distance, slice(None), bandwidth, strength)
+        if ridge > 0:
+            gram[np.diag_indices_from(gram)] += ridge * gram.shape[0]
         return gram
 
-    def columns_of(self, cases: IntArray, bandwidth: float, strength: float) -> FloatArray:
-        """Columns (k, n) of some cases of that matrix."""
-        assert self.columns is not None
-        exponent = self.columns.of(cases)
-        exponent /= -bandwidth
+    def columns(self, cases: IntArray, bandwidth: float, strength: float) -> FloatArray:
+        """Columns (k, n) of some cases of the kernel matrix; each costs O(n m), once."""
+        known = self._known
+        new = np.array([case for case in cases.tolist() if case not in known], np.int64)
+        if new.size:  # many together take less time than one by one
+            known.update(zip(new.tolist(), self._rooted(self._to_all(new)), strict=True))
+        distance = np.stack([known[case] for case in cases.tolist()])
+        return self._kernel(distance, cases, bandwidth, strength)
+
+    def similarities(
+        self,
+        new: NewForecasts,
+        rows: slice,
+        chosen: slice | IntArray,
+        bandwidth: float,
+        strength: float,
+    ) -> FloatArray:
+        """Kernel (q, k) from some new forecasts to some cases, scaled by the roots of these."""
+        exponent = self._rooted(self.from_new(new, rows, chosen)) / -bandwidth
+        features = new.features[rows]
         if strength > 0:
-            exponent -= strength * feature_distances(
-                self.features[cases], self.features, self.precision
-            )
+            exponent -= strength * self._apart(features, chosen)
+        exponent[np.isnan(features).any(-1)] = np.nan  # even where they do not count
+        return np.asarray(np.exp(exponent) * self.root[chosen])
+
+    def from_new(self, new: NewForecasts, rows: slice, chosen: slice | IntArray) -> FloatArray:
+        """Squared distances (q, k) from some new forecasts to some cases."""
+        if new.across is not None:
+            ours = np.arange(new.mean.size)[rows]
+            return np.asarray(new.across[np.ix_(ours, self.slot[chosen])], np.float64)
+        return distances_between(new.forecasts.take(rows), self.forecasts.take(chosen))
+
+    def _among(self, chosen: slice | IntArray) -> FloatArray:
+        """Squared distances (k, k) among some cases."""
+        if self.squared is not None:
+            slot = self.slot[chosen]
+            return np.ascontiguousarray(self.squared[np.ix_(slot, slot)], np.float64)
+        return distances_between(self.forecasts.take(chosen))
+
+    def _to_all(self, cases: IntArray) -> FloatArray:
+        """Squared distances (k, n) from some cases to all."""
+        if self.squared is not None:
+            return np.asarray(self.squared[np.ix_(self.slot[cases], self.slot)], np.float64)
+        if self.forecasts.scale is not None:
+            return distances_between(self.forecasts.take(cases), self.forecasts)
+        return self._arranged.columns(cases)
+
+    @cached_property
+    def _arranged(self) -> Arranged:
+        """Ensembles whose members are in order."""
+        assert self.forecasts.weights is not None
+        return arrange(self.forecasts.loc, self.forecasts.weights)
+
+    @cached_property
+    def _known(self) -> dict[int, FloatArray]:
+        """Distances (n,) from those cases that were asked for, by their number."""
+        return {}
+
+    def _kernel(
+        self, distance: FloatArray, cases: slice | IntArray, bandwidth: float, strength: float
+    ) -> FloatArray:
+        """Kernel (k, n) between some cases and all, scaled by the roots of the case weights."""
+        exponent = distance / -bandwidth
+        if strength > 0:
+            exponent -= strength * self._apart(self.features[cases], slice(None))
         np.exp(exponent, out=exponent)
+        # (K + λ n W⁻¹) is not symmetric in the case weights W; R (K) R + λ n with their roots is.
         if (self.root != 1).any():
             exponent *= self.root[cases, np.newaxis] * self.root
         return exponent
 
+    def _rooted(self, squared: FloatArray) -> FloatArray:
+        """Distances as the kernel takes them."""
+        return np.sqrt(squared) if self.laplace else squared
 
-def locate(
-    cases: OrderedCases,
-    cell: int,
+    def _apart(self, features: FloatArray, chosen: slice | IntArray) -> FloatArray:
+        """Squared distances (q, k) of covariates (q, c) to those of some cases."""
+        of = self.features[chosen]
+        apart = np.zeros((features.shape[0], of.shape[0]))
+        for column, weight in enumerate(self.precision):
+            square = np.subtract.outer(features[:, column], of[:, column])
+            square *= square
+            square *= weight
+            apart += square
+        return apart
+
+
+def locations(
+    cases: Forecasts,
+    observations: FloatArray,
+    features: Features,
+    weight: FloatArray,
     *,
-    laplace: bool,
-    low_rank: bool,
-    squared: Squared | None,
-    vectors: FloatArray | None = None,
-) -> Location:
-    """Location number ``cell``; ``squared`` (n_slots, n_slots) spares computing distances.
+    centred: bool,
+    shapes: bool,
+) -> Iterator[Location]:
+    """Cases (L, n, m) that can be learned from, one location after another.
 
-    Targets may be numbers of ``vectors`` (n_slots, d).
+    ``weight`` (L, n) is the logarithm to base 2 of how much each counts, up to a constant. With
+    ``centred`` the moments of forecasts are computed, as centres need them; as ``shapes`` forecasts
+    lose their means.
     """
-    n = int(cases.n_used[cell])
-    columns: Columns | None = None
-    distance: FloatArray = np.empty((0, 0))
-    if low_rank:
-        slot = cases.slot[cell, :n]
-        columns = Columns(cases.forecasts(cell), slot, laplace=laplace, squared=squared)
+    n_locations, n, m = cases.loc.shape
+    for block in location_blocks(n_locations, 24 * n * m):
+        given, *both = _with_moments(cases.take(block), centred, shapes)
+        values = features.values[block]
+        usable, invalid = usable_observations(given, observations[block])
+        usable[~np.isfinite(values).all(-1)] = np.nan
+        slots = np.argsort(np.isnan(usable), axis=-1, kind="stable")
+        in_order = partial(_in_order, slots)
+        forecasts = _weighted(given.map(in_order))
+        parts = [in_order(part) for part in (*both, values, usable, weight[block])]
+        for cell, n_used in enumerate(np.isfinite(usable).sum(-1).tolist()):
+            used = cell, slice(n_used)
+            mean, variance, of, target, logarithm = (part[used] for part in parts)
+            yield Location(
+                forecasts.take(used),
+                slots[used],
+                mean,
+                variance,
+                of,
+                features.circular,
+                target,
+                roots_of(logarithm),
+                most_landmarks(shapes),
+                bool(invalid[cell]),
+            )
+
+
+def new_forecasts(
+    forecasts: Forecasts, of: Features, *, centred: bool, shapes: bool
+) -> Iterator[NewForecasts]:
+    """Forecasts (L, T, p) as compiled code takes them; see :func:`locations`."""
+    given, mean, variance = _with_moments(forecasts, centred, shapes)
+    bad = (verdicts(given) != VALID)[..., np.newaxis]
+    double = partial(np.array, dtype=np.float64, order="C")
+    whole = _weighted(given.map(double))
+    whole = whole._replace(loc=np.where(bad, np.nan, whole.loc))
+    parts = double(mean), double(variance), double(of.values)
+    for cell in range(whole.loc.shape[0]):
+        yield NewForecasts(whole.take(cell), *(part[cell] for part in parts))
+
+
+def _with_moments(
+    forecasts: Forecasts, centred: bool, shapes: bool
+) -> tuple[Forecasts, FloatArray, FloatArray]:
+    """Forecasts (L, n, m), as shapes without their means; mean and variance, zeros if not asked."""
+    if centred:
+        mean, variance = moments(forecasts)
     else:
-        distance = _among_cases(cases, cell, squared)
-        distance = np.sqrt(distance) if laplace else distance
-    features = np.ascontiguousarray(cases.features[cell, :n])
-    precision = feature_weights(features, cases.circular)
-    target = cases.target[cell, :n]
-    return Location(
-        distance,
-        np.empty((0, 0)) if low_rank else feature_distances(features, features, precision),
-        precision,
-        roots_of(cases.weight[cell, :n]),
-        cases.mean[cell, :n],
-        cases.variance[cell, :n],
-        features,
-        target,
-        columns,
-        vectors,
-        laplace,
-        cases.most_landmarks,
-    )
+        mean = variance = np.broadcast_to(0.0, forecasts.loc.shape[:2])
+    if shapes:
+        shift = np.where(np.isfinite(mean), mean, 0.0)[..., np.newaxis]
+        forecasts = forecasts._replace(loc=forecasts.loc - shift.astype(forecasts.loc.dtype))
+    return forecasts, mean, variance
 
 
-def _among_cases(cases: OrderedCases, cell: int, squared: Squared | None) -> FloatArray:
-    """Squared distances (n, n) of the cases."""
-    loc, scale, weights = cases.forecasts(cell)
-    n = loc.shape[0]
-    if squared is not None:
-        slot = cases.slot[cell, :n]
-        return np.ascontiguousarray(squared[np.ix_(slot, slot)], np.float64)
-    assert weights is not None
-    if scale is None:
-        return self_distances(loc, weights)
-    distances, one = np.empty((n, n)), (loc, scale, weights)
-    fill_normal_distances(*one, *one, distances)
-    return distances
+def _in_order(slots: IntArray, part: FloatArray) -> FloatArray:
+    """Part (L, n) or (L, n, m) of the cases in the order of slots (L, n), contiguous float64."""
+    place = slots if part.ndim == 2 else slots[..., np.newaxis]
+    return np.ascontiguousarray(np.take_along_axis(part, place, axis=1), dtype=np.float64)
 
 
-def from_new(
-    new: NewForecasts,
-    cases: OrderedCases,
-    cell: int,
-    rows: slice,
-    chosen: slice | IntArray,
-    across: Squared | None,
-) -> FloatArray:
-    """Squared distances (q, k) from some new forecasts to some of the cases of a location."""
-    if across is not None:
-        slot: IntArray = cases.slot[cell, chosen]
-        ours: IntArray = np.arange(new.loc.shape[1])[rows]
-        return np.asarray(across[np.ix_(ours, slot)], np.float64)
-    mine = new.loc[cell, rows], new.weights[cell, rows]
-    theirs = cases.loc[cell, chosen], cases.weights[cell, chosen]
-    if cases.scale is None or new.scale is None:
-        return cross_distances(*mine, *theirs)
-    distances = np.empty((mine[0].shape[0], theirs[0].shape[0]))
-    fill_normal_distances(
-        mine[0], new.scale[cell, rows], mine[1],
-        theirs[0], cases.scale[cell, chosen], theirs[1], distances,
-    )  # fmt: skip
-    return distances
-
-
-def feature_distances(new: FloatArray, of: FloatArray, precision: FloatArray) -> FloatArray:
-    """Squared distances (q, n) of covariates (q, k) and (n, k); empty without covariates."""
-    if precision.size == 0:
-        return np.empty((0, 0))
-    apart = np.zeros((new.shape[0], of.shape[0]))
-    for column, weight in enumerate(precision):
-        square = np.subtract.outer(new[:, column], of[:, column])
-        square *= square
-        square *= weight
-        apart += square
-    return apart
+def _weighted(forecasts: Forecasts) -> Forecasts:
+    """Forecasts with weights, equal ones where they have none."""
+    if forecasts.weights is not None:
+        return forecasts
+    return forecasts._replace(weights=np.ones(forecasts.loc.shape))
 
 
 def median_gap(target: FloatArray) -> float:

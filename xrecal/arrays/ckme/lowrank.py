@@ -69,7 +69,7 @@ class Factor:
 
         None are taken where rounding makes them dependent: they are then chosen anew.
         """
-        columns = self._location.columns_of(landmarks, *self._kernel)
+        columns = self._location.columns(landmarks, *self._kernel)
         try:
             # Columns may differ by rounding; as a pivot, a landmark met those of earlier ones.
             root = np.linalg.cholesky(columns[:, landmarks].T)
@@ -105,7 +105,7 @@ class Factor:
         size = min(TOGETHER, self._most - rank)
         self._make_room(rank + size)
         cases = np.argpartition(self._left, -size)[-size:]
-        columns = self._location.columns_of(cases, *self._kernel)
+        columns = self._location.columns(cases, *self._kernel)
         columns -= self.rows[:, cases].T @ self.rows
         rows = self._rows[rank : rank + size]
         pivots = Pivots(rows, np.empty(size, np.int64), np.empty(size))

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from xrecal.arrays.distributions.forms import find_bounds
-from xrecal.arrays.rows import location_blocks
 from xrecal.arrays.status import BOUNDS, CONSTANT, IDENTICAL, INVALID
 from xrecal.typing import FloatArray, IntArray
 
 from .centre import OBSERVATIONS, SUPPORTS, Sample, fit_centre
 from .embedding import Calibration, Choices, FittedCKME, Settings, case_weights, complete_fit
 from .folds import Folds, folds_in_time, gap_axis
-from .location import Cases, Location, OrderedCases, locate, ordered_cases
+from .location import Location, locations
 from .solvers import LowRank, Solvers, is_low_rank, landmark_slots
 
 IDENTICAL_MEANS = 1e-12
@@ -39,10 +38,8 @@ class Problem:
 
     number: int
     """Among all locations"""
-    cell: int
-    """Among the cases of a block of locations"""
-    ordered: OrderedCases
-    """Cases of that block"""
+    location: Location
+    """Cases that can be learned from"""
     calibration: Calibration
     settings: Settings
     low: float
@@ -55,36 +52,12 @@ class Problem:
     @property
     def n(self) -> int:
         """Number of cases that can be learned from."""
-        return int(self.ordered.n_used[self.cell])
-
-    @property
-    def slots(self) -> IntArray:
-        """Places (n,) of these among all cases."""
-        slots: IntArray = self.ordered.slot[self.cell, : self.n]
-        return slots
+        return self.location.slot.size
 
     @property
     def is_enough(self) -> bool:
         """True if there are enough cases for a fit."""
         return self.n >= max(self.settings.min_samples, 2)
-
-    @property
-    def is_low_rank(self) -> bool:
-        """True if landmarks represent the cases."""
-        return is_low_rank(self.settings.solver, self.settings.kernel, self.n)
-
-    @cached_property
-    def location(self) -> Location:
-        """The cases as solvers take them."""
-        squared, vectors = self.calibration.squared, self.calibration.vectors
-        return locate(
-            self.ordered,
-            self.cell,
-            laplace=self.settings.kernel == "laplace",
-            low_rank=self.is_low_rank,
-            squared=None if squared is None else squared[self.number],
-            vectors=None if vectors is None else vectors[self.number],
-        )
 
     @cached_property
     def solvers(self) -> Solvers:
@@ -95,7 +68,7 @@ class Problem:
         """Folds of the cases; ``forward`` ones train on earlier cases alone."""
         step = self.calibration.step
         axis = gap_axis(self.settings.gap, step, self.calibration.days)
-        return folds_in_time((groups, blocks), self.slots, axis, step, forward=forward)
+        return folds_in_time((groups, blocks), self.location.slot, axis, step, forward=forward)
 
     def sample(self, conditioned: bool) -> Sample:
         """All cases; covariates that do not count in a kernel do not enter centres either."""
@@ -110,11 +83,11 @@ class Problem:
             choices, self.sample(True), settings, where.median, where.precision, self.flags
         )
         landmark = np.full(_room(self.calibration, settings), -1)
-        if usable and self.is_low_rank:
+        if usable and where.low_rank:
             solver = self.solvers[choices.widening, choices.strength]
             assert isinstance(solver, LowRank)
             found = solver.landmarks_for(choices.ridge)
-            landmark[: len(found)] = self.slots[list(found)]
+            landmark[: len(found)] = where.slot[list(found)]
         if not usable and fitted.status & IDENTICAL == 0:
             fitted.centre[:] = math.nan
         return fitted._replace(landmark=landmark)
@@ -171,18 +144,23 @@ def problems(
     calibration: Calibration, settings: Settings, half_life: FloatArray
 ) -> Iterator[Problem]:
     """One location after another, with half-lives (L,)."""
-    observations, (_, n, m) = calibration.observations, calibration.cases.loc.shape
+    observations, n_slots = calibration.observations, calibration.observations.shape[1]
     centred = settings.supports != ("observations",)
     low, high, violated = find_bounds(observations, settings.bounds if centred else None)
-    weight = case_weights(calibration.days, half_life, n)
-    step = calibration.step
-    cases = Cases(calibration.cases, observations, calibration.features, weight, step)
-    for block in location_blocks(half_life.size, 24 * n * m):
-        ordered, invalid = ordered_cases(cases.take(block), centred=centred, shapes=settings.shapes)
-        for cell, number in enumerate(range(half_life.size)[block]):
-            flags = BOUNDS * bool(violated[number]) | INVALID * bool(invalid[cell])
-            bounds = float(low[number]), float(high[number])
-            yield Problem(number, cell, ordered, calibration, settings, *bounds, flags)
+    weight = case_weights(calibration.days, half_life, n_slots)
+    given = calibration.cases, observations, calibration.features, weight
+    squared, vectors = calibration.squared, calibration.vectors
+    for number, where in enumerate(locations(*given, centred=centred, shapes=settings.shapes)):
+        one = replace(
+            where,
+            laplace=settings.kernel == "laplace",
+            low_rank=is_low_rank(settings.solver, settings.kernel, where.slot.size),
+            squared=None if squared is None else squared[number],
+            vectors=None if vectors is None else vectors[number],
+        )
+        flags = BOUNDS * bool(violated[number]) | INVALID * where.is_invalid
+        bounds = float(low[number]), float(high[number])
+        yield Problem(number, one, calibration, settings, *bounds, flags)
 
 
 def nothing_fitted(calibration: Calibration, settings: Settings, support: str) -> FittedCKME:

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from xrecal.arrays.distributions.forms import Forecasts, Squared
-from xrecal.arrays.kernels.kernel import Features
+from xrecal.arrays.distributions.forms import Forecasts
 from xrecal.typing import FloatArray, IntArray
 
 from .choosing import smallest_losses
-from .ckme import DEFAULT, fit_ckme
-from .embedding import Settings, calibration_of, lives_of
+from .ckme import DEFAULT, fit_ckme, given_calibration
+from .embedding import Settings, lives_of
 from .ridge_rules import GRID
 
 RIDGES = 10.0**GRID
@@ -40,20 +38,17 @@ def ridge_losses(
     observations: FloatArray,
     settings: Settings = DEFAULT,
     *,
-    features: Features | None = None,
-    days: FloatArray | None = None,
     half_life: float | str = math.inf,
-    groups: IntArray | None = None,
-    blocks: int = 5,
-    step: IntArray | None = None,
-    squared: Sequence[Squared] | None = None,
+    **known: Any,
 ) -> RidgeLosses:
     """Mean held-out loss of the embedding with each ridge of the search.
 
     Parameters
     ----------
-    cases, observations, settings, features, days, half_life, groups, blocks, step, squared
+    cases, observations, settings, half_life
         As for :func:`fit_ckme`. Where settings give a ridge the others are tried all the same.
+    **known
+        ``features``, ``days``, ``groups``, ``blocks``, ``step`` and ``squared`` as there.
 
     Returns
     -------
@@ -80,20 +75,8 @@ def ridge_losses(
     >>> found.ridge.shape, found.loss.shape
     ((1,), (1, 13))
     """
-    fitted = fit_ckme(
-        cases, observations, settings, features=features, days=days, half_life=half_life,
-        groups=groups, blocks=blocks, step=step, squared=squared,
-    )  # fmt: skip
-    calibration = calibration_of(
-        cases,
-        observations,
-        features=features,
-        days=days,
-        groups=groups,
-        blocks=blocks,
-        step=step,
-        squared=squared,
-    )
+    fitted = fit_ckme(cases, observations, settings, half_life=half_life, **known)
+    calibration = given_calibration(cases, observations, settings, **known)
     lives = lives_of(fitted.half_life)
     losses = [
         smallest_losses(calibration, settings._replace(ridge=ridge), lives)

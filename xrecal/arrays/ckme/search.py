@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -12,8 +11,9 @@ from numpy.typing import NDArray
 
 from xrecal.typing import FloatArray, IntArray
 
-from .centre import OBSERVATIONS, usable_supports
-from .folds import Folds, merge, thin_out
+from .centre import OBSERVATIONS, SUPPORTS, usable_supports
+from .embedding import Settings
+from .folds import holds_several, merge, thin_out
 from .held_out_losses import mean_losses
 from .judge import LATER, TO_COMPARE, TO_TRY, Judge
 from .problem import Problem
@@ -40,6 +40,9 @@ low-rank solver makes them the main cost. Folds train on as many cases as before
 The ridge is refined on the cases that supports are compared on: on the fewer ones it ended where
 the noise of a few held-out cases was."""
 
+LATER_PARTS = 8
+"""Parts of the period; all but the first are forecast from those before."""
+
 TRIED_FOLDS = 5
 """Folds at most to choose by; each of them takes factorisations of its own."""
 
@@ -51,8 +54,14 @@ class Candidates(NamedTuple):
     """Factor of the bandwidth, and exponent of the kernel on covariates (0: without), of each"""
     supports: IntArray
     """(S,) codes of :data:`xrecal.arrays.ckme.centre.SUPPORTS`"""
-    each: bool
-    """True if every support is of interest, not only the best"""
+
+
+def candidates_of(settings: Settings, *, conditioned: bool) -> Candidates:
+    """Kernels and supports that the settings leave to choose, with or without covariates."""
+    return Candidates(
+        tuple(k for k in settings.kernels if k[1] == 0 or conditioned),
+        np.array([SUPPORTS.index(support) for support in settings.supports]),
+    )
 
 
 @dataclass
@@ -117,63 +126,59 @@ class Best:
                         self.recorded[s] = recorded[s]
 
 
-def is_thinned(candidates: Candidates, low_rank: bool, n: int) -> bool:
-    """True if a part of n cases, always the same, is enough to choose a kernel and try ridges by.
-
-    With one kernel most ridges that are tried are close to the best, or large and take little time:
-    to look twice at those that are close takes as long as to try each with all cases.
-    """
-    return low_rank and n > TRIED and len(candidates.kernels) > 1
-
-
-def sets_of_folds(
-    folds: Folds, later: Sequence[Folds], candidates: Candidates, *, low_rank: bool
-) -> tuple[Folds, ...]:
-    """Folds to try and to compare by, and others; with many cases some of them are enough."""
-    if not low_rank:
-        return folds, folds, *later
-    compared, *others = (thin_out(each, COMPARED) for each in (folds, *later))
-    if not is_thinned(candidates, low_rank, folds.cases.shape[1]):
-        return compared, compared, *others
-    return thin_out(merge(folds, TRIED_FOLDS), TRIED), compared, *others
-
-
 class Search:
-    """Cross-validation at one location."""
+    """Cross-validation at one location.
 
-    def __init__(
-        self, candidates: Candidates, problem: Problem, judge: Judge, *, by_group: bool
-    ) -> None:
-        self.candidates, self.low_rank, self._by_group = candidates, problem.is_low_rank, by_group
-        self._judge, self._solvers = judge, problem.solvers
-        self.best = Best.nothing_yet(candidates)
-        self.every = usable_supports(candidates.supports, problem.low)
-        self._thinned = is_thinned(candidates, self.low_rank, problem.n)
+    With ``forward``, folds train on earlier cases alone. With quantiles, which are then recorded,
+    every support is of interest.
+    """
+
+    def __init__(self, problem: Problem, *, forward: bool = False, n_quantiles: int = 0) -> None:
+        calibration, self.each = problem.calibration, n_quantiles > 0
+        self.candidates = candidates_of(
+            problem.settings, conditioned=calibration.features.circular.size > 0
+        )
+        self.best, self.ridge = Best.nothing_yet(self.candidates), problem.settings.ridge
+        if self.ridge is None and math.isinf(problem.location.median):
+            # Forecasts that are all the same say nothing, whichever ridge; covariates may.
+            conditioned = any(strength > 0 for _, strength in self.candidates.kernels)
+            self.ridge = None if conditioned else 1.0
+        self.low_rank, self._solvers = problem.location.low_rank, problem.solvers
+        self.every = usable_supports(self.candidates.supports, problem.low)
+        sets = [problem.folds(calibration.groups, calibration.blocks, forward=forward)]
+        if self.each:
+            sets.append(problem.folds(calibration.step, LATER_PARTS, forward=True))
+        self._by_group = calibration.blocks == 0 and holds_several(sets[0])
+        # With several kernels a part of the cases, always the same, is enough to choose one and try
+        # ridges by. With one, most ridges that are tried are close to the best, or large and take
+        # little time: to look twice at those that are close takes as long as all cases do.
+        self._thinned = self.low_rank and problem.n > TRIED and len(self.candidates.kernels) > 1
+        tried = thin_out(merge(sets[0], TRIED_FOLDS), TRIED) if self._thinned else None
+        if self.low_rank:
+            sets = [thin_out(folds, COMPARED) for folds in sets]
+        folds = sets[0] if tried is None else tried, *sets
+        self._judge = Judge(problem, folds, self.candidates.supports, n_quantiles)
         # Of each kernel, losses (S,) of all cases to compare by with the ridges that were tried.
-        self._of_all: list[dict[float, FloatArray]] = [{} for _ in candidates.kernels]
+        self._of_all: list[dict[float, FloatArray]] = [{} for _ in self.candidates.kernels]
 
-    def run(self, ridge: float | None) -> None:
+    def run(self) -> None:
         """Best kernel and ridge of each support on the grid; a given ridge is not searched for."""
         n_kernels = len(self.candidates.kernels)
         # With low rank each kernel costs much, and those far from a likely one are left early.
         likely = n_kernels // 2 if self.low_rank else 0
         order = sorted(range(n_kernels), key=lambda g: abs(g - likely))
         for place, g in enumerate(order):
-            self._try_kernel(g, ridge, place)
+            self._try_kernel(g, place)
         if self._thinned:
-            self._choose_again((0.0,) if ridge is not None else (-GRID_STEP, 0.0, GRID_STEP))
-        if self.low_rank and self.candidates.each:
+            self._choose_again()
+        if self.low_rank and self.each:
             self._judge_closely()
 
-    def take(self, ridge: float) -> None:
-        """Take the only support and kernel, with the ridge that is given."""
-        self.best.exponent[:], self.best.loss[:] = np.log10(ridge), np.nan
-
-    def _try_kernel(self, g: int, ridge: float | None, place: int) -> None:
+    def _try_kernel(self, g: int, place: int) -> None:
         """Try ridges with one kernel: from a likely one up and down, while they may be better."""
         solver = self._solver(g)
-        if ridge is not None:
-            self._attempt(solver, g, float(np.log10(ridge)))
+        if self.ridge is not None:
+            self._attempt(solver, g, float(np.log10(self.ridge)))
             return
         start, best = self._first_ridge(g), self.best
         best.tried_exponent[g] = start
@@ -206,7 +211,7 @@ class Search:
     def _attempt(self, solver: Solver, g: int, exponent: float) -> FloatArray:
         """Losses (S,) of all supports with one kernel and ridge; the best ones are kept."""
         losses, recorded = self._judge.losses(solver, exponent, self.every, TO_TRY, ROUGH)
-        kept = recorded if self.candidates.each else None
+        kept = recorded if self.each else None
         self.best.note_try(g, exponent, losses, self.every, kept)
         if not self._thinned:
             self._of_all[g][exponent] = losses
@@ -240,34 +245,33 @@ class Search:
     def _smallest(self) -> FloatArray:
         """Loss that each support must come below: of all that are usable, or (1,)."""
         loss = self.best.loss[self.every]
-        return reference_loss(loss) if self.candidates.each else loss.min(keepdims=True)
+        return reference_loss(loss) if self.each else loss.min(keepdims=True)
 
     def _promising(self, loss: FloatArray, share: float) -> NDArray[np.bool_]:
         """Which losses (G, S) are at most so much larger than the smallest one that counts."""
-        smallest = reference_loss(loss.min(axis=0)) if self.candidates.each else loss.min()
+        smallest = reference_loss(loss.min(axis=0)) if self.each else loss.min()
         return np.asarray(loss <= smallest + share * np.abs(smallest))
 
-    def _choose_again(self, steps: tuple[float, ...]) -> None:
-        """Try with more cases what is nearly best, and ridges so many steps away, in place.
+    def _choose_again(self) -> None:
+        """Try with more cases what is nearly best, and ridges a step away, in place.
 
         A few held-out cases put the ridge of a kernel up to half a power of ten off.
         """
-        best = self.best
+        best, searches = self.best, self.ridge is None
+        steps = (-GRID_STEP, 0.0, GRID_STEP) if searches else (0.0,)
         near = self._promising(best.tried_loss, NEAR)
         best.loss[:] = np.inf
         for g in map(int, np.flatnonzero(near.any(axis=1))):
             supports = np.flatnonzero(near[g])
             at = np.unique(np.add.outer(best.tried_exponent[g, supports], steps))
             down = at[at <= GRID[-1]][::-1].tolist()  # small ridges take most time
-            self._compare_down(g, down, supports, goes_on=len(steps) > 1)
+            self._compare_down(g, down, supports)
             largest = down[0]
-            while len(steps) > 1 and self._is_best(g, largest) and largest < GRID[-1]:
+            while searches and self._is_best(g, largest) and largest < GRID[-1]:
                 largest += GRID_STEP
                 self._compare(g, largest, supports)
 
-    def _compare_down(
-        self, g: int, down: list[float], supports: IntArray, *, goes_on: bool
-    ) -> None:
+    def _compare_down(self, g: int, down: list[float], supports: IntArray) -> None:
         """Compare ever smaller ridges, and go on if the smallest of them is the best."""
         best = self.best
         path: list[FloatArray] = []
@@ -280,7 +284,8 @@ class Search:
             if len(path) > 1 and gains_hardly(path[-2], path[-1], smallest).all():
                 best.tried_down_to[g] = min(best.tried_down_to[g], exponent - GRID_STEP)
                 break
-            if goes_on and exponent == down[-1] > GRID[0] and self._is_best(g, exponent):
+            goes_on = self.ridge is None and exponent == down[-1] > GRID[0]
+            if goes_on and self._is_best(g, exponent):
                 down.append(exponent - GRID_STEP)
 
     def _compare(self, g: int, exponent: float, supports: IntArray) -> FloatArray:
@@ -297,18 +302,13 @@ class Search:
         """True if this kernel and ridge are the best of a support that counts."""
         best = self.best
         here = (best.kernel == g) & (best.exponent == exponent) & np.isfinite(best.loss)
-        return bool(here.any() if self.candidates.each else here[best.winner])
+        return bool(here.any() if self.each else here[best.winner])
 
     def _judge_closely(self) -> None:
         """Judge each support more closely with its best setting, and record its forecasts."""
         self.best.recorded |= self._with_best(TO_COMPARE)
         for s, recorded in self.best.recorded.items():
             self.best.loss[s] = mean_losses(recorded[np.newaxis], np.zeros(1, np.int64))[0]
-
-    @property
-    def wanted(self) -> IntArray:
-        """Supports of interest: all, or the best one."""
-        return self.every if self.candidates.each else np.array([self.best.winner])
 
     def _with_best(self, folds: int) -> dict[int, FloatArray]:
         """Forecasts (n, width) of each support with its best kernel and ridge."""

@@ -198,7 +198,7 @@ class Solvers:
             of = self._location, self._bandwidth * widening, strength
             solver = (
                 Exact(*of)
-                if self._location.columns is None
+                if not self._location.low_rank
                 else LowRank(*of, self._landmarks.get(kernel, ()))
             )
         self._kept[kernel] = solver

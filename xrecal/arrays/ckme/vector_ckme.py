@@ -9,18 +9,17 @@ import numpy as np
 import numpy.typing as npt
 
 from xrecal.arrays.distributions.circular import on_circle
-from xrecal.arrays.distributions.forms import INVALID_FORECAST, VALID, Forecasts, verdicts
+from xrecal.arrays.distributions.forms import INVALID_FORECAST, VALID, Forecasts, Squared, verdicts
 from xrecal.arrays.distributions.vectors import (
     prepare_vectors,
     prepared_distances,
     rounding_of_vectors,
     spread_of_observations,
 )
-from xrecal.arrays.kernels.kernel import Features
 from xrecal.typing import FloatArray, IntArray
 
-from .ckme import fit_ckme
-from .embedding import FittedCKME, Settings
+from .ckme import choose_ckme, fit_ckme
+from .embedding import Choices, FittedCKME, Settings
 from .weights import ckme_weights
 
 Periods = Sequence[float | None]
@@ -45,11 +44,9 @@ def fit_vector_ckme(
     observations: FloatArray,
     periods: Periods,
     settings: Settings,
-    *,
-    features: Features | None = None,
     **known: Any,
 ) -> tuple[FittedCKME, FloatArray]:
-    r"""Choose all that the embedding of vectors needs at every location.
+    r"""Fit the embedding of vectors at every location, with given choices or the best ones.
 
     Parameters
     ----------
@@ -61,8 +58,8 @@ def fit_vector_ckme(
         Periods of circular variables.
     settings : Settings
         As for :func:`fit_ckme`, with the loss "energy" and past observations as the support.
-    features, **known
-        As for :func:`fit_ckme`: days, half_life, groups, blocks, step.
+    **known
+        As for :func:`fit_ckme`: features, days, half_life, groups, blocks, step, choices.
 
     Returns
     -------
@@ -102,39 +99,44 @@ def fit_vector_ckme(
     >>> fitted.n_cases, scale.shape
     (array([40], dtype=int32), (1, 2))
     """
-    _check(cases, observations, periods)
-    if settings.supports != ("observations",) or settings.projection != "euclidean":
-        raise ValueError(
-            "vectors have no errors and no order; take supports=('observations',) and "
-            f"projection='euclidean', got {settings.supports} and {settings.projection!r}"
-        )
-    n = observations.shape[1]
-    fits, scales = [], []
-    for place in range(observations.shape[0]):
-        one = slice(place, place + 1)
-        flags, usable = _flags(cases.take(one)), np.isfinite(observations[place]).all(-1)
-        usable &= np.isfinite(flags.loc[0, :, 0])
-        used = np.where(usable[:, np.newaxis], observations[place], np.nan)
-        counted = usable[:, np.newaxis] & ~np.isnan(cases.members[place]).any(1)
-        members = np.where(counted[:, np.newaxis], cases.members[place], np.nan)
-        scale = _scales(np.swapaxes(members, 1, 2).reshape(-1, len(periods)), periods)
-        distances = _Distances(_Ensembles(cases.take(one), scale, periods))
-        fits.append(
-            fit_ckme(
-                flags,
-                np.where(usable, np.arange(float(n)), np.nan)[np.newaxis],
-                settings,
-                features=None if features is None else features.take(one),
-                squared=[distances],
-                vectors=_embed(used[..., np.newaxis], _scales(used, periods), periods)[
-                    np.newaxis, ..., 0
-                ],
-                **known,
-            )
-        )
-        scales.append(scale)
-    parts = zip(*fits, strict=True)
-    return FittedCKME(*map(np.concatenate, parts)), np.reshape(scales, (-1, len(periods)))
+    numbered, scale = _numbered(cases, observations, periods, settings)
+    return fit_ckme(settings=settings, **numbered, **known), scale
+
+
+def choose_vector_ckme(
+    cases: Vectors, observations: FloatArray, periods: Periods, settings: Settings, **known: Any
+) -> Choices:
+    """Choose kernel, ridge and half-life of the embedding of vectors at every location.
+
+    Parameters
+    ----------
+    cases, observations, periods, settings
+        As for :func:`fit_vector_ckme`.
+    **known
+        As for :func:`choose_ckme`: features, days, half_life, groups, blocks, step.
+
+    Returns
+    -------
+    Choices
+        For :func:`fit_vector_ckme` with these cases or others.
+
+    Raises
+    ------
+    ValueError
+        As :func:`fit_vector_ckme`.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> truth, settings = rng.normal(size=(1, 40, 2)), Settings(loss="energy")
+    >>> cases = Vectors(truth[..., np.newaxis] + 0.5 * rng.normal(size=(1, 40, 2, 5)))
+    >>> choices = choose_vector_ckme(cases, truth, (None, None), settings)
+    >>> fitted, _ = fit_vector_ckme(cases, truth, (None, None), settings, choices=choices)
+    >>> bool(fitted.ridge == choices.ridge)
+    True
+    """
+    numbered, _ = _numbered(cases, observations, periods, settings)
+    return choose_ckme(settings=settings, **numbered, **known)
 
 
 def vector_ckme_weights(
@@ -144,9 +146,6 @@ def vector_ckme_weights(
     fitted: FittedCKME,
     scale: FloatArray,
     periods: Periods,
-    *,
-    features: Features | None = None,
-    new_features: Features | None = None,
     **known: Any,
 ) -> FloatArray:
     """Weights of past observations for new forecasts of vectors.
@@ -159,8 +158,8 @@ def vector_ckme_weights(
         As given to, and returned by, :func:`fit_vector_ckme`.
     usable : array of bool, shape (L, n)
         Cases with an observation of every variable.
-    features, new_features, **known
-        As for :func:`ckme_weights`: kernel, projection, days.
+    **known
+        As for :func:`ckme_weights`: features, new_features, kernel, projection, days.
 
     Returns
     -------
@@ -181,27 +180,65 @@ def vector_ckme_weights(
         raise ValueError(
             f"forecasts have {forecasts.members.shape[2]} variables, but the fit {len(periods)}"
         )
-    flags, new_flags = _flags(cases), _flags(forecasts)
     numbers = np.where(usable, np.arange(float(usable.shape[1])), np.nan)
-    among, across = [], []
-    for place in range(usable.shape[0]):
-        one = slice(place, place + 1)
-        theirs = _Ensembles(cases.take(one), scale[place], periods)
-        new = _Ensembles(forecasts.take(one), scale[place], periods, theirs.centre)
-        among.append(_Distances(theirs))
-        across.append(_Distances(new, theirs))
     _, weights = ckme_weights(
-        new_flags,
-        flags,
+        _flags(forecasts),
+        _flags(cases),
         numbers,
         fitted,
-        features=features,
-        new_features=new_features,
-        across=across,
-        squared=among,
+        across=_Places(cases, scale, periods, forecasts),
+        squared=_Places(cases, scale, periods),
         **known,
     )
     return weights
+
+
+def _numbered(
+    cases: Vectors, observations: FloatArray, periods: Periods, settings: Settings
+) -> tuple[dict[str, Any], FloatArray]:
+    """Arguments of :func:`fit_ckme`, with numbers of vectors as observations; and the scale."""
+    _check(cases, observations, periods)
+    if settings.supports != ("observations",) or settings.projection != "euclidean":
+        raise ValueError(
+            "vectors have no errors and no order; take supports=('observations',) and "
+            f"projection='euclidean', got {settings.supports} and {settings.projection!r}"
+        )
+    flags, usable = _flags(cases), np.isfinite(observations).all(-1)
+    usable &= np.isfinite(flags.loc[..., 0])
+    scales, vectors = [], []
+    for members, observed, used in zip(cases.members, observations, usable, strict=True):
+        counted = used[:, np.newaxis] & ~np.isnan(members).any(1)
+        of_case = np.swapaxes(np.where(counted[:, np.newaxis], members, np.nan), 1, 2)
+        scales.append(_scales(of_case.reshape(-1, len(periods)), periods))
+        known = np.where(used[:, np.newaxis], observed, np.nan)
+        vectors.append(_embed(known[..., np.newaxis], _scales(known, periods), periods)[..., 0])
+    scale = np.reshape(scales, (-1, len(periods)))
+    numbered = {
+        "cases": flags,
+        "observations": np.where(usable, np.arange(float(usable.shape[1])), np.nan),
+        "squared": _Places(cases, scale, periods),
+        "vectors": vectors,
+    }
+    return numbered, scale
+
+
+class _Places(Sequence[Squared]):
+    """Distances among cases, or from forecasts to them, at each location that is asked for."""
+
+    def __init__(
+        self, cases: Vectors, scale: FloatArray, periods: Periods, new: Vectors | None = None
+    ) -> None:
+        self._cases, self._scale, self._periods, self._new = cases, scale, periods, new
+
+    def __len__(self) -> int:
+        return len(self._scale)
+
+    def __getitem__(self, place: Any) -> Any:
+        one, how = slice(place, place + 1), (self._scale[place], self._periods)
+        theirs = _Ensembles(self._cases.take(one), *how)
+        if self._new is None:
+            return _Distances(theirs)
+        return _Distances(_Ensembles(self._new.take(one), *how, theirs.centre), theirs)
 
 
 class _Ensembles:

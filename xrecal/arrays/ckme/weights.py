@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -13,7 +13,7 @@ from xrecal.arrays.kernels.kernel import Features, check_kernel, no_features
 from xrecal.arrays.rows import Kept, location_blocks
 from xrecal.typing import FloatArray, IntArray
 
-from .centre import FILL_ROWS, Ranked
+from .centre import FILL_ROWS
 from .embedding import (
     FittedCKME,
     case_weights,
@@ -21,15 +21,8 @@ from .embedding import (
     check_forecasts,
     lives_of,
 )
-from .learned import Embedding, Familiarity
-from .location import (
-    Cases,
-    NewForecasts,
-    feature_distances,
-    from_new,
-    new_forecasts,
-    ordered_cases,
-)
+from .learned import Embedding, centres
+from .location import NewForecasts, locations, new_forecasts
 from .lowrank import TOGETHER
 from .simplex import PROJECTIONS
 
@@ -42,19 +35,6 @@ ROWS = 256
 
 KEPT: Kept[tuple[int, Embedding]] = Kept(256 * 2**20)
 """What was learned of the last locations that were met twice, in this process."""
-
-
-class Issued(NamedTuple):
-    """What is filled of T forecasts with n slots, where it is wanted."""
-
-    members: FloatArray | None
-    """(T, n)"""
-    weights: FloatArray
-    """(T, n)"""
-    novelty: FloatArray | None = None
-    """(T,)"""
-    observed: FloatArray | None = None
-    """(T, n) weights of past observations where they were chosen; the others are of errors then"""
 
 
 def ckme_weights(
@@ -124,19 +104,23 @@ def ckme_weights(
     >>> weights.shape, weights.sum(-1).round(6).min().item()
     ((1, 40, 40), 1.0)
     """
-    check_choice("projection", projection, PROJECTIONS)
-    n_locations, n, n_new = check_forecasts(forecasts, cases, observations, fitted)
-    dtype = forecasts.loc.dtype
-    weights = np.full((n_locations, n_new, n), np.nan, dtype)
-    members = np.full((n_locations, n_new, n), np.nan, dtype) if own_members else observations
-    novelty = np.full((n_locations, n_new), np.nan) if return_novelty else None
-    how = Compared(kernel, features, new_features, days, across, squared, shapes)
-    of = _Learned(cases, observations, fitted)
-    for place, one in _places(forecasts, of, how, centred=own_members):
-        own = members[place] if own_members else None
-        of_place = None if novelty is None else novelty[place]
-        one.fill(Issued(own, weights[place], of_place), projection)
-    return (members, weights) if novelty is None else (members, weights, novelty)
+    names = ("members",) * own_members + ("weights",) + ("novelty",) * return_novelty
+    found = _issue(
+        names,
+        forecasts,
+        cases,
+        observations,
+        fitted,
+        projection,
+        kernel=kernel,
+        features=features,
+        new_features=new_features,
+        days=days,
+        across=across,
+        squared=squared,
+        shapes=shapes,
+    )
+    return found if own_members else (observations, *found)
 
 
 def ckme_weights_of_both(
@@ -184,16 +168,8 @@ def ckme_weights_of_both(
     >>> weights.shape, observed.sum(-1).round(6).max().item()
     ((1, 40, 40), 0.0)
     """
-    check_choice("projection", projection, PROJECTIONS)
-    n_locations, n, n_new = check_forecasts(forecasts, cases, observations, fitted)
-    shape = 3, n_locations, n_new, n
-    members, weights, observed = np.full(shape, np.nan, forecasts.loc.dtype)
-    novelty = np.full((n_locations, n_new), np.nan)
-    of = _Learned(cases, observations, fitted)
-    for place, one in _places(forecasts, of, Compared(**compared), centred=True):
-        out = Issued(members[place], weights[place], novelty[place], observed[place])
-        one.fill(out, projection)
-    return members, weights, observed, novelty
+    names = "members", "weights", "observed", "novelty"
+    return _issue(names, forecasts, cases, observations, fitted, projection, **compared)  # type: ignore[return-value]
 
 
 def ckme_novelty(
@@ -236,12 +212,7 @@ def ckme_novelty(
     >>> xrecal.arrays.ckme_novelty(new, cases, truth, fitted).round(1).tolist()
     [[0.0, 0.6, 1.0]]
     """
-    n_locations, _, n_new = check_forecasts(forecasts, cases, observations, fitted)
-    novelty = np.full((n_locations, n_new), np.nan)
-    how, of = Compared(**compared), _Learned(cases, observations, fitted)
-    for place, one in _places(forecasts, of, how, centred=how.shapes):  # shapes are without means
-        one.fill_novelty(novelty[place])
-    return novelty
+    return _issue(("novelty",), forecasts, cases, observations, fitted, **compared)[0]
 
 
 class Compared(NamedTuple):
@@ -257,51 +228,69 @@ class Compared(NamedTuple):
 
 
 class _Learned(NamedTuple):
-    """The cases, and what was fitted to them."""
+    """The cases, what was fitted to them, and how forecasts are compared with them."""
 
     cases: Forecasts
     observations: FloatArray
     fitted: FittedCKME
+    how: Compared
+    centred: bool
 
 
-def _places(
-    forecasts: Forecasts, of: _Learned, how: Compared, *, centred: bool
-) -> Iterator[tuple[int, _Ensembles]]:
-    """Locations that have a fit, and what makes ensembles there."""
+def _issue(
+    names: tuple[str, ...],
+    forecasts: Forecasts,
+    cases: Forecasts,
+    observations: FloatArray,
+    fitted: FittedCKME,
+    projection: str = "euclidean",
+    **compared: Any,
+) -> tuple[FloatArray, ...]:
+    """Arrays (L, T, ...) by their names."""
+    check_choice("projection", projection, PROJECTIONS)
+    n_locations, n, n_new = check_forecasts(forecasts, cases, observations, fitted)
+    how = Compared(**compared)
     check_kernel(how.kernel)
-    n_locations, n, m = of.cases.loc.shape
-    _, n_new, p = forecasts.loc.shape
-    new_features = no_features(n_locations, n_new)
-    if how.new_features is not None:
-        new_features = how.new_features
-    memory = _memory(of)
+    issued = {}
+    for name in names:
+        is_novelty = name == "novelty"
+        shape = (n_locations, n_new) if is_novelty else (n_locations, n_new, n)
+        issued[name] = np.full(shape, np.nan, np.float64 if is_novelty else forecasts.loc.dtype)
+    of = _Learned(cases, observations, fitted, how, "members" in names or how.shapes)
+    for place, new, learned in _places(forecasts, of):
+        _fill(learned, new, {name: array[place] for name, array in issued.items()}, projection)
+    return tuple(issued.values())
+
+
+def _places(forecasts: Forecasts, of: _Learned) -> Iterator[tuple[int, NewForecasts, Embedding]]:
+    """Locations that have a fit, with forecasts and what was learned there."""
+    (n_locations, n, m), (_, n_new, p) = of.cases.loc.shape, forecasts.loc.shape
+    how, memory = of.how, _memory(of)
+    features = no_features(n_locations, n_new) if how.new_features is None else how.new_features
     keep = n_new <= A_DAY and how.squared is None and memory <= KEPT.most // 4
     for block in location_blocks(n_locations, 24 * max(n * m, n_new * p)):
-        some = forecasts.take(block), new_features.take(block)
-        new = new_forecasts(*some, centred=centred, shapes=how.shapes)
-        make = partial(_embeddings, of, how, block, centred)
-        known = KEPT.get(_contents(of, how, block, centred), memory, make) if keep else make()
+        some = forecasts.take(block), features.take(block)
+        new = list(new_forecasts(*some, centred=of.centred, shapes=how.shapes))
+        make = partial(_embeddings, of, block)
+        known = KEPT.get(_contents(of, block), memory, make) if keep else make()
         for cell, embedding in known:
             place = block.start + cell
             across = None if how.across is None else how.across[place]
-            yield place, _Ensembles(new, embedding, across)
+            yield place, new[cell]._replace(across=across), embedding
 
 
-def _embeddings(
-    of: _Learned, how: Compared, block: slice, centred: bool
-) -> Iterator[tuple[int, Embedding]]:
+def _embeddings(of: _Learned, block: slice) -> Iterator[tuple[int, Embedding]]:
     """Locations of a block that have a fit, counted from its start, and what was learned there."""
-    n_locations, n, _ = of.cases.loc.shape
+    how, (n_locations, n, _) = of.how, of.cases.loc.shape
     features = no_features(n_locations, n) if how.features is None else how.features
     weight = case_weights(how.days, lives_of(of.fitted.half_life), n)
-    past = Cases(of.cases, of.observations, features, weight)
-    cases, _ = ordered_cases(past.take(block), centred=centred, shapes=how.shapes)
-    for cell in range(cases.n_used.size):
+    past = of.cases.take(block), of.observations[block], features.take(block), weight[block]
+    for cell, where in enumerate(locations(*past, centred=of.centred, shapes=how.shapes)):
         place = block.start + cell
         fitted = FittedCKME(*(np.array(part[place]) for part in of.fitted))
         if not np.isnan(fitted.ridge):
             squared = None if how.squared is None else how.squared[place]
-            yield cell, Embedding(cases, cell, fitted, how.kernel == "laplace", squared)
+            yield cell, Embedding(where, fitted, how.kernel == "laplace", squared)
 
 
 def _memory(of: _Learned) -> int:
@@ -312,112 +301,57 @@ def _memory(of: _Learned) -> int:
     return int(8 * n_locations * n * (8 * m + of_case))
 
 
-def _contents(of: _Learned, how: Compared, block: slice, centred: bool) -> Iterator[Any]:
+def _contents(of: _Learned, block: slice) -> Iterator[Any]:
     """All that embeddings of a block depend on."""
-    features = how.features
+    how, features = of.how, of.how.features
     circular, values = (None, None) if features is None else (features.circular, features.values)
-    yield how.kernel, how.shapes, centred, block
+    yield how.kernel, how.shapes, of.centred, block
     yield from (*of.cases, of.observations, *of.fitted, circular, values, how.days)
 
 
-class _Ensembles:
-    """Weighted ensembles of all forecasts at one location."""
-
-    def __init__(self, new: NewForecasts, learned: Embedding, across: Squared | None) -> None:
-        self.new, self.learned, self._across = new, learned, across
-
-    def fill(self, out: Issued, projection: str) -> None:
-        """Fill what is issued of the forecasts."""
-        learned, fitted = self.learned, self.learned.fitted
-        rank, solve = learned.solver(out.weights.shape[0])
-        familiar = None if out.novelty is None else learned.familiarity
-        chosen = learned.chosen(rank if familiar is None else max(rank, familiar.known.size))
-        supports = [(self._support(fitted.support, fitted.centre), out.members, out.weights)]
-        if out.observed is not None:
-            out.observed[:] = 0.0
-            if fitted.beside:
-                beside = self._support(fitted.beside, fitted.beside_centre)
-                supports = [
-                    (supports[0][0], None, out.observed),
-                    (beside, out.members, out.weights),
-                ]
-        for rows in _parts(out.weights.shape[0]):
-            similarities = self._similarities(rows, chosen)
-            if out.novelty is not None and familiar is not None:
-                out.novelty[rows] = self._novelty(familiar, similarities, rows)
-            signed = solve(similarities[:, :rank])
-            # The solution is that of R K R, with the roots R of the case weights: β = R α.
-            signed *= learned.one.root
-            for support, members, weights in supports:
-                self._fill_rows(
-                    signed, support, FILL_ROWS[projection], members, weights[rows], rows
-                )
-        if out.observed is not None:
-            out.observed[np.isnan(out.weights).all(-1)] = np.nan
-
-    def _support(self, code: IntArray, centre: FloatArray) -> tuple[Ranked, FloatArray]:
-        """Cases ranked by their errors around a centre, and centres and spreads (2, T)."""
-        centred = self.learned.centres(self.new, code, centre)
-        return self.learned.support(code, centre), centred
-
-    def _fill_rows(
-        self,
-        signed: FloatArray,
-        support: tuple[Ranked, FloatArray],
-        fill_rows: Any,
-        members: FloatArray | None,
-        weights: FloatArray,
-        rows: slice,
-    ) -> None:
-        """Fill some forecasts, from signed weights (q, n)."""
-        ranked, centred = support
-        slot = self.learned.cases.slot[self.learned.cell]
-        shares, points = np.empty((2, *signed.shape))
-        fill_rows(signed, ranked, np.ascontiguousarray(centred[:, rows]), shares, points)
-        _to_slots(shares, slot, 0.0, weights)
-        if members is not None:
-            points[np.isnan(shares[:, 0])] = np.nan
-            _to_slots(points, slot, np.nan, members[rows])
-
-    def fill_novelty(self, novelty: FloatArray) -> None:
-        """Fill the novelty (T,) of forecasts."""
-        familiar = self.learned.familiarity
-        chosen = self.learned.chosen(familiar.known.size)
-        for rows in _parts(novelty.size):
-            novelty[rows] = self._novelty(familiar, self._similarities(rows, chosen), rows)
-
-    def _novelty(self, familiar: Familiarity, similarities: FloatArray, rows: slice) -> FloatArray:
-        """Novelty (q,) of some forecasts; 1 of those that differ from cases that are all alike."""
-        novelty = familiar.novelty(similarities)
-        if np.isinf(self.learned.fitted.bandwidth):
-            learned = self.learned
-            first = from_new(self.new, learned.cases, learned.cell, rows, slice(1), self._across)
-            novelty[first[:, 0] > 0] = 1.0
-        return novelty
-
-    def _similarities(self, rows: slice, chosen: slice | IntArray) -> FloatArray:
-        """Kernel (q, k) between forecasts and cases, scaled by the roots of the case weights."""
-        of, one, cell = self.learned, self.learned.one, self.learned.cell
-        distance = from_new(self.new, of.cases, cell, rows, chosen, self._across)
-        if one.laplace:
-            distance = np.sqrt(distance)
-        exponent = distance / -of.fitted.bandwidth
-        features = self.new.features[cell, rows]
-        strength = of.fitted.strength
-        if strength > 0:
-            exponent -= strength * feature_distances(features, one.features[chosen], one.precision)
-        exponent[np.isnan(features).any(-1)] = np.nan  # even where they do not count
-        return np.asarray(np.exp(exponent) * one.root[chosen])
-
-
-def _parts(n: int) -> Iterator[slice]:
-    """Slices of n forecasts."""
-    return (slice(first, first + ROWS) for first in range(0, n, ROWS))
+def _fill(
+    learned: Embedding, new: NewForecasts, out: Mapping[str, FloatArray], projection: str
+) -> None:
+    """Fill what is issued of the forecasts at one location, by its name."""
+    fitted, n_new, rank = learned.fitted, new.mean.size, 0
+    supports = {}
+    if "weights" in out:
+        rank, solve = learned.solver(n_new)
+        supports["weights"] = fitted.support, fitted.centre
+    most = max(rank, learned.familiarity[0].size) if "novelty" in out else rank
+    chosen = learned.chosen(most)
+    if "observed" in out:
+        out["observed"][:] = 0.0
+        if fitted.beside:
+            supports["observed"] = supports["weights"]
+            supports["weights"] = fitted.beside, fitted.beside_centre
+    known = {
+        name: (learned.support(*support), centres(new, *support))
+        for name, support in supports.items()
+    }
+    for rows in (slice(first, first + ROWS) for first in range(0, n_new, ROWS)):
+        similarities = learned.similarities(new, rows, chosen)
+        if "novelty" in out:
+            out["novelty"][rows] = learned.novelty(new, rows, similarities)
+        if not supports:
+            continue
+        signed = solve(similarities[:, :rank])
+        # The solution is that of R K R, with the roots R of the case weights: β = R α.
+        signed *= learned.where.root
+        for name, (ranked, centred) in known.items():
+            shares, points = np.empty((2, *signed.shape))
+            some = np.ascontiguousarray(centred[:, rows])
+            FILL_ROWS[projection](signed, ranked, some, shares, points)
+            _to_slots(shares, learned.where.slot, 0.0, out[name][rows])
+            if name == "weights" and "members" in out:
+                points[np.isnan(shares[:, 0])] = np.nan
+                _to_slots(points, learned.where.slot, np.nan, out["members"][rows])
+    if "observed" in out:
+        out["observed"][np.isnan(out["weights"]).all(-1)] = np.nan
 
 
 def _to_slots(values: FloatArray, slot: IntArray, unused: float, out: FloatArray) -> None:
     """Values (q, n) of the used cases to their slots; ``unused`` in others, NaN in a NaN row."""
-    n = values.shape[1]
     out[:] = unused
-    out[:, slot[:n]] = values
+    out[:, slot] = values
     out[np.isnan(values[:, 0])] = np.nan

@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from xrecal.arrays.ckme.centre import OBSERVATIONS, usable_supports
-from xrecal.arrays.ckme.choosing import candidates_of
 from xrecal.arrays.ckme.embedding import Calibration, Choices, Settings
 from xrecal.arrays.ckme.folds import Folds, folds_in_time, gap_axis, holds_several
 from xrecal.arrays.ckme.problem import bandwidth_of, write
 from xrecal.arrays.ckme.ridge_rules import GRID, vertex
+from xrecal.arrays.ckme.search import candidates_of
 from xrecal.arrays.dispatch import namespace, to_host
 from xrecal.arrays.status import RIDGE_EDGE
 from xrecal.typing import FloatArray, IntArray
@@ -57,7 +57,7 @@ class Grid:
     """All kernels, supports and ridges that the settings leave to choose."""
 
     def __init__(self, given: Calibration, settings: Settings) -> None:
-        self.kernels, self.supports, _ = candidates_of(
+        self.kernels, self.supports = candidates_of(
             settings, conditioned=given.features.circular.size > 0
         )
         self.exponents = GRID if settings.ridge is None else np.log10([settings.ridge])

@@ -12,7 +12,7 @@ import numpy as np
 
 from xrecal.arrays.compiled import IndexMatrix, Indices, Matrix, OutMatrix, Vector, kernel
 from xrecal.arrays.dispatch import namespace
-from xrecal.typing import FloatArray
+from xrecal.typing import FloatArray, IntArray
 
 from .forms import VALID, Forecasts, verdicts
 from .normal import fill_normal_distances
@@ -119,17 +119,31 @@ def pairwise_distances(forecasts: Forecasts) -> FloatArray:
     """
     n_locations, n = forecasts.check("forecasts", 3)[:2]
     missing = (verdicts(forecasts) != VALID)[..., np.newaxis]
-    loc = _contiguous(np.where(missing, np.nan, forecasts.loc))
-    weights = _contiguous(np.ones(loc.shape) if forecasts.weights is None else forecasts.weights)
+    loc = np.where(missing, np.nan, forecasts.loc)
+    weights = np.ones(loc.shape) if forecasts.weights is None else forecasts.weights
+    given = Forecasts(loc, forecasts.scale, weights).map(_contiguous)
     squared = np.empty((n_locations, n, n))
-    if forecasts.scale is None:
-        for i in range(n_locations):
-            squared[i] = self_distances(loc[i], weights[i])
-        return squared
-    scale = _contiguous(forecasts.scale)
     for i in range(n_locations):
-        one = loc[i], scale[i], weights[i]
-        fill_normal_distances(*one, *one, squared[i])
+        squared[i] = distances_between(given.take(i))
+    return squared
+
+
+def distances_between(x: Forecasts, y: Forecasts | None = None) -> FloatArray:
+    """Squared distances (n, q) of forecasts (n, m) to others (q, p), or among themselves.
+
+    Parts are contiguous float64, with weights.
+    """
+    assert x.weights is not None
+    others = x if y is None else y
+    assert others.weights is not None
+    if x.scale is None or others.scale is None:
+        if y is None:
+            return self_distances(x.loc, x.weights)
+        return cross_distances(x.loc, x.weights, others.loc, others.weights)
+    squared = np.empty((x.loc.shape[0], others.loc.shape[0]))
+    fill_normal_distances(
+        x.loc, x.scale, x.weights, others.loc, others.scale, others.weights, squared
+    )
     return squared
 
 
@@ -167,11 +181,41 @@ def shared_distances(members: FloatArray, weights: FloatArray) -> FloatArray:
 
 def self_distances(x: FloatArray, weights: FloatArray) -> FloatArray:
     """Squared distances among the rows of float64 ``x``, shapes (n, m) -> (n, n)."""
-    centre, tolerance = centre_and_rounding(x, weights)
-    points, mass, spread = sorted_rows(x, weights, centre)
-    squared = mean_distances(points, mass, in_order(points, mass), x.shape[0])
+    points, mass, spread, together, tolerance = arrange(x, weights)
+    squared = mean_distances(points, mass, together, spread.size)
     subtract_spread(squared, spread, spread, np.full(spread.size, tolerance), True)
     return squared
+
+
+class Arranged(NamedTuple):
+    """Ensembles (n, m) whose members are in order."""
+
+    points: FloatArray
+    """(n, m) of each by size, centred"""
+    mass: FloatArray
+    """(n, m)"""
+    spread: FloatArray
+    """(n,) ``E|X-X'|``"""
+    together: Ordered
+    """All members by size"""
+    tolerance: float
+    """Differences of rounding size"""
+
+    def columns(self, cases: IntArray) -> FloatArray:
+        """Squared distances (k, n) from some ensembles to all."""
+        n = self.spread.size
+        distances = mean_distances(self.points[cases], self.mass[cases], self.together, n)
+        tolerance = np.full(cases.size, self.tolerance)
+        subtract_spread(distances, self.spread[cases], self.spread, tolerance, False)
+        distances[np.arange(cases.size), cases] = 0.0
+        return distances
+
+
+def arrange(x: FloatArray, weights: FloatArray) -> Arranged:
+    """Ensembles (n, m) with members in order."""
+    centre, tolerance = centre_and_rounding(x, weights)
+    points, mass, spread = sorted_rows(x, weights, centre)
+    return Arranged(points, mass, spread, in_order(points, mass), tolerance)
 
 
 def cross_distances(
