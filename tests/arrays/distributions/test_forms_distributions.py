@@ -36,23 +36,6 @@ def test_normal_components_count_equally_unless_weighted(rng):
     np.testing.assert_allclose(plain.mean(), loc.mean(-1))
 
 
-@pytest.mark.parametrize("weights", [None, [0.7, 0.3]])
-def test_both_forms_agree_in_the_limit(weights, rng):
-    """Normals without width are point masses, and many quantiles of a normal are the normal."""
-    loc, y = rng.normal(size=(4, 2)), rng.normal(size=4)
-    mass = None if weights is None else np.broadcast_to(weights, loc.shape)
-    points, narrow = Empirical(loc, mass), Normal(loc, 0 * loc, mass)
-    np.testing.assert_allclose(narrow.mean(), points.mean())
-    np.testing.assert_allclose(narrow.std(), points.std(), atol=1e-12)
-    np.testing.assert_allclose(narrow.crps(y), points.crps(y), atol=1e-12)
-    wide = Normal(loc, np.ones_like(loc), mass)
-    sampled = Empirical(wide.quantile((np.arange(2000) + 0.5) / 2000))
-    np.testing.assert_allclose(sampled.mean(), wide.mean(), atol=1e-4)
-    np.testing.assert_allclose(sampled.std(), wide.std(), atol=2e-3)
-    np.testing.assert_allclose(sampled.crps(y), wide.crps(y), atol=2e-3)
-    np.testing.assert_allclose(sampled.quantile(LEVELS), wide.quantile(LEVELS), atol=5e-3)
-
-
 def test_missing_forecasts_are_nan():
     for forecast in (
         Empirical(np.full((1, 3), np.nan)),

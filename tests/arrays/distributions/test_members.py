@@ -74,12 +74,6 @@ def test_members_of_other_locations_cases_and_seeds_are_independent():
     assert found.reshape(-1, 20).mean(0) == pytest.approx(np.full(20, 9.5), abs=0.5)
 
 
-def test_missing_forecasts_stay_missing():
-    assert np.isnan(shuffled_members(np.full((1, 1, 4), np.nan), 0, *grid(1, 1))).all()
-    assert shuffled_members(np.zeros(4), 0, np.array(0), np.array(0)).shape == (4,)
-    assert shuffled_members(np.zeros((0, 3, 4)), 0, *grid(0, 3)).shape == (0, 3, 4)
-
-
 def test_errors():
     members, (locations, cases) = np.zeros((2, 3, 4)), grid(2, 3)
     with pytest.raises(ValueError, match=r"locations must be integers of shape \(2, 3\), got"):

@@ -113,15 +113,6 @@ def test_mass_stays_and_bounds_hold(members, seed, low, missing):
     assert tail == pytest.approx(0.1 * w[(x > low)].sum() * (1 if low == 0 else 2))
 
 
-def test_the_unit_does_not_matter(rng):
-    errors = rng.normal(size=(1, 300))
-    members, weights = rng.normal(size=(1, 2, 40)), np.full((1, 2, 40), 1 / 40)
-    fitted = fit_tails(errors, np.array([[True, True]]))
-    one, _ = with_tails(members, weights, fitted, OPEN)
-    other, _ = with_tails(1.8 * members + 32, weights, fitted, OPEN)
-    np.testing.assert_allclose(other, 1.8 * one + 32, rtol=1e-12)
-
-
 @pytest.mark.parametrize("shape", [-0.1, 0.1, 0.35])
 def test_many_exceedances_give_the_mean_and_the_shape(rng, shape):
     drawn = stats.genpareto.rvs(shape, scale=2.0, size=(1, 2, 40_000), random_state=rng)

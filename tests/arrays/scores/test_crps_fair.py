@@ -97,8 +97,3 @@ def test_missing_values(rng):
     np.testing.assert_array_equal(np.isnan(found), [True, True, True, True, False, False])
     assert found[4] == pytest.approx(fair_sum(y[4], members[4]))
     assert np.isnan(fair_crps(np.zeros(2), np.empty((2, 0)))).all()
-
-
-def test_errors():
-    with pytest.raises(ValueError, match=r"observations have shape \(2,\).*forecasts need \(3,\)"):
-        fair_crps(np.zeros(2), np.zeros((3, 4)))

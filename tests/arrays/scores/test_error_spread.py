@@ -12,9 +12,7 @@ from xrecal.arrays import (
     error_spread,
     normal_mean_std,
     normal_skewness,
-    weighted_mean,
     weighted_skewness,
-    weighted_std,
 )
 
 
@@ -115,14 +113,3 @@ def test_skewness_of_point_masses():
     np.testing.assert_array_equal(censored_normal_skewness([1.0, -9.0], 0.0, 0.0, np.inf), 0.0)
     assert np.isnan(censored_normal_skewness(np.nan, 1.0, 0.0, np.inf))
     assert censored_normal_skewness(3.0, 1.0, -np.inf, np.inf) == pytest.approx(0.0, abs=1e-12)
-
-
-def test_scores_of_equal_weights_are_those_of_members(rng):
-    members = rng.normal(size=(5, 7))
-    given = [
-        f(members, w) for f in (weighted_mean, weighted_std, weighted_skewness) for w in [None]
-    ]
-    equal = [
-        f(members, np.full((5, 7), 0.2)) for f in (weighted_mean, weighted_std, weighted_skewness)
-    ]
-    np.testing.assert_allclose(error_spread(np.ones(5), *given), error_spread(np.ones(5), *equal))

@@ -7,7 +7,6 @@ from scipy import stats
 from scipy.signal import lfilter
 
 from xrecal.arrays import diebold_mariano, standard_error
-from xrecal.arrays import rows as cases
 
 numbers = st.integers(-50, 50).map(float)
 series = st.integers(3, 40).flatmap(lambda n: arrays(np.float64, n, elements=numbers))
@@ -120,15 +119,6 @@ def test_an_infinite_difference_leaves_nothing_to_say(bad):
     found = [*diebold_mariano(d, **how), standard_error(d)]
     assert np.isnan([row[0] for row in found]).all()
     assert np.isfinite([row[1] for row in found]).all()
-
-
-def test_errors_by_location_blocks_changes_nothing(rng, monkeypatch):
-    d = autoregressive(rng, 0.5, (7, 60))
-    d[2, 5:30] = np.nan
-    whole = [*diebold_mariano(d), standard_error(d)]
-    monkeypatch.setattr(cases, "WORKSPACE", 1)  # one location at a time
-    parts = [*diebold_mariano(d), standard_error(d)]
-    np.testing.assert_allclose(parts, whole, rtol=1e-12)
 
 
 def test_size_with_strong_dependence(rng):

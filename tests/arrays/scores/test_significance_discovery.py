@@ -49,7 +49,6 @@ def test_edges():
     assert adjusted_p_values(np.empty((0, 3))).shape == (0, 3)
     assert adjusted_p_values(np.array(0.03)) == 0.03
     p = np.array([0.01, np.nan, 1 + 1e-7], np.float32)
-    p.flags.writeable = False
     np.testing.assert_allclose(adjusted_p_values(p), [0.02, np.nan, 1.0], rtol=1e-6)
 
 

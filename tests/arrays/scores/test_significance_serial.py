@@ -35,15 +35,6 @@ def test_it_follows_the_formula(d, b):
         np.testing.assert_allclose(error, d.mean(), rtol=1e-6, atol=1e-12)
 
 
-@given(series)
-def test_blocks_of_one_are_the_t_test(d):
-    if np.ptp(d):
-        expected = stats.ttest_1samp(d, 0)
-        found = diebold_mariano(d, block_length=1)
-        np.testing.assert_allclose(found[0], expected.statistic, rtol=1e-8, atol=1e-12)
-        np.testing.assert_allclose(found[1], expected.pvalue, rtol=1e-7)
-
-
 def test_the_block_is_that_of_the_autocorrelation(rng):
     d = autoregressive(rng, 0.6, (4, 150))
     d[2, 10:40] = np.nan

@@ -4,7 +4,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from tests.arrays.locations import check_locations
 from xrecal.arrays import spread_skill, standard_error
 
 value = st.integers(-20, 20).map(lambda v: v / 4)
@@ -81,8 +80,6 @@ def test_members_of_each_case():
     assert found.spread == pytest.approx(np.sqrt((2 + 1.5) / 2))
     assert found.bias == 0
     np.testing.assert_array_equal(found.bin_counts, [2])
-    shared = spread_skill(*np.tile([mean, variance, y], (2, 1, 1)).swapaxes(0, 1), 1, [3, 5, 1, 0])
-    np.testing.assert_array_equal(shared.spread, found.spread)
 
 
 def test_missing_cases_are_as_if_never_there(rng):
@@ -102,19 +99,6 @@ def test_no_error_no_ratio():
     found = spread_skill(np.ones(3), np.ones(3), np.ones(3), 2)
     assert (found.rmse, found.spread) == (0, 1)
     assert np.isnan(found.ratio)
-
-
-def test_locations(rng, monkeypatch):
-    mean, y = rng.normal(size=(2, 2, 3, 9))
-    variance = rng.random((2, 3, 9))
-    mean[0, 1], y[1, 0, 3] = np.nan, np.nan
-
-    def use(*parts):
-        return spread_skill(*parts, 3, 10)
-
-    check_locations(use, mean, variance, y, monkeypatch=monkeypatch)
-    single = use(*(part.astype(np.float32) for part in (mean, variance, y)))
-    np.testing.assert_allclose(single.rmse, use(mean, variance, y).rmse, rtol=1e-5)
 
 
 def test_errors():
