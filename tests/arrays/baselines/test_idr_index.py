@@ -1,8 +1,7 @@
 import numpy as np
 import pytest
 
-from xrecal.arrays import crps
-from xrecal.arrays.baselines.idr import fit_index, idr_weights, index_of
+from xrecal.arrays.baselines.idr import fit_index, index_of
 
 
 def predictors(rng, n=80, k=2):
@@ -83,22 +82,6 @@ def test_equal_inputs_have_equal_indices(rng):
     index = index_of(coefficients, means, regressors)
     for i in range(21):
         assert index_of(coefficients, means[:, [i]], regressors[:, [i]]) == index[0, i]
-
-
-def test_season_helps_where_bias_depends_on_it(rng):
-    n = 600
-    season = 2 * np.pi * rng.random((1, n))
-    regressors = np.stack([np.sin(season), np.cos(season)], axis=-1)
-    means = rng.normal(size=(1, n))
-    y = means + 2 * regressors[..., 0] + 0.3 * rng.normal(size=(1, n))
-    past, new = slice(300), slice(300, n)
-    coefficients = fit_index(means[:, past], y[:, past], regressors[:, past])
-    index = index_of(coefficients, means, regressors)
-    scores = [
-        crps(y[0, new], y[0, past], idr_weights(x[:, new], x[:, past], y[:, past])[0]).mean()
-        for x in (index, means)
-    ]
-    assert scores[0] < 0.3 * scores[1]
 
 
 def test_errors():

@@ -7,13 +7,10 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.optimize import isotonic_regression, linprog
 
-from tests.arrays.locations import check_locations
 from xrecal.arrays import corp, idr_weights, quantile_reliability, weighted_quantile
-from xrecal.arrays.ckme.simplex import push_level
 from xrecal.arrays.rows import FEWEST
 
 LEVELS = (0.1, 0.25, 0.5, 0.7, 0.9)
-LETTERS = "miscalibration", "discrimination", "uncertainty", "score"
 
 probabilities = st.integers(0, 5).map(lambda k: k / 5)
 values = st.integers(-6, 6).map(lambda v: v / 2)
@@ -173,19 +170,6 @@ def test_no_increasing_function_has_a_smaller_quantile_score(case):
     assert pinball(recalibrated, y, level) == pytest.approx(best.fun, abs=1e-9)
 
 
-@pytest.mark.parametrize("level", LEVELS)
-def test_quantiles_against_scores(level, rng):
-    from scores import processing
-
-    forecast = rng.normal(size=199).round(1)
-    y = 0.5 * forecast + rng.normal(size=199)
-    found = processing.isotonic_fit(forecast, y, functional="quantile", quantile_level=level)
-    theirs = found["regression_values"][np.searchsorted(found["fcst_sorted"], forecast)]
-    ours, _ = quantile_reliability(forecast, y, level)
-    assert pinball(ours, y, level) <= pinball(theirs, y, level) + 1e-12
-    assert np.abs(ours - theirs).mean() < 0.1  # they interpolate between observations
-
-
 @given(quantiles(), st.floats(0.5, 3), st.integers(-5, 5))
 def test_laws_of_quantiles(case, factor, shift):
     forecast, y, level = case
@@ -199,23 +183,6 @@ def test_laws_of_quantiles(case, factor, shift):
     np.testing.assert_allclose(scaled, factor * np.array(parts), atol=1e-12)
     cubed, _ = quantile_reliability(forecast**3, y, level)  # only the order counts
     np.testing.assert_array_equal(cubed, recalibrated)
-
-
-def test_known_quantiles():
-    forecast, y = np.array([1.0, 2, 2, 3]), np.array([5.0, 1, 2, 9])
-    recalibrated, parts = quantile_reliability(forecast, y, 0.5)
-    np.testing.assert_array_equal(recalibrated, [2, 2, 2, 9])
-    np.testing.assert_allclose(parts, np.array([11 - 4, 11 - 4, 11, 11]) / 8)
-
-
-def test_opposite_forecasts_become_the_quantile_of_all(rng):
-    y = rng.normal(size=500)
-    recalibrated, parts = quantile_reliability(-y, y, 0.3)
-    np.testing.assert_array_equal(recalibrated, np.full(500, np.sort(y)[149]))
-    assert parts.discrimination == 0
-    sure, parts = quantile_reliability(3 * y, y, 0.3)
-    np.testing.assert_array_equal(sure, y)
-    assert parts.discrimination == parts.uncertainty
 
 
 # both --------------------------------------------------------------------------------------------
@@ -245,30 +212,6 @@ def test_missing_cases_are_as_if_never_there(rng):
     recalibrated, parts = quantile_reliability(p, y, 0.4)
     np.testing.assert_array_equal(np.flatnonzero(np.isnan(recalibrated)), [3, 5, 6, 7])
     assert np.isfinite(parts).all()
-
-
-def test_locations(rng, monkeypatch):
-    p, y = rng.random((2, 3, 12)).round(1), rng.normal(size=(2, 3, 12))
-    p[0, 1], y[1, 0, :4] = np.nan, np.nan
-    event = np.where(np.isnan(y), np.nan, y > 0)
-    check_locations(corp, p, event, monkeypatch=monkeypatch)
-    check_locations(lambda q, t: quantile_reliability(q, t, 0.7), p, y, monkeypatch=monkeypatch)
-    recalibrated, parts = corp(p.astype(np.float32), event.astype(np.float32))
-    np.testing.assert_array_equal(recalibrated, corp(p, event)[0])
-    assert parts._fields == LETTERS
-    assert parts.score.shape == (2, 3)
-
-
-def test_python_functions_are_the_compiled_ones(rng, monkeypatch):
-    from xrecal.arrays.calibration import reliability
-
-    p, y = rng.random(20).round(1), rng.normal(size=20)
-    expected = corp(p, y > 0)[0], quantile_reliability(p, y, 0.3)[0]
-    for name in ("_fill_means", "_fill_quantiles", "_lower_quantile", "_merge"):
-        monkeypatch.setattr(reliability, name, getattr(reliability, name).py_func)
-    monkeypatch.setattr(reliability, "push_level", push_level.py_func)
-    np.testing.assert_array_equal(corp(p, y > 0)[0], expected[0])
-    np.testing.assert_array_equal(quantile_reliability(p, y, 0.3)[0], expected[1])
 
 
 def test_errors():

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from scipy import stats
 from scipy.special import ndtr
 
 from tests.arrays.test_serial import autoregressive
@@ -102,15 +101,6 @@ def test_skce_test_follows_the_formula(errors):
     assert chosen > 1
     found = skce_test(errors, "serial", **options)
     assert found == skce_test(errors, "serial", block_length=chosen, **options)
-
-
-def test_one_kind_of_error_is_the_t_test(rng):
-    """Rotations in one dimension are Student's t with as many degrees of freedom as waves."""
-    e = rng.normal(size=60) + 0.3
-    t = e.mean() / np.sqrt((cosines(60, 11)[1:] @ e / np.sqrt(60)).__pow__(2).mean())
-    expected = 2 * stats.t.sf(abs(t), 11)
-    found = skce_test(np.outer(e, e), "serial", block_length=5, n_resamples=20_000)
-    assert found == pytest.approx(expected, abs=4 * np.sqrt(expected / 20_000))
 
 
 def test_block_length_is_that_of_the_errors(rng):

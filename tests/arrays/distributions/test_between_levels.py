@@ -72,18 +72,6 @@ def test_exact_quantiles_of_any_number_have_a_uniform_transform(levels, law, rng
     assert stats.kstest(wide, "uniform").pvalue < 1e-6
 
 
-def test_dry_days_are_spread_over_their_probability_without_bias(rng):
-    """On average over forecasts each level is passed as often as it says."""
-    n = 20_000
-    loc = rng.normal(-0.2, 1, n)
-    y = np.maximum(loc + rng.normal(size=n), 0)
-    quantiles = np.maximum(loc[:, np.newaxis] + stats.norm.ppf(LEVELS), 0)
-    found = quantile_pit(quantiles, LEVELS, y, rng.random(n))
-    assert (y == 0).mean() > 0.5
-    np.testing.assert_allclose((found[:, np.newaxis] < LEVELS).mean(0), LEVELS, atol=0.015)
-    assert stats.kstest(found, "uniform").statistic < 0.03
-
-
 def test_shapes_that_do_not_fit():
     y = np.zeros(4)
     with pytest.raises(ValueError, match=r"quantiles have shape \(4, 3\), but observations \(4,\)"):

@@ -1,7 +1,6 @@
 from itertools import pairwise
 
 import numpy as np
-import properscoring
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,11 +12,6 @@ from xrecal.arrays.distributions.censored import (
     censored_normal_crps,
     censored_normal_mean_std,
     censored_normal_quantile,
-)
-from xrecal.arrays.distributions.normal import (
-    normal_crps,
-    normal_mean_std,
-    normal_quantile,
 )
 
 BOUNDS = [(-np.inf, np.inf), (0.0, np.inf), (-np.inf, 1.0), (0.0, 1.0), (-2.5, -2.0)]
@@ -90,24 +84,6 @@ def test_library_values(rng, lower, upper):
     expected = scoringrules.crps_cnormal(y, loc, scale, lower, upper)
     actual = censored_normal_crps(y, loc, scale, lower, upper)
     np.testing.assert_allclose(actual, expected, rtol=1e-9, atol=1e-12)
-
-
-def test_without_bounds_a_normal_distribution(rng):
-    loc, scale, y = rng.normal(size=50), rng.gamma(2.0, size=50), rng.normal(size=50)
-    none = -np.inf, np.inf
-    expected = properscoring.crps_gaussian(y, loc, scale)
-    np.testing.assert_allclose(censored_normal_crps(y, loc, scale, *none), expected, rtol=1e-12)
-    np.testing.assert_allclose(
-        censored_normal_crps(y, loc, scale, *none), normal_crps(y, loc, scale)
-    )
-    for actual, value in zip(
-        censored_normal_mean_std(loc, scale, *none), normal_mean_std(loc, scale), strict=True
-    ):
-        np.testing.assert_allclose(actual, value, rtol=1e-12)
-    q = np.array([0.9, 0.0, 0.5, 1.0])
-    np.testing.assert_array_equal(
-        censored_normal_quantile(q, loc, scale, *none), normal_quantile(q, loc, scale)
-    )
 
 
 def test_far_below_the_bound_small_values_stay_exact():

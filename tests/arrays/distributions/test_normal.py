@@ -6,14 +6,12 @@ import properscoring
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numba import njit
 from scipy.integrate import quad
 from scipy.optimize import brentq
 from scipy.stats import norm
 
 from tests.rules import scoringrules
 from xrecal.arrays.distributions.normal import (
-    fill_normal_distances,
     mean_absolute_normal,
     normal_crps,
     normal_mean_std,
@@ -71,41 +69,6 @@ def test_distance_is_twice_the_integrated_squared_cdf_difference(rng, k, points)
             np.testing.assert_allclose(actual[i, j], expected, rtol=1e-8)
 
 
-def test_point_masses_are_ensembles(rng):
-    x, y = rng.normal(size=(4, 5)), rng.normal(size=(3, 2))
-
-    def mean_gap(a, b):
-        return np.abs(a[:, None, :, None] - b[None, :, None, :]).mean(axis=(2, 3))
-
-    expected = 2 * mean_gap(x, y) - np.diag(mean_gap(x, x))[:, None] - np.diag(mean_gap(y, y))
-    actual = normal_squared_energy_distance(x, np.zeros_like(x), y, 0.0)
-    np.testing.assert_allclose(actual, expected, rtol=1e-12)
-    actual = normal_squared_energy_distance(x[:, 0], 0.0, y[:, 0], 0.0)
-    np.testing.assert_allclose(actual, 2 * np.abs(x[:, :1] - y[:, 0]), rtol=1e-15)
-
-
-@given(st_mixture)
-def test_distance_laws(mixture):
-    loc, scale, weights = mixture
-    distance = normal_squared_energy_distance(loc, scale, x_weights=weights)
-    np.testing.assert_array_equal(distance, distance.T)
-    np.testing.assert_array_equal(np.diag(distance), 0.0)
-    assert np.all(distance >= 0)
-    np.testing.assert_allclose(
-        distance,
-        normal_squared_energy_distance(
-            loc, scale, loc.copy(), scale, x_weights=weights, y_weights=weights
-        ),
-        atol=1e-12,
-    )
-    gram = np.exp(-distance / (np.median(distance) + 1e-3))
-    assert np.linalg.eigvalsh(gram).min() > -1e-8
-    shifted = normal_squared_energy_distance(loc + 273.15, scale, x_weights=weights)
-    np.testing.assert_allclose(shifted, distance, atol=1e-11)
-    doubled = normal_squared_energy_distance(2 * loc, 2 * scale, x_weights=7 * weights)
-    np.testing.assert_allclose(doubled, 2 * distance, atol=1e-11)
-
-
 @given(st_mixture)
 def test_splitting_a_component_changes_nothing(mixture):
     loc, scale, weights = mixture
@@ -137,18 +100,6 @@ def test_distance_skips_missing_components(rng):
     assert np.all(np.isnan(actual[1]))
     assert np.all(np.isnan(actual[:, 1]))
     assert np.isfinite(np.delete(np.delete(actual, 1, 0), 1, 1)).all()
-
-
-def test_kernel_can_be_called_from_compiled_code(rng):
-    @njit
-    def first_row(loc, scale, weights):
-        out = np.empty((1, loc.shape[0]))
-        fill_normal_distances(loc[:1], scale[:1], weights[:1], loc, scale, weights, out)
-        return out
-
-    loc, scale, weights = random_mixture(rng, 4, 3)
-    expected = normal_squared_energy_distance(loc, scale, x_weights=weights)[:1]
-    np.testing.assert_allclose(first_row(loc, scale, weights), expected, rtol=1e-13)
 
 
 # CRPS --------------------------------------------------------------------------------------------
@@ -183,13 +134,6 @@ def test_crps_of_mixtures(rng):
             np.append(scale[i], 0.0),
         )
         np.testing.assert_allclose(normal_crps(y[i], loc[i], scale[i], weights[i]), expected, 1e-8)
-
-
-def test_crps_is_half_the_distance_to_the_observation(rng):
-    loc, scale, weights = random_mixture(rng, 3, 2)
-    y = rng.normal(size=3)
-    distance = normal_squared_energy_distance(loc, scale, y, np.zeros(3), x_weights=weights)
-    np.testing.assert_allclose(normal_crps(y, loc, scale, weights), np.diag(distance) / 2)
 
 
 # quantiles, mean, standard deviation -------------------------------------------------------------
@@ -239,13 +183,6 @@ def test_quantiles_with_point_masses():
     assert quantiles[2] == quantiles[3] == 0.0
     np.testing.assert_allclose(quantiles[4:6], norm.ppf([0.2, 0.4], 1.0, 0.2), rtol=1e-7)
     assert quantiles[6] == np.inf
-
-
-@given(st.lists(st.integers(-20, 20), min_size=1, max_size=12))
-def test_quantiles_of_an_ensemble_are_its_members(members):
-    m = len(members)
-    quantiles = normal_quantile(np.arange(m + 1) / m, np.array(members), 0.0, np.ones(m))
-    np.testing.assert_array_equal(quantiles, np.sort(members)[np.maximum(np.arange(m + 1) - 1, 0)])
 
 
 @given(st_mixture)

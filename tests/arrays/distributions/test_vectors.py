@@ -109,16 +109,6 @@ def test_rotation_and_reflection_change_nothing(x, seed):
 # missing values, types, errors -------------------------------------------------------------------
 
 
-def test_kernels_are_what_the_function_calls(rng):
-    x, y = rng.normal(size=(4, 2, 3)), rng.normal(size=(5, 2, 6))
-    v, w = rng.gamma(1, size=(4, 3)), rng.gamma(1, size=(5, 6))
-    found = self_vector_distances(x, v)
-    np.testing.assert_array_equal(found, vector_energy_distance(x, x_weights=v))
-    found = cross_vector_distances(x, v, y, w)
-    expected = vector_energy_distance(x, y, x_weights=v, y_weights=w)
-    np.testing.assert_array_equal(found, expected)
-
-
 def test_errors():
     x = np.ones((3, 2, 4))
     with pytest.raises(ValueError, match=r"x needs shape \(ensemble, component, member\), got"):

@@ -1,15 +1,12 @@
-from itertools import pairwise
-
 import numpy as np
 import properscoring
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.integrate import quad
 
 from tests.arrays.scores.ensembles import cases
 from tests.rules import scoringrules
-from xrecal.arrays import crps, squared_energy_distance, weighted_cdf
+from xrecal.arrays import crps
 
 
 def double_sum_crps(y, members, weights=None):
@@ -48,31 +45,6 @@ def test_equals_properscoring_and_scoringrules(rng):
     own = rng.normal(size=(60, 25))
     expected = scoringrules.crps_ensemble(y, own, estimator="nrg")
     np.testing.assert_allclose(crps(y, own), expected, atol=1e-12)
-
-
-def test_is_the_integrated_squared_cdf_error(rng):
-    members, weights = rng.normal(size=5), rng.gamma(1, size=(1, 5))
-    for y in (-4.0, 0.1, 4.0):
-
-        def error(z, y=y):
-            return (weighted_cdf(members, [z], weights)[0, 0] - (z >= y)) ** 2
-
-        knots = np.unique([*members, y])
-        expected = sum(quad(error, a, b)[0] for a, b in pairwise(knots))
-        assert crps(np.array([y]), members, weights)[0] == pytest.approx(expected, abs=1e-9)
-
-
-def test_is_half_the_energy_distance_to_the_observation(rng):
-    y, members, weights = rng.normal(size=4), rng.normal(size=(4, 6)), rng.gamma(1, size=(4, 6))
-    d = squared_energy_distance(members, y[:, np.newaxis], x_weights=weights)
-    np.testing.assert_allclose(crps(y, members, weights), np.diag(d) / 2, atol=1e-12)
-
-
-def test_known_values():
-    assert crps(np.array(2.0), np.array([5.0])) == 3.0
-    assert crps(np.array(0.0), np.array([-1.0, 1.0])) == 0.5
-    shared = crps(np.array([0.0, 0.0]), np.array([1.0, -1.0]), np.array([[1.0, 1], [1, 0]]))
-    np.testing.assert_array_equal(shared, [0.5, 1.0])
 
 
 # laws --------------------------------------------------------------------------------------------

@@ -138,20 +138,6 @@ def test_censored_from_the_definition(rng, monkeypatch, lower, upper, shared):
         assert found[t] == pytest.approx(expected, abs=1e-7)
 
 
-def test_forms_agree(rng):
-    z, points = rng.normal(size=(3, 8)), rng.normal(size=(3, 4))
-    expected = half_squared_distance(Empirical(points), Empirical(z))
-    narrow = half_squared_distance(Normal(points, 0 * points), Empirical(z))
-    np.testing.assert_allclose(narrow, expected, atol=1e-13)
-    loc, scale = points[:, :1], np.ones((3, 1))
-    free = Censored(loc, scale, np.array(-INF), np.array(INF))
-    np.testing.assert_allclose(
-        half_squared_distance(free, Empirical(z)),
-        half_squared_distance(Normal(loc, scale), Empirical(z)),
-        atol=1e-13,
-    )
-
-
 def test_missing_values(rng):
     z, w = rng.normal(size=(7, 3)), np.ones((7, 3))
     x, v = rng.normal(size=(7, 4)), np.ones((7, 4))
@@ -225,22 +211,6 @@ def test_finds_a_known_calibration_error(rng):
     assert found.calibration_error == pytest.approx(expected, abs=4 * error)
     assert error < 0.02 * expected + 0.01
     assert found.rest == pytest.approx(1 / np.sqrt(np.pi), abs=4 * found.rest_standard_error)
-
-
-def test_noise_of_the_recalibrated_forecast_nearly_cancels(rng):
-    """Calibrated forecasts: R has a random error of its own, which Q lacks."""
-    n = 2000
-    signal = rng.normal(size=(n, 1))
-    y = signal[:, 0] + rng.normal(size=n)
-    q = Normal(signal, np.ones((n, 1)))
-    noisy = Normal(signal + 0.5 * rng.normal(size=(n, 1)), np.ones((n, 1)))
-    r = Empirical(noisy.quantile((np.arange(200) + 0.5) / 200))
-    distance = half_squared_distance(q, r)
-    found = decompose(q.crps(y), r.crps(y), distance)
-    assert distance.mean() > 0.05
-    assert (q.crps(y) - r.crps(y)).mean() < -0.05
-    error = found.calibration_error_standard_error
-    assert found.calibration_error == pytest.approx(0.0, abs=4 * error)
 
 
 def test_errors():

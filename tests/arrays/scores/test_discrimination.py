@@ -197,19 +197,6 @@ def test_discrimination_of_single_values_is_a_rank_correlation(rng):
     assert found == pytest.approx((kendalltau(x, y).statistic + 1) / 2, abs=1e-12)
 
 
-def test_discrimination_of_ensembles_is_the_rank_correlation_of_their_ranks(rng):
-    """Weigel & Mason (2011): ranks of ensembles among each other, and Kendall's tau."""
-    y, members = rng.normal(size=20), rng.normal(size=(20, 5)) + rng.normal(size=(20, 1))
-    above = (members[:, np.newaxis, :, np.newaxis] > members[:, np.newaxis]).mean((2, 3))
-    wins = np.where(above > 0.5, 1.0, np.where(above == 0.5, 0.5, 0.0))
-    np.fill_diagonal(wins, 0.0)
-    concordant = sum(
-        wins[i, j] if y[i] > y[j] else wins[j, i] for i, j in combinations(range(20), 2)
-    )
-    found = generalised_discrimination(y, members).score
-    assert found == pytest.approx(concordant / 190, abs=1e-13)
-
-
 @given(drawn(np.float64, st.tuples(st.integers(2, 6), st.integers(1, 4)), elements=tenths))
 def test_laws_of_discrimination(members):
     y = np.arange(len(members), dtype=float)

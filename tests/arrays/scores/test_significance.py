@@ -67,15 +67,6 @@ def test_error_is_that_of_statsmodels_but_for_the_small_sample(lag):
     np.testing.assert_allclose(found, STATSMODELS[lag], rtol=1e-12)
 
 
-@given(series)
-def test_without_lag_it_is_the_t_test(d):
-    if np.ptp(d):
-        statistic, p_value = diebold_mariano(d, 0)
-        expected = stats.ttest_1samp(d, 0)
-        np.testing.assert_allclose(statistic, expected.statistic, rtol=1e-9, atol=1e-12)
-        np.testing.assert_allclose(p_value, expected.pvalue, rtol=1e-8)
-
-
 @given(series, st.sampled_from([-1.0, 3.0, 1e-200, -1e200]))
 def test_unit_and_order_of_the_pair_do_not_matter(d, factor):
     statistic, p_value = diebold_mariano(d)

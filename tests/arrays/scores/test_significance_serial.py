@@ -105,12 +105,6 @@ def test_level_with_dependence(rng, rho, n, limit):
     assert naive > 0.3 if rho else naive < 0.06
 
 
-def test_power_of_independent_cases_is_little_less(rng):
-    d = rng.normal(size=(2000, 50)) + 3 / np.sqrt(50)
-    found, best = ((diebold_mariano(d, block_length=b)[1] < 0.05).mean() for b in (None, 1))
-    assert best - 0.08 < found < best
-
-
 def test_holm():
     p = np.array([0.01, 0.04, np.nan, 0.03, 0.005])
     np.testing.assert_allclose(

@@ -27,16 +27,6 @@ def test_is_the_delta_method(rng):
     assert found.p_value == diebold_mariano(s - r)[1]
 
 
-def test_standard_error_is_the_spread_over_repetitions(rng):
-    """Serially dependent scores with a common part, as those of two forecasts of one weather."""
-    noise = rng.normal(size=(3, 1000, 450))
-    for t in range(1, 450):
-        noise[..., t] += 0.6 * noise[..., t - 1]
-    weather, one, other = noise[..., 50:]
-    found = skill_score(np.abs(weather) + 0.3 * one + 3, np.abs(weather) + 0.3 * other + 4)
-    assert np.mean(found.standard_error) == pytest.approx(np.std(found.skill), rel=0.12)
-
-
 @given(arrays(np.float64, (2, 12), elements=st.floats(0.1, 10)), st.floats(0.1, 100))
 def test_unit_does_not_matter(scores, factor):
     for one, other in zip(skill_score(*scores), skill_score(*(factor * scores)), strict=True):
