@@ -4,11 +4,14 @@ A call gives the same numbers for any layout, byte order and precision of its ar
 of them, treats each place alone, and refuses arrays of different numbers of places.
 """
 
+from itertools import count
+
 import numpy as np
 import pytest
 
-from tests.arrays.calls import CALLS, L
+from tests.arrays.calls import CALLS, L, N
 from xrecal import arrays
+from xrecal.arrays.dispatch import HOME
 
 
 def strided(array):
@@ -132,13 +135,17 @@ NEED_A_PLACE = {
     "weighted_exceedance",
 }  # fmt: skip
 """Functions that fail on arrays of no places."""
-UNCHECKED = {"climatology_weights", "conformal_margins", "pool_weights"}
-"""Functions that rely on their callers for equal numbers of places."""
+UNCHECKED = {"climatology_weights", "conformal_margins", "pool_weights", "systematic_draws"}
+"""Functions that, as those of CKME, rely on their callers for arrays that fit each other."""
 KNOWN_WITHOUT_NUMBERS = {"find_bounds", "fit_vector_ckme", "hash_uniform", "uniform_at"}
 """Functions with a result for a place without numbers."""
 
 OVER_PLACES = [
     name for name in CALLS if name not in NOT_OVER_PLACES and any(map(n_located, CALLS[name]))
+]
+
+CHECKED = [
+    name for name in OVER_PLACES if name not in UNCHECKED and not HOME[name].startswith("ckme")
 ]
 
 
@@ -173,13 +180,19 @@ def test_places_are_independent(name, monkeypatch):
                 np.testing.assert_array_equal(one, part)
 
 
-@pytest.mark.parametrize("name", sorted(set(OVER_PLACES) - UNCHECKED))
-def test_arrays_of_different_numbers_of_places_are_refused(name):
+@pytest.mark.parametrize("name", CHECKED)
+@pytest.mark.parametrize("axis", [0, 1])
+def test_arrays_of_different_numbers_of_places_or_cases_are_refused(name, axis):
     for given in map(plain_arrays, CALLS[name]):
-        if n_located(given) > 1:
-            first = iter([True])
-            cut = each(
-                located(lambda array, first=first: array[: -1 if next(first, 0) else L]), given
+        shapes = [array.shape[: axis + 1] for array in arrays_in(given)]
+        alike = [i for i, shape in enumerate(shapes) if shape == (L, N)[: axis + 1]]
+        for which in alike if len(alike) > 1 else []:
+            number = count()
+            shorter = each(
+                lambda a, which=which, number=number: (
+                    np.delete(a, 0, axis) if next(number) == which else a
+                ),
+                given,
             )
-            with pytest.raises(ValueError, match=r"shape|place|location|fit|need|match"):
-                made(name, cut)
+            with pytest.raises(ValueError, match=rf"\b{(L, N)[axis] - 1}\b"):
+                made(name, shorter)

@@ -147,8 +147,6 @@ def test_innsbruck(variable, expected):
 
 def test_errors():
     two, three = np.zeros((2, 5)), np.zeros((3, 5))
-    with pytest.raises(ValueError, match=r"index and observations must both have shape \(locat"):
-        idr_weights(two, two, three)
     with pytest.raises(ValueError, match=r"got \(5,\) and \(5,\)"):
         idr_weights(two, two[0], two[0])
     with pytest.raises(ValueError, match=r"new_index must have shape \(2, T\), one row for each"):

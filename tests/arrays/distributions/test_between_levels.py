@@ -70,11 +70,3 @@ def test_exact_quantiles_of_any_number_have_a_uniform_transform(levels, law, rng
     assert stats.kstest(found, "uniform").pvalue > 0.01
     wide = quantile_pit(2 * quantiles, levels, 2 * y + 1, rng.random(n))
     assert stats.kstest(wide, "uniform").pvalue < 1e-6
-
-
-def test_shapes_that_do_not_fit():
-    y = np.zeros(4)
-    with pytest.raises(ValueError, match=r"quantiles have shape \(4, 3\), but observations \(4,\)"):
-        quantile_pit(np.zeros((4, 3)), LEVELS, y, y)
-    with pytest.raises(ValueError, match=r"uniform have shape \(3,\), .* need \(4,\)"):
-        quantile_pit(np.zeros((4, 5)), LEVELS, y, y[:3])

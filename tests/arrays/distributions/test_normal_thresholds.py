@@ -153,7 +153,5 @@ def test_errors():
         normal_threshold_crps(np.zeros(2), [[0.0]], [1.0], lower=2, upper=1)
     with pytest.raises(ValueError, match="lower must not exceed upper, found 2 and 1"):
         censored_threshold_crps(np.zeros(2), 0.0, 1.0, 0.0, INF, lower=2, upper=1)
-    with pytest.raises(ValueError, match=r"observations have shape \(2,\) but the forecasts \(3,"):
-        normal_threshold_crps(np.zeros(2), np.zeros((3, 1)), [1.0], lower=0)
     with pytest.raises(ValueError, match="scale must not be negative, found -1"):
         normal_threshold_crps(np.zeros(1), [[0.0]], [-1.0], lower=0)
