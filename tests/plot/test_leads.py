@@ -5,11 +5,7 @@ from scipy.stats import norm
 
 from xrecal import plot
 
-from .evidence import lead_skill
-
-
-def curves(ax):
-    return [line for line in ax.lines if "curve" in str(line.get_gid())]
+from .evidence import curves, lead_skill
 
 
 def areas(ax):
