@@ -196,3 +196,35 @@ def test_arrays_of_different_numbers_of_places_or_cases_are_refused(name, axis):
             )
             with pytest.raises(ValueError, match=rf"\b{(L, N)[axis] - 1}\b"):
                 made(name, shorter)
+
+
+# functions of all cases --------------------------------------------------------------------------
+
+OF_ALL_CASES = [
+    "anomaly_correlation", "conformal_levels", "conformal_margins", "corp", "decompose",
+    "diebold_mariano", "economic_value", "fit_emos", "fit_index", "generalised_discrimination",
+    "interval_coverage", "pit_counts", "quantile_reliability", "rank_counts", "roc_area",
+    "roc_curve", "serial_uniform_test", "skce_locations", "skill_score", "spread_skill",
+    "standard_error", "uniform_test",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OF_ALL_CASES)
+def test_a_case_that_misses_a_value_is_as_if_never_there(name):
+    given = plain_arrays(CALLS[name][0])
+    arrays_of_cases = [a.shape[:2] == (L, N) for a in arrays_in(given)]
+    less = made(name, each(lambda a: np.delete(a, 3, 1) if a.shape[:2] == (L, N) else a, given))
+    for which in np.flatnonzero(arrays_of_cases):
+        number = count()
+
+        def with_gap(array, which=which, number=number):
+            array = array.copy()
+            if next(number) == which and array.dtype == float:
+                array[:, 3] = np.nan
+            return array
+
+        for one, other in zip(made(name, each(with_gap, given)), less, strict=True):
+            if one.shape[:2] == (L, N):
+                assert np.isnan(one[:, 3]).all()
+                one = np.delete(one, 3, 1)
+            np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)

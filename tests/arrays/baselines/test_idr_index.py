@@ -60,22 +60,6 @@ def test_a_negative_slope_becomes_none(rng):
     np.testing.assert_allclose(alone, [[y.mean(), 0]])
 
 
-def test_cases_with_missing_values_do_not_count(rng):
-    means, y, regressors = (np.repeat(a, 3, axis=0) for a in predictors(rng))
-    means[0, 0], y[0, 1], regressors[0, 2, 1], y[0, 3] = np.nan, np.nan, np.nan, np.inf
-    means[1, 1:] = np.nan
-    coefficients = fit_index(means, y, regressors)
-    expected = fit_index(means[:1, 4:], y[:1, 4:], regressors[:1, 4:])
-    np.testing.assert_array_equal(coefficients[0], expected[0])
-    assert np.isnan(coefficients[1]).all()
-    np.testing.assert_array_equal(
-        coefficients[2], fit_index(*(a[2:] for a in (means, y, regressors)))[0]
-    )
-    index = index_of(coefficients, means, regressors)
-    np.testing.assert_array_equal(np.flatnonzero(np.isnan(index[0])), [0, 2])
-    assert np.isnan(index[1]).all()
-
-
 def test_equal_inputs_have_equal_indices(rng):
     means, y, regressors = predictors(rng, n=21, k=4)
     coefficients = fit_index(means, y, regressors)

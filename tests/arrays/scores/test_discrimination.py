@@ -76,25 +76,6 @@ def test_standard_error_is_that_of_delong(rng):
     assert standard_error(influence, lag=0) == pytest.approx(np.sqrt(delong), rel=2 / 90)
 
 
-def test_missing_cases_are_left_out(rng):
-    p, events = cases(rng, 50, (3,))
-    p[0, ::7], events[0, 3::5] = np.nan, np.nan
-    events[1] = 1.0
-    p[2] = np.nan
-    found, curve = roc_area(p, events), roc_curve(p, events, LEVELS)
-    known = ~np.isnan(p[0] + events[0])
-    alone = roc_area(p[0, known], events[0, known])
-    assert found.area[0] == pytest.approx(alone.area, abs=1e-15)
-    np.testing.assert_allclose(found.influence[0, known], alone.influence, atol=1e-14)
-    assert np.isnan(found.influence[0, ~known]).all()
-    assert np.isnan(found.area[1:]).all()
-    assert list(found.n_events) == [alone.n_events, 50, 0]
-    expected = roc_curve(p[0, known], events[0, known], LEVELS)
-    np.testing.assert_array_equal([part[0] for part in curve], expected)
-    np.testing.assert_array_equal(np.isnan([part[1:, 0] for part in curve]), [[0, 1], [1, 1]])
-    assert np.isnan(economic_value(p, events, [0.5])[0][1:]).all()
-
-
 @given(drawn(np.float64, st.integers(1, 12), elements=tenths), st.data())
 def test_laws_of_the_area(p, data):
     events = data.draw(drawn(np.float64, p.shape, elements=st.sampled_from([0.0, 1.0])))

@@ -34,17 +34,6 @@ def test_unit_does_not_matter(scores, factor):
     assert skill_score(*scores).skill <= 1
 
 
-def test_missing_cases_are_left_out_of_both(rng):
-    s, r = rng.gamma(2, size=(2, 30)), rng.gamma(2, size=(2, 30))
-    s[0, 3] = r[0, 7] = np.nan
-    s[1] = np.nan
-    found = skill_score(s, r)
-    common = np.delete(np.arange(30), [3, 7])
-    for part, expected in zip(found, skill_score(s[0, common], r[0, common]), strict=True):
-        np.testing.assert_allclose(part[0], expected)
-        assert np.isnan(part[1])
-
-
 def test_without_a_reference_score_there_is_no_skill():
     r = np.zeros((2, 9))
     r[1] = -1.0

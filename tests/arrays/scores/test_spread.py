@@ -75,17 +75,19 @@ def test_members_of_each_case():
     np.testing.assert_array_equal(found.bin_counts, [2])
 
 
-def test_missing_cases_are_as_if_never_there(rng):
-    mean, variance, y = rng.normal(size=20), rng.random(20), rng.normal(size=20)
-    mean[2], variance[4], y[6], y[8], variance[9] = np.nan, np.nan, np.nan, np.inf, np.inf
-    known = np.isfinite(mean + variance + y)
-    found = spread_skill(mean, variance, y, 3)
+@pytest.mark.parametrize("n", [0, 1])
+def test_too_few_cases(n):
+    for part in spread_skill(*np.ones((3, n))):
+        assert np.isnan(part).all()
+
+
+def test_infinite_cases_do_not_count(rng):
+    mean, variance, y = rng.random((3, 20))
+    y[8], variance[9] = np.inf, np.inf
+    known = np.isfinite(variance + y)
     expected = spread_skill(mean[known], variance[known], y[known], 3)
-    for part, same in zip(found, expected, strict=True):
+    for part, same in zip(spread_skill(mean, variance, y, 3), expected, strict=True):
         np.testing.assert_allclose(part, same, rtol=1e-13)
-    for few in (spread_skill(mean[:1], variance[:1], y[:1]), spread_skill(*np.ones((3, 0)))):
-        for part in few:
-            assert np.isnan(part).all()
 
 
 def test_no_error_no_ratio():
