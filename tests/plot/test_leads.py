@@ -85,14 +85,6 @@ def test_other_dimensions_by_name():
         plot.skill_by_lead(two)
 
 
-def test_dates_on_the_axis():
-    time = np.datetime64("2020-01-01", "ns") + np.arange(8) * np.timedelta64(30, "D")
-    data = lead_skill().assign_coords(lead=("lead", time)).rename(lead="time")
-    ax = plot.skill_by_lead(data, dim="time")
-    ax.figure.draw_without_rendering()
-    assert any(text.get_text() for text in ax.get_xticklabels())
-
-
 def test_very_bad_skill_does_not_hide_the_rest():
     data = lead_skill()
     bad = data.where(data.lead < 8, xr.full_like(data, -50.0))

@@ -1,6 +1,5 @@
 import numpy as np
 import pytest
-import xarray as xr
 from matplotlib.collections import PolyCollection
 
 from xrecal import plot
@@ -116,16 +115,6 @@ def test_many_places_are_a_median_and_a_range():
     np.testing.assert_allclose(y, np.nanmedian(found, 0))
     expected = np.nanquantile(np.array(found)[:, 50], [0.05, 0.95])
     np.testing.assert_allclose(ends_at(ax, x[50]), expected)
-
-
-def test_one_issued_probability():
-    data = (0 * FORECAST + xr.DataArray([0.0, 300.0, *[0.0] * 7], dims="member")).recal.reliability(
-        TRUTH, 281.0
-    )
-    ax = plot.reliability(data)
-    x, y = curves(ax)[0].get_xydata().T
-    np.testing.assert_allclose(x, 1 / 9)
-    np.testing.assert_allclose(y, (TRUTH > 281).mean())
 
 
 # quantiles ----------------------------------------------------------------------------------------

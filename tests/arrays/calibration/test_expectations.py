@@ -146,13 +146,6 @@ def test_mixtures_are_sums_over_all_pairs_of_components(rng):
     agree(one, mixtures(loc[:, 1:2], scale[:, 1:2], np.ones((5, 1)), y, 0.6))
 
 
-@given(ensembles())
-def test_mixtures_without_width_are_ensembles(case):
-    loc, weights, y, theta = case
-    points = laplace_expectations(Forecasts(loc, None, weights), y, theta)
-    agree(laplace_expectations(Forecasts(loc, 0 * loc, weights), y, theta), points)
-
-
 # the closed form ---------------------------------------------------------------------------------
 
 

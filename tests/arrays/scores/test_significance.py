@@ -4,7 +4,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats
-from scipy.signal import lfilter
 
 from xrecal.arrays import diebold_mariano, standard_error
 
@@ -38,11 +37,6 @@ def reference_error(d, b):
         long_run += 2 * (1 - k / b) * autocovariance(d, k)
         share -= 2 * (1 - k / b) * (n - k) / n**2
     return np.sqrt(long_run / n / share)
-
-
-def autoregressive(rng, rho, shape):
-    noise = rng.normal(size=(*shape[:-1], shape[-1] + 200))
-    return lfilter([1.0], [1.0, -rho], noise, axis=-1)[..., 200:]
 
 
 @given(series, st.integers(0, 2))
@@ -110,13 +104,6 @@ def test_an_infinite_difference_leaves_nothing_to_say(bad):
     found = [*diebold_mariano(d, **how), standard_error(d)]
     assert np.isnan([row[0] for row in found]).all()
     assert np.isfinite([row[1] for row in found]).all()
-
-
-def test_size_with_strong_dependence(rng):
-    """Of true null hypotheses at 5 %, few more are rejected; without the lags, many."""
-    d = autoregressive(rng, 0.7, (500, 400))
-    assert 0.02 < (diebold_mariano(d)[1] < 0.05).mean() < 0.10
-    assert (stats.ttest_1samp(d, 0, axis=-1).pvalue < 0.05).mean() > 0.3
 
 
 @pytest.mark.parametrize("n", [40, 200])

@@ -45,22 +45,6 @@ def test_equals_ckme_on_all_cases(ridge, weights):
     np.testing.assert_allclose(law.signed(new), dense(ridge, weights) @ averages, atol=1e-8)
 
 
-def test_few_landmarks_are_nearly_as_good():
-    """Where forecasts are of few kinds, as those of many members are."""
-    smooth = shapes.std(1, keepdims=True) * np.linspace(-1.5, 1.5, 30)
-    one = features[:, :1]
-    points = coordinates_from(smooth[:N], one[:N]).of(smooth, one)
-    laws = []
-    for most, tolerance in ((N, 0.0), (N, 1e-3), (60, 0.0)):
-        few = choose_landmarks(points[:N], most, tolerance)
-        sums = sum_cases(few, grid, points[:N], errors[:N])
-        laws.append(solve_sums(few, grid, sums, 1e-3))
-    exact, close, fewer = (law.signed(points[N:]) for law in laws)
-    assert laws[1].landmarks.rank < 0.9 * N
-    np.testing.assert_allclose(close, exact, atol=0.01)
-    assert np.abs(fewer - exact).mean() < 0.02  # with less than a quarter of the cases
-
-
 def test_scores_as_ckme_with_the_exact_projection_of_the_weights():
     weights = solve_sums(every, grid, sum_cases(every, grid, old, errors[:N]), 1e-2).weights(new)
     np.testing.assert_allclose(weights.sum(1), 1, rtol=1e-12)
