@@ -100,7 +100,7 @@ def novelty_of(model, one: Set, crps, issued) -> dict[str, float | str]:
 
     A novelty that tells something is larger where the forecast does worse than it promised.
     """
-    if model is None or not getattr(model.method, "compares", False):
+    if model is None or not model.method.knows_novelty:
         return {"novelty": "", "rank": ""}
     novelty = only(model.novelty(one.forecast))
     spread = only(issued.recal.std())

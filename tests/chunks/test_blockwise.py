@@ -7,11 +7,9 @@ import xarray as xr
 
 from tests.marks import forbid_compute
 from xrecal.chunks.blockwise import (
-    TaskError,
     one_blas_thread,
     require_one_chunk,
     run_blockwise,
-    total_blockwise,
 )
 
 
@@ -39,40 +37,6 @@ def test_blockwise(chunks):
     np.testing.assert_array_equal(first, (a + b)[:, :2])
     np.testing.assert_array_equal(second, (a * b).sum("m"))
     np.testing.assert_array_equal(first.x, a.x)
-
-
-def add_places(a, b):
-    """Places (x, y, t, m) and (1, 1, t): totals (1, 1, t, m)."""
-    assert set(blas_threads()) == {1}
-    return (a * b[..., np.newaxis]).sum((0, 1), keepdims=True)
-
-
-@pytest.mark.parametrize("chunks", [None, {"x": 1}, {"x": 2, "y": 1, "t": 3}])
-def test_totals_over_places(chunks):
-    values = np.random.default_rng(0).integers(0, 9, (3, 2, 4, 5))
-    a = xr.DataArray(values, dims=["x", "y", "t", "m"], coords={"x": [1, 2, 3]})
-    b = xr.DataArray(np.arange(4), dims=["t"])
-    options = {"core": [("m",), ()], "over": ["y", "x"], "out": "k", "size": 5}
-    with forbid_compute():
-        found = total_blockwise(add_places, a if chunks is None else a.chunk(chunks), b, **options)
-    assert (found.chunks is None) == (chunks is None)
-    assert found.dims == ("t", "k")
-    np.testing.assert_array_equal(found, (a * b).sum(["x", "y"]))
-    none = total_blockwise(add_places, a.isel(x=slice(0)), b, **options)
-    np.testing.assert_array_equal(none, np.zeros((4, 5)))
-    other = b.expand_dims(x=[1, 2, 4])
-    with pytest.raises(ValueError, match="cannot align"):
-        total_blockwise(add_places, a, other, **options)
-
-
-def test_totals_say_where_they_fail():
-    def fail(*_):
-        raise ArithmeticError("not today")
-
-    a = xr.DataArray(np.zeros((3, 2)), {"x": [10, 20, 30]}, ["x", "m"]).chunk(x=1)
-    found = total_blockwise(fail, a, core=[("m",)], over=["x"], out="k", size=2, what="the sum")
-    with pytest.raises(TaskError, match=r"the sum failed at x [123]0: ArithmeticError: not today"):
-        found.compute()
 
 
 def test_labels_are_not_joined():

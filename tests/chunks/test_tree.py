@@ -13,16 +13,15 @@ from xrecal.chunks.tree import joined_chunks
 
 VALUES = xr.DataArray(np.arange(60.0).reshape(6, 5, 2), dims=("time", "place", "member"))
 WEIGHTS = xr.DataArray([1.0, 2.0, 0.5, 3.0, 1.0], dims=["place"])
-CORE = [("member",), ()]
 
 
-def weighted(values, weights, factor=1.0):
-    return float((values.mean(-1) * weights).sum() * factor)
+def weighted(factor=1.0, *, cases):
+    return float((cases["values"].mean(-1) * cases["weights"]).sum() * factor)
 
 
-def total(values, weights=WEIGHTS, given=(), **options):
-    options = {"core": CORE, "given": given, **options}
-    return joined_chunks(weighted, operator.add, values, weights, **options)
+def total(values, weights=WEIGHTS, given=(), function=weighted, **options):
+    cases = {"values": (values, ("member",)), "weights": (weights, ())}
+    return joined_chunks(function, operator.add, {"cases": cases}, given, **options)
 
 
 EXPECTED = float((VALUES.mean("member") * WEIGHTS).sum())
@@ -78,15 +77,13 @@ def test_equal_calls_have_equal_names():
     assert total(data).key == total(data).key
 
 
-def fails(values, weights):
+def fails(**_):
     raise ValueError("too wet")
 
 
 def test_errors_say_where():
     with pytest.raises(ValueError, match="too wet"):
-        joined_chunks(fails, operator.add, VALUES, WEIGHTS, core=CORE)
-    lazy = joined_chunks(
-        fails, operator.add, VALUES.chunk(place=2), WEIGHTS, core=CORE, what="the sum"
-    )
+        total(VALUES, function=fails)
+    lazy = total(VALUES.chunk(place=2), function=fails, what="the sum")
     with pytest.raises(TaskError, match=r"the sum failed at .*place .*ValueError: too wet"):
         lazy.compute(scheduler="sync")

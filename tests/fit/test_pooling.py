@@ -11,7 +11,6 @@ from tests.labelled import freeze, random
 from tests.marks import forbid_compute
 from xrecal.arrays.ckme.folds import arrange_folds, assign_folds
 from xrecal.fit.fitted import CASE
-from xrecal.fit.pooling import PooledTask
 from xrecal.inputs import pool as pooling
 from xrecal.inputs.pool import MAX_POOLED, Pool
 
@@ -382,23 +381,6 @@ def test_a_group_is_never_split(data):
         for one in np.unique(step):
             assert np.unique(in_time[counted & (step == one)]).size <= 1
         assert (np.diff(in_time[counted]) >= 0).all()
-
-
-def test_a_task_may_get_the_positions_that_each_fit_serves():
-    array = np.arange(2 * 3 * 4 * 5.0).reshape(2, 3, 4, 5)
-    new = np.arange(2 * 3 * 4 * 7.0).reshape(2, 3, 4, 7)
-    for pool in (
-        Pool(("a", "b"), (3, 4), None, (0, 7)),
-        Pool(("a", "b"), (3, 4), (3, 1), (0, 1, 2)),
-    ):
-        k = len(pool.taken)
-
-        def task(cases, served, k=k):
-            assert cases.shape[1] == 5 * k
-            return served
-
-        found = PooledTask(task, pool, (1, 1), n_served=1)(array, new)
-        np.testing.assert_array_equal(found, new)
 
 
 def test_repeat_gives_masks_of_dates_to_cases():

@@ -52,7 +52,7 @@ def test_each_place_has_the_weights_of_points_on_a_circle(dims, observed_dims, c
     )
     if chunks is not None:
         hindcast, forecast = hindcast.chunk(chunks), forecast.chunk(chunks)
-    issued = forecast.recal.apply(hindcast.recal.fit(truth, period=360)).compute()
+    found = forecast.recal.apply(hindcast.recal.fit(truth, period=360)).compute()
     for i in range(2):
         y = TRUTH.isel(lat=i).to_numpy()[np.newaxis, :, np.newaxis]
         cases, new = (
@@ -62,16 +62,16 @@ def test_each_place_has_the_weights_of_points_on_a_circle(dims, observed_dims, c
         fitted, scale = fit_vector_ckme(cases, y, (360.0,), Settings(loss="energy"))
         usable = np.ones((1, N), bool)
         expected = vector_ckme_weights(new, cases, usable, fitted, scale, (360.0,))[0]
-        weights = issued["wind_weight"].isel(lat=i).transpose("time", "member")
+        weights = found["wind_weight"].isel(lat=i).transpose("time", "member")
         np.testing.assert_allclose(weights, expected, rtol=1e-9, atol=1e-12)
-        np.testing.assert_array_equal(issued["wind"].isel(lat=i), TRUTH.isel(lat=i))
+        np.testing.assert_array_equal(found["wind"].isel(lat=i), TRUTH.isel(lat=i))
 
 
 def test_statistics_are_those_of_directions():
-    issued = fit().apply(FORECAST)
-    assert issued["wind"].attrs["circular_period"] == 360
-    members = issued["wind"].transpose("lat", "member").to_numpy()
-    weights = issued["wind_weight"].transpose("lat", "time", "member").to_numpy()
+    whole = issued()
+    assert whole["wind"].attrs["circular_period"] == 360
+    members = whole["wind"].transpose("lat", "member").to_numpy()
+    weights = whole["wind_weight"].transpose("lat", "time", "member").to_numpy()
     y = VERIFIED.transpose("lat", "time").to_numpy()
     known = {"period": 360.0}
     expected = {
@@ -80,18 +80,18 @@ def test_statistics_are_those_of_directions():
         "crps": arrays.circular_crps(y, members, weights, **known),
     }
     found = {
-        "mean": (fit().mean(FORECAST), issued.recal.mean()["wind"]),
-        "std": (fit().std(FORECAST), issued.recal.std()["wind"]),
-        "crps": (fit().crps(FORECAST, VERIFIED), issued.recal.crps(VERIFIED)),
+        "mean": (fit().mean(FORECAST), whole.recal.mean()["wind"]),
+        "std": (fit().std(FORECAST), whole.recal.std()["wind"]),
+        "crps": (fit().crps(FORECAST, VERIFIED), whole.recal.crps(VERIFIED)),
     }
     for name, values in expected.items():
         for result in found[name]:
             np.testing.assert_allclose(result.transpose("lat", "time"), values, rtol=1e-9)
-    drawn = fit().members(FORECAST, 8)
-    assert drawn.attrs["circular_period"] == 360
+    eight = fit().members(FORECAST, 8)
+    assert eight.attrs["circular_period"] == 360
     members = arrays.circular_members(members, weights, 8, **known)
     np.testing.assert_array_equal(
-        np.sort(drawn.transpose("lat", "time", "member")), np.sort(members)
+        np.sort(eight.transpose("lat", "time", "member")), np.sort(members)
     )
 
 
@@ -164,6 +164,22 @@ def test_a_mere_period_is_another_attribute(period):
     assert plain.quantile(FORECAST, 0.5).notnull().all()
 
 
+@cache
+def issued():
+    """What the fit issues."""
+    return fit().apply(FORECAST)
+
+
+def drawn():
+    """A plain ensemble of directions."""
+    return fit().members(FORECAST, 9)
+
+
+RAW, ON_CIRCLE = (d.assign_attrs(circular_period=360) for d in (FORECAST, HINDCAST))
+QUANTILES = HINDCAST.quantile([0.2, 0.5], "member")
+NORMAL = xrecal.gaussian(RAW.mean("member", keep_attrs=True), FORECAST.std("member"))
+TWO, BOTH = (xr.Dataset({"a": d, "b": d}) for d in (HINDCAST, TRUTH))
+NO_NUMBER = "must be a positive number in its unit"
 ORDER = "'wind' is circular .*values on a circle have no order"
 
 
@@ -177,20 +193,14 @@ ORDER = "'wind' is circular .*values on a circle have no order"
         (lambda: fit().pit(FORECAST, VERIFIED), ORDER),
         (lambda: fit().members(FORECAST, coherence="ecc"), ORDER),
         (lambda: fit().members(FORECAST, 5, coherence="schaake"), ORDER),
-        (lambda: fit().apply(FORECAST).recal.quantile(0.5), ORDER),
-        (lambda: fit().apply(FORECAST).recal.crps(VERIFIED, lower=10), ORDER),
-        (lambda: fit().members(FORECAST, 9).recal.crps(VERIFIED, fair=True), ORDER),
-        (lambda: fit().members(FORECAST, 9).recal.log_score(VERIFIED), ORDER),
-        (lambda: fit().apply(FORECAST).recal.summary(VERIFIED, "time"), "evidence is on values in"),
-        (lambda: fit().apply(FORECAST).recal.skce(VERIFIED, "time"), "evidence is on values in an"),
-        (
-            lambda: fit().members(FORECAST, 9).recal.energy_score(VERIFIED),
-            "scores of fields take values on a line",
-        ),
-        (
-            lambda: HINDCAST.assign_attrs(circular_period=360).recal.cross_validate(TRUTH),
-            "only fit, with CKME, takes that into account",
-        ),
+        (lambda: issued().recal.quantile(0.5), ORDER),
+        (lambda: issued().recal.crps(VERIFIED, lower=10), ORDER),
+        (lambda: drawn().recal.crps(VERIFIED, fair=True), ORDER),
+        (lambda: drawn().recal.log_score(VERIFIED), ORDER),
+        (lambda: issued().recal.summary(VERIFIED, "time"), "evidence is on values in an"),
+        (lambda: issued().recal.skce(VERIFIED, "time"), "evidence is on values in an"),
+        (lambda: drawn().recal.energy_score(VERIFIED), "scores of fields take values on a line"),
+        (lambda: ON_CIRCLE.recal.cross_validate(TRUTH), "only fit, with CKME, takes that into acc"),
         (
             lambda: HINDCAST.recal.fit(TRUTH, xrecal.EMOS(), period=360),
             "wind is recalibrated on a circle of period 360, which EMOS cannot do; take xrecal.CK",
@@ -200,37 +210,24 @@ ORDER = "'wind' is circular .*values on a circle have no order"
             "support='errors' is not for wind",
         ),
         (lambda: HINDCAST.recal.fit(TRUTH, period=-1), "the period of 'wind' must be a positive"),
+        (lambda: HINDCAST.recal.fit(TRUTH, period=np.timedelta64(24, "h")), NO_NUMBER),
+        (lambda: HINDCAST.recal.fit(TRUTH, period=True), NO_NUMBER),
         (
             lambda: fit().apply(FORECAST.assign_attrs(circular_period=24)),
             "has the circular_period 24, but the hindcast of the model had 360; fit again",
         ),
-        (
-            lambda: HINDCAST.recal.fit(TRUTH).mean(FORECAST.assign_attrs(circular_period=360)),
-            "but the hindcast of the model was on a line",
-        ),
-        (
-            lambda: xrecal.gaussian(
-                FORECAST.mean("member").assign_attrs(circular_period=360), FORECAST.std("member")
-            ).recal.mean(),
-            "has the form 'normal', which has no members",
-        ),
-        (
-            lambda: HINDCAST.recal.fit(TRUTH, period=np.timedelta64(24, "h")),
-            "must be a positive number in its unit",
-        ),
-        (lambda: HINDCAST.recal.fit(TRUTH, period=True), "must be a positive number in its unit"),
+        (lambda: HINDCAST.recal.fit(TRUTH).mean(RAW), "but the hindcast of the model was on a lin"),
+        (lambda: NORMAL.recal.mean(), "has the form 'normal', which has no members"),
         (
             lambda: HINDCAST.recal.fit(TRUTH, period={"gust": 360}),
             r"period names 'gust', but the forecast variables of the hindcast are \['wind'\]",
         ),
         (
-            lambda: xr.Dataset({"a": HINDCAST, "b": HINDCAST}).recal.fit(
-                xr.Dataset({"a": TRUTH, "b": TRUTH}), period=360
-            ),
+            lambda: TWO.recal.fit(BOTH, period=360),
             "period=360 is for one variable, .*name the circular ones: period={'a': 360}",
         ),
         (
-            lambda: HINDCAST.quantile([0.2, 0.5], "member").recal.fit(TRUTH, period=360),
+            lambda: QUANTILES.recal.fit(TRUTH, period=360),
             "has the form 'quantile', but only members can be recalibrated on a circle",
         ),
     ],

@@ -1,5 +1,6 @@
 import functools
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -80,8 +81,14 @@ def test_distances_reused_are_those_of_each_split(form, monkeypatch):
     method = xrecal.CKME(support="auto", bandwidth="cv")
     hindcast = FORMS[form](HINDCAST.where(HINDCAST.member < 3 + HINDCAST.lat - 45))
     reused = hindcast.recal.cross_validate(TRUTH, method)
-    task = held_out.CrossValidationTask
-    monkeypatch.setattr(held_out, "CrossValidationTask", lambda *args: task(*args[:-1], False))
+    task = held_out.LoopTask
+
+    def without(*args):
+        made = task(*args)
+        assert made.reuse_distances
+        return replace(made, reuse_distances=False)
+
+    monkeypatch.setattr(held_out, "LoopTask", without)
     again = hindcast.recal.cross_validate(TRUTH, method)
     xr.testing.assert_allclose(reused, again, rtol=1e-7)
 

@@ -4,9 +4,6 @@ import xarray as xr
 
 from tests.strategies import FORMS, METHODS, ensemble_and_truth, model_of, new_cases
 from xrecal.arrays import rows as cases
-from xrecal.products.scores import crps_of
-from xrecal.products.source import StatisticTask, together
-from xrecal.products.statistics import mean_of, quantiles_of, std_of
 
 HINDCAST, TRUTH = ensemble_and_truth()
 NEW, VERIFIED = new_cases()
@@ -34,26 +31,24 @@ def test_dates_reach_every_block(monkeypatch):
     assert model.apply(NEW.chunk(time=2)).t2m_weight.compute().identical(expected)
 
 
-def test_together():
-    a, b = np.zeros((3, 1, 5)), np.ones((4, 5))
-    (whole_a, whole_b), lead = together([a, b])
-    assert lead == (3, 4)
-    assert whole_a.shape == whole_b.shape == (3, 4, 5)
+def test_shared_members_are_reduced_as_own_ones():
+    shared = FORMS["shared"](NEW)
+    own = shared.assign(t2m=shared.t2m.broadcast_like(shared.t2m_weight).transpose(*NEW.dims))
+    own["t2m"].attrs = shared.t2m.attrs
+    for reduce in (
+        lambda x: x.recal.mean(),
+        lambda x: x.recal.std(),
+        lambda x: x.recal.quantile([0.2, 0.5]),
+        lambda x: x.recal.crps(VERIFIED),
+    ):
+        found, expected = (reduce(x).transpose("time", "lat", "lon", ...) for x in (shared, own))
+        xr.testing.assert_allclose(found, expected)
 
 
-@pytest.mark.parametrize("reduction", [mean_of, std_of, lambda d: quantiles_of(d, [0.2, 0.5])])
-def test_shared_members_are_reduced_as_own_ones(reduction, rng):
-    members, weights = rng.normal(size=(3, 1, 5)), rng.random((3, 4, 5))
-    shared = StatisticTask(reduction, ("weights", "loc"), 1)(weights, members)
-    own = StatisticTask(reduction, ("weights", "loc"), 0)(weights, members)
-    assert shared.shape == own.shape
-    np.testing.assert_allclose(shared, own, rtol=1e-12)
-
-
-def test_observations_are_broadcast(rng):
-    members, y = rng.normal(size=(3, 4, 5)), rng.normal(size=4)
-    task = StatisticTask(crps_of, ("loc",), 0)
-    np.testing.assert_array_equal(task(members, y), task(members, np.tile(y, (3, 1))))
+def test_observations_are_broadcast():
+    of_dates = VERIFIED.isel(lat=0, lon=0, drop=True)
+    everywhere = of_dates.broadcast_like(VERIFIED)
+    xr.testing.assert_equal(NEW.recal.crps(of_dates), NEW.recal.crps(everywhere))
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -10,6 +10,7 @@ import numpy as np
 import xarray as xr
 
 from .blockwise import ToldTask, labels_for_messages, require_one_side, with_axes
+from .run import Grouping, Inputs
 
 FAN = 4
 """Results that are joined at a time."""
@@ -18,27 +19,26 @@ FAN = 4
 def joined_chunks(
     function: Callable[..., Any],
     join: Callable[[Any, Any], Any],
-    *args: xr.DataArray,
-    core: Sequence[Sequence[Hashable]],
-    given: Sequence[Any] = (),
+    given: Inputs,
+    passed: Sequence[Any] = (),
+    *,
     step: int = 1,
     what: str = "the work",
 ) -> Any:
-    """What a function makes of each chunk, joined.
+    """Results of a function of each chunk, joined.
 
     Parameters
     ----------
     function : callable
-        Gets an array for each argument, with an axis for each dimension that any of them is looped
-        over (of length one where it is lacking) and its core dimensions last; then ``given``.
+        Is called with ``passed``, and with groups of arrays as tasks are: see
+        :func:`xrecal.chunks.run.run`.
     join : callable
         Of two results one, which is the same in any order.
-    *args : DataArray
-        Those of Dask are read anew for each call, once all of ``given`` is known: chunks that wait
-        in memory for a later pass would be all of them.
-    core : sequence of sequences of hashable
-        Dimensions of each that are never cut.
-    given : sequence
+    given : mapping
+        Arrays by group and name, with their core dimensions, which are never cut. Those of Dask are
+        read anew for each call, once all of ``passed`` is known: chunks that wait in memory for a
+        later pass would be all of them.
+    passed : sequence
         Further arguments, perhaps Delayed ones.
     step : int
         Positions along the first dimension that a task takes of arrays in memory.
@@ -50,15 +50,31 @@ def joined_chunks(
     object
         The result; a ``dask.delayed.Delayed`` of it where an argument is lazy.
     """
+    pairs = [pair for group in given.values() for pair in group.values()]
+    args = [array if isinstance(array, xr.DataArray) else xr.DataArray(array) for array, _ in pairs]
+    core = [own for _, own in pairs]
+    call = _OnGroups(function, Grouping.of(given))
     require_one_side(function, args, what)
     sizes = {
         d: n for a, own in zip(args, core, strict=True) for d, n in a.sizes.items() if d not in own
     }
     if all(arg.chunks is None for arg in args):
-        task = ToldTask(function, what, ())
+        task = ToldTask(call, what, ())
         whole = [with_axes(a, sizes, own) for a, own in zip(args, core, strict=True)]
-        return reduce(join, (task(*part, *given) for part in _pieces(whole, sizes, step)))
-    return _tree(_chunks(function, args, core, given, what), _Join(join))
+        return reduce(join, (task(*part, *passed) for part in _pieces(whole, sizes, step)))
+    return _tree(_chunks(call, args, core, passed, what), _Join(join))
+
+
+class _OnGroups:
+    """A function of groups of arrays, called with these arrays and further arguments."""
+
+    def __init__(self, function: Callable[..., Any], grouping: Grouping) -> None:
+        self.function, self.grouping = function, grouping
+        self.__name__ = function.__name__
+
+    def __call__(self, *values: Any) -> Any:
+        groups = self.grouping(values)
+        return self.function(*groups.others, **groups.arrays)
 
 
 def _tree(blocks: Any, join: Callable[[Sequence[Any]], Any]) -> Any:

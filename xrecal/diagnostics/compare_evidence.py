@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import xarray as xr
 
 from xrecal.fit.fit_hindcast import fit
-from xrecal.fit.held_out import Splits
+from xrecal.fit.held_out import Splits, hold_out
 from xrecal.fit.missing import without_unseen_values
 from xrecal.fit.pooling import read_pool
 from xrecal.fit.select_fits import match_variables
@@ -22,7 +22,7 @@ from xrecal.inputs.pairing import Pairs, in_order, known_pairs, pair_cases
 from xrecal.methods import Method
 from xrecal.methods.base import N_QUANTILES, equal_mass_levels
 from xrecal.products.recalibrated import Recalibrated
-from xrecal.products.replayed import held_out, replayed, updates_as_it_goes
+from xrecal.products.replayed import replayed, updates_as_it_goes
 from xrecal.products.scores import CRPS, crps_of, pit_of
 from xrecal.products.source import Issued, reduce
 from xrecal.products.statistics import quantiles_of
@@ -89,7 +89,7 @@ def cross_validated(
     whole = (case,) if pooled is None else (case, *pooled.dims)
     form, observed = _in_pieces(form, observed, whole)
     splits = splits_of(splits, candidate.method)
-    predict = replayed if splits.updates else held_out
+    predict = replayed if splits.updates else hold_out
     source = predict(form, observed, candidate.method, splits, case, candidate.covariates)
     scores, pit, quantiles = source.reduce(evidence_of, *EVIDENCE, extras=["observed", "cases"])
     scores = scores.assign_attrs(CRPS.attrs(source.units), cross_validation=str(splits))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,11 +11,12 @@ import numpy.typing as npt
 import xarray as xr
 
 from xrecal.arrays.status import MEANINGS
-from xrecal.chunks.blockwise import require_free, run_blockwise, work_on
+from xrecal.chunks.blockwise import require_free, work_on
+from xrecal.chunks.run import Named, run
+from xrecal.fit.cases import cases_of
 from xrecal.fit.fit_hindcast import DEFAULT, checked, pair_hindcast, prepare
-from xrecal.fit.fitted import CASE, CASE_MEMBER
-from xrecal.fit.state import cases_of, task_arguments
-from xrecal.inputs.covariates import Given, period_of
+from xrecal.fit.state import given_cases, periods_of
+from xrecal.inputs.covariates import Given
 from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.forms import Labelled
 from xrecal.inputs.metadata import history_only
@@ -87,19 +89,20 @@ def ridge_curve(
     require_free(form.dims, [RIDGE])
     pairs = pair_hindcast(form, observed, method, dim)
     prepared = prepare(pairs, method, covariates, min_samples)
-    parts, others = task_arguments(prepared.pairs, prepared.covariates)
-    periods = {name: period_of(value) for name, value in prepared.covariates.items()}
-    dtype = parts["loc"].dtype
-    loss, chosen, n_cases, status = run_blockwise(
-        _RidgeTask(method, tuple(parts), periods, prepared.axis, min_samples),
-        *parts.values(),
-        *others.values(),
-        core=[(CASE, CASE_MEMBER)] * len(parts) + [(CASE,)] * len(others),
-        out=[(RIDGE,), (), (), ()],
-        dtypes=[dtype, dtype, np.int32, np.int16],
-        sizes={RIDGE: _ridges().size},
+    given = given_cases(prepared.pairs, prepared.covariates)
+    dtype = form.loc.dtype
+    periods = periods_of(prepared.covariates)
+    loss, chosen, n_cases, status = run(
+        _RidgeTask(method, periods, prepared.axis, min_samples),
+        given,
+        {
+            "loss": ({RIDGE: _ridges().size}, dtype),
+            "ridge": ({}, dtype),
+            "n_cases": ({}, np.int32),
+            "status": ({}, np.int16),
+        },
         what=work_on("the ridge curve", form.name),
-    )
+    ).values()
     variables = {
         "loss": loss.assign_attrs(_loss_attrs(method, form.loc.attrs, observed.attrs)),
         "chosen_ridge": chosen.assign_attrs(long_name="ridge that the fit chooses", units="1"),
@@ -132,27 +135,20 @@ def _loss_attrs(
     return {"long_name": "mean held-out CRPS", **units}
 
 
+@dataclass(frozen=True)
 class _RidgeTask:
-    """A chunk of locations in: forecasts (..., n, m), observations and covariates (..., n)."""
+    """Forecasts (L, n, m), observations and covariates (L, n) of a chunk of locations in."""
 
-    def __init__(
-        self,
-        method: CKME,
-        parts: tuple[str, ...],
-        periods: Mapping[str, float | None],
-        axis: CaseAxis,
-        min_samples: int,
-    ) -> None:
-        self.method, self.parts, self.periods = method, parts, periods
-        self.axis, self.min_samples = axis, min_samples
+    method: CKME
+    periods: Mapping[str, float | None]
+    axis: CaseAxis
+    min_samples: int
 
-    def __call__(self, *args: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], ...]:
-        """Losses (..., R), ridges, numbers of cases and statuses (...)."""
+    def __call__(self, forecasts: Named, observed: Named, covariates: Named) -> Named:
+        """Losses (L, R), ridges, numbers of cases and statuses (L,)."""
         from xrecal.arrays import ridge_losses
 
-        dtype = args[0].dtype
-        parts = dict(zip(self.parts, args[: len(self.parts)], strict=True))
-        lead, cases, flags = cases_of(parts, args[len(self.parts) :], self.periods, self.axis)
+        cases, flags = cases_of(forecasts, observed, covariates, self.axis, self.periods)
         assert cases.forecasts is not None
         curve = ridge_losses(
             cases.forecasts,
@@ -160,9 +156,4 @@ class _RidgeTask:
             self.method.array_settings(self.method.supports, self.min_samples),
             **self.method.array_arguments(cases),
         )
-        return (
-            curve.loss.reshape(*lead, -1).astype(dtype),
-            curve.ridge.reshape(lead).astype(dtype),
-            curve.n_cases.reshape(lead).astype(np.int32),
-            (curve.status | flags).reshape(lead).astype(np.int16),
-        )
+        return {**curve._asdict(), "status": curve.status | flags}

@@ -87,13 +87,26 @@ def order_by_labels(pairs: Pairs, fitted: FittedVariable) -> tuple[Order, Coordi
             f"labels along {dim!r} are of the type {types[1].__name__} in hindcast, but "
             f"{types[0].__name__} in the model; use the same calendar and type"
         )
-    known = kept.get_indexer(new[0])
+    order, labels = _ordered(kept, new[0])
+    return order, {name: (CASE, labels.repeat(k), coordinate.attrs)}
+
+
+def order_of_positions(kept: IntArray, added: IntArray) -> tuple[Order, IntArray]:
+    """How cases that are added join those of a model, and all of them, by positions in time."""
+    import pandas as pd
+
+    order, every = _ordered(pd.Index(kept), pd.Index(added))
+    return order, every.to_numpy()
+
+
+def _ordered(kept: Any, added: Any) -> tuple[Order, Any]:
+    """How the cases of two pandas indexes join, and all labels, ascending."""
+    known = kept.get_indexer(added)
     of_new = np.flatnonzero(known < 0)
-    both = kept.append(new[0][of_new])
+    both = kept.append(added[of_new])
     ascending = np.asarray(both.argsort())
-    places = np.concatenate([np.arange(n_kept), n_kept + of_new])[ascending]
-    labels = both[ascending].repeat(k)
-    return Order(n_kept, known, places), {name: (CASE, labels, coordinate.attrs)}
+    places = np.concatenate([np.arange(len(kept)), len(kept) + of_new])[ascending]
+    return Order(len(kept), known, places), both[ascending]
 
 
 def n_positions(fitted: FittedVariable) -> int:

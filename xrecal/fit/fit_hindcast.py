@@ -31,7 +31,7 @@ from xrecal.methods.shared_ckme import as_shared
 from .fitted import CASE, CASE_MEMBER, Fitted, FittedVariable, describe_state, feature_count
 from .jointly import Period, as_one, common_cases, read_groups
 from .pooling import read_pool
-from .shared_component import Cases, fit_pools_that_share
+from .shared_component import CasesToShare, fit_pools_that_share
 from .shared_fit import fit_shared_state
 from .shared_places import (
     in_one_order,
@@ -188,7 +188,7 @@ def fit_group(
         pairs = as_one({name: one.pairs for name, one in prepared.items()})
     periods = {name: period_of(value) for name, value in given.items()}
     if of_all is not None:
-        own = Cases(pairs, method, axis, given)
+        own = CasesToShare(pairs, method, axis, given)
         state = fit_pools_that_share(own, of_all, min_samples)
     elif not method.by_sums:
         state = fit_state(pairs, method, axis, given, min_samples)
@@ -256,7 +256,7 @@ class Prepared(NamedTuple):
     """Remark on the method and the pooling."""
     shared: SharedCKME | None = None
     """The method of fits to so many pooled cases that places share one."""
-    of_all: Cases | None = None
+    of_all: CasesToShare | None = None
     """The cases of all places, of a pool at each one with a component that places share."""
 
 
@@ -369,7 +369,7 @@ def _with_shared(
         warn(note)
     whole = f"one component from the cases of all {shared.places} places"
     note = joined(whole, note, of_all.note)
-    cases = Cases(of_all.pairs, shared, of_all.axis, of_all.covariates)
+    cases = CasesToShare(of_all.pairs, shared, of_all.axis, of_all.covariates)
     return Prepared(pairs, method, axis, given, note, of_all=cases)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -13,9 +13,9 @@ import xarray as xr
 
 from xrecal.arrays.advice import Advice, Typed
 from xrecal.chunks.blockwise import work_on
+from xrecal.chunks.run import run
 from xrecal.chunks.warnings import warn, warn_once
-from xrecal.chunks.windows import run_windows
-from xrecal.inputs.covariates import Given, period_of
+from xrecal.inputs.covariates import Given
 from xrecal.inputs.dates import CaseAxis, years_of_cases
 from xrecal.inputs.forms import Form, numbers_of
 from xrecal.inputs.lengths import Span, as_span, read_year_start
@@ -27,11 +27,10 @@ from xrecal.methods.folds import WEEK, told_year_start
 from xrecal.typing import IntArray
 
 from .fit_hindcast import Prepared, pair_hindcast, prepare
-from .fitted import CASE, CASE_MEMBER
-from .folds import CrossValidationTask, Fold, HeldOutReduction, KnownName, PooledCrossValidationTask
-from .pooling import DATE, across
+from .loop import Fold, KnownName, LoopTask, Round, Wanted
+from .shared_component import sharing
 from .shared_places import pools_share, shares
-from .state import task_arguments
+from .state import given_cases, periods_of
 
 By: TypeAlias = Literal["year", "block", "retrospective", "rolling"]
 
@@ -120,8 +119,15 @@ class HeldOut:
     given: Form
     """Cases in the order of the user."""
     prepared: Prepared
-    folds: Sequence[Fold]
+    rounds: Sequence[Round]
     splits: Splits
+    known: xr.DataArray | None = None
+    """First case at whose issue each case is known, where models learn cases as they verify."""
+
+    @property
+    def folds(self) -> list[Fold]:
+        """Cases of each fit."""
+        return [one.fit for one in self.rounds if one.fit is not None]
 
     @property
     def form(self) -> Form:
@@ -162,47 +168,36 @@ class HeldOut:
         ``extras`` are arrays over cases in the order of time, locations and further dimensions, or
         the names of what a task knows of its cases. One task for each chunk of locations.
         """
-        pairs = self.prepared.pairs
-        parts, others = task_arguments(pairs, self.prepared.covariates)
-        cases: tuple[Hashable, ...] = (CASE,)
-        if pairs.pool is not None:
-            cases = (*pairs.pool.dims, DATE)
-            others = {name: across(value, pairs.pool) for name, value in others.items()}
-        takes: list[KnownName | int] = []
-        arrays: list[xr.DataArray] = []
-        core: list[tuple[Hashable, ...]] = []
-        for extra in extras:
-            if isinstance(extra, str):
-                takes.append(extra)
-                continue
-            array, own = self._over(cases, extra)
-            takes.append(len(own))
-            arrays.append(array)
-            core.append((*cases, *own))
-        wanted = HeldOutReduction(
+        given = given_cases(self.prepared.pairs, self.prepared.covariates)
+        arrays = {i: extra for i, extra in enumerate(extras) if not isinstance(extra, str)}
+        dtypes = tuple(dtypes or [self.form.loc.dtype] * len(out))
+        wanted = Wanted(
             reduction,
-            tuple(takes),
+            tuple(extra if isinstance(extra, str) else i for i, extra in enumerate(extras)),
             tuple(tuple(new.values()) for new in out),
-            tuple(dtypes or [parts["loc"].dtype] * len(out)),
+            dtypes,
         )
-        results = run_windows(
-            self._task(tuple(parts), wanted),
-            *parts.values(),
-            *others.values(),
-            *arrays,
-            windows={} if pairs.pool is None else pairs.pool.windows,
-            core=[*[(*cases, CASE_MEMBER)] * len(parts), *[cases] * len(others), *core],
-            out=[(*cases, *new) for new in out],
-            dtypes=wanted.dtypes,
-            sizes={
-                **{d: n for value in others.values() for d, n in value.sizes.items() if d in cases},
-                **{d: n for new in out for d, n in new.items()},
+        pool = self.prepared.pairs.pool
+        observed, cases = given["observed"]["observations"]
+        sizes = {d: observed.sizes[d] for d in cases}
+        known = {} if self.known is None else {0: self._over(cases, self.known.astype(float))}
+        results = run(
+            self._task(wanted),
+            {
+                **given,
+                "known": known,
+                "extras": {i: self._over(cases, extra) for i, extra in arrays.items()},
             },
+            {
+                i: ({**sizes, **new}, dtype)
+                for i, (new, dtype) in enumerate(zip(out, dtypes, strict=True))
+            },
+            windows=None if pool is None else pool.windows,
             what=work_on("the cross-validation", self.form.name),
         )
         return tuple(
             self.in_user_order(result.rename({cases[-1]: self.dim}), tuple(new))
-            for result, new in zip(results, out, strict=True)
+            for result, new in zip(results.values(), out, strict=True)
         )
 
     def numbers(self) -> list[xr.DataArray]:
@@ -211,21 +206,28 @@ class HeldOut:
         order = _order(self.given, self.dim)
         return [cases if order is None else cases.isel({self.dim: order}), *location]
 
-    def _task(self, parts: tuple[str, ...], wanted: HeldOutReduction) -> Callable[..., Any]:
+    def _task(self, wanted: Wanted) -> LoopTask:
         """The task of each chunk."""
-        prepared, splits = self.prepared, self.splits
-        periods = {name: period_of(value) for name, value in prepared.covariates.items()}
-        given = (self.folds, parts, prepared.axis, periods, wanted, splits.min_samples)
-        if prepared.pairs.pool is not None:
-            return PooledCrossValidationTask(*given)
-        reuse = splits.by in ("year", "block")
-        reuse = reuse and any(fold.method.keeps_cases for fold in self.folds)
-        return CrossValidationTask(*given, reuse)
+        prepared, splits, pool = self.prepared, self.splits, self.prepared.pairs.pool
+        taken = {position for fold in self.folds if fold.pooled for position in fold.pooled.taken}
+        if pool is not None and taken:
+            pool = replace(pool, taken=tuple(at for at in pool.taken if at in taken))
+        reuse = splits.by in ("year", "block") and pool is None
+        return LoopTask(
+            self.rounds,
+            prepared.axis,
+            periods_of(prepared.covariates),
+            wanted,
+            splits.min_samples,
+            pool,
+            reuse and any(fold.method.keeps_cases for fold in self.folds),
+            pool is not None or self.known is not None,
+        )
 
     def _over(
-        self, cases: tuple[Hashable, ...], array: xr.DataArray
+        self, cases: Sequence[Hashable], array: xr.DataArray
     ) -> tuple[xr.DataArray, list[Hashable]]:
-        """An array over all cases, and pooled dimensions, as tasks take it; its own dimensions."""
+        """An array over all cases, and pooled dimensions, as tasks take it; its core dimensions."""
         pairs = self.prepared.pairs
         sizes = {d: n for part in self.form.parts.values() for d, n in part.sizes.items()}
         array = array.drop_vars([c for c in array.coords if c in (self.dim, *cases)])
@@ -235,7 +237,7 @@ class HeldOut:
         if array.chunks is not None:
             array = array.chunk(dict.fromkeys(cases, -1))
         own = [d for d in array.dims if d not in (*cases, *self.form.dims)]
-        return array.transpose(..., *cases, *own), own
+        return array.transpose(..., *cases, *own), [*cases, *own]
 
     def in_user_order(self, result: xr.DataArray, new: tuple[Hashable, ...]) -> xr.DataArray:
         """Cases, dimensions and coordinates as in the hindcast."""
@@ -286,7 +288,8 @@ def hold_out(
 ) -> HeldOut:
     """Pair, order and split the cases of a variable; nothing is computed."""
     prepared = prepare_all(form, observed, method, splits, dim, covariates)
-    return HeldOut(form, prepared, folds_of(method, prepared, splits), splits)
+    folds = folds_of(method, prepared, splits)
+    return HeldOut(form, prepared, [Round(f, f.train, f.test) for f in folds], splits)
 
 
 def prepare_all(
@@ -379,7 +382,8 @@ def suited(
         if pool is not None:
             if pools_share(method, pool, train.size):  # each place has its own cases
                 method, note = method.check(own, n_cases)
-                return Fold(method, train, test, pool), note
+                method, shared = sharing(method, prepared.pairs, pool, n_cases)
+                return Fold(method, train, test, pool, shared), note
             if prepared.shared is not None and shares(method, pool, train.size):
                 method = prepared.shared.for_cases(train.size * len(pool.taken))
             else:

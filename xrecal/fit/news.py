@@ -15,10 +15,10 @@ from xrecal.typing import IntArray
 
 from .case_order import n_positions, order_by_labels
 from .fitted import CASE, FittedVariable
-from .joining import ADDED, ADDED_MEMBER, at_known
+from .learning_order import ADDED
 from .missing import without_unseen_values
 from .select_fits import in_order_of_fits
-from .update import added_arguments
+from .update import ADDED_MEMBER, added_arguments, at_known
 
 
 class News(NamedTuple):

@@ -7,11 +7,9 @@ tasks, a block of fits at a time (:class:`PooledTask`).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Mapping
-from dataclasses import replace
-from functools import reduce
-from operator import and_
-from typing import Any, TypeAlias
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +17,7 @@ import xarray as xr
 
 from xrecal.arrays.advice import Advice, Typed
 from xrecal.arrays.dispatch import namespace
-from xrecal.chunks.windows import run_windows
+from xrecal.chunks.run import Named, Task, run
 from xrecal.inputs.dims import text_of
 from xrecal.inputs.forms import Form
 from xrecal.inputs.identities import naming
@@ -30,9 +28,6 @@ from .fitted import CASE
 
 DATE = "xrecal_date"
 """Dimension of the dates inside a task whose cases are dates at several positions."""
-
-Arrays: TypeAlias = npt.NDArray[Any] | tuple[npt.NDArray[Any], ...]
-"""Results of a task."""
 
 
 def read_pool(given: PoolOver, form: Form, dim: Hashable) -> Pool | None:
@@ -132,20 +127,15 @@ def pooled_covariate(value: xr.DataArray, pool: Pool, case: Hashable = CASE) -> 
 def pooled_cases(value: xr.DataArray, pool: Pool, case: Hashable) -> xr.DataArray:
     """An array (..., pooled dimensions, date, ...) for each pooled case (..., case, ...)."""
     inside = value.dims[value.dims.index(DATE) :]
-    (pooled,) = run_windows(
-        PooledTask(_SameCases(), pool, (len(inside),)),
-        value,
+    sizes = dict(zip(pool.dims, pool.sizes, strict=True)) if pool.own_fits else {}
+    sizes |= {case: value.sizes[DATE] * len(pool.taken)}
+    return run(
+        PooledTask(_SameCases(), pool),
+        {"cases": {0: (value, (*pool.dims, *inside))}},
+        {0: ({**sizes, **{d: value.sizes[d] for d in inside[1:]}}, value.dtype)},
         windows=pool.windows,
-        core=[(*pool.dims, *inside)],
-        out=[(*pool.own_fits, case, *inside[1:])],
-        dtypes=[value.dtype],
-        sizes={
-            case: value.sizes[DATE] * len(pool.taken),
-            **dict(zip(pool.dims, pool.sizes, strict=True)),
-        },
         what="the pooling of cases",
-    )
-    return pooled
+    )[0]
 
 
 def across(value: xr.DataArray, pool: Pool) -> xr.DataArray:
@@ -161,7 +151,7 @@ class _SameCases:
 
     on_device = True
 
-    def __call__(self, cases: npt.NDArray[Any]) -> Arrays:
+    def __call__(self, cases: Named) -> Named:
         return cases
 
 
@@ -199,29 +189,18 @@ def _plain(labels: xr.DataArray) -> npt.NDArray[Any]:
     return np.array([text_of(label) for label in labels.to_index()])
 
 
+@dataclass(frozen=True)
 class PooledTask:
     """Gives a task the pooled cases of a block of fits at a time, and joins its results.
 
-    Arguments are arrays (..., pooled dimensions, date, ...), results (..., pooled dimensions with
-    fits of their own, ...). The task gets (B, n k, ...), so that the neighbours of all locations,
-    many times the input, are never in memory at once.
-
-    The last ``n_served`` arguments are not pooled: the task gets them as they are, (B, t, n, ...),
-    at the t positions that each fit is for, and returns arrays (B, t, ...), so that results have
-    all pooled dimensions.
-
-    Of chunks that overlap, arguments that follow say which positions have results; see
-    :func:`xrecal.chunks.windows.run_windows`.
+    Arrays are (L, pooled dimensions, date, ...), results (L, pooled dimensions with fits of their
+    own, ...). The task gets (B, n k, ...), so that the neighbours of all locations, many times the
+    input, are never in memory at once. In chunks that overlap positions that are not ``inside``
+    have no results.
     """
 
-    def __init__(
-        self,
-        task: Callable[..., Arrays],
-        pool: Pool,
-        n_core: tuple[int, ...],
-        n_served: int = 0,
-    ) -> None:
-        self.task, self.pool, self.n_core, self.n_served = task, pool, n_core, n_served
+    task: Task
+    pool: Pool
 
     @property
     def on_device(self) -> bool:
@@ -233,78 +212,70 @@ class PooledTask:
         """The work of the task, for messages."""
         return str(getattr(self.task, "description", ""))
 
-    def __call__(self, *args: npt.NDArray[Any]) -> Arrays:
+    def __call__(self, inside: npt.NDArray[np.bool_] | None = None, **given: Named) -> Named:
         """Run the task on one chunk."""
         from xrecal.arrays.rows import location_blocks
 
-        args, wanted = args[: len(self.n_core)], args[len(self.n_core) :]
-        n_pooled = len(self.pool.dims)
-        split = [a.ndim - n_pooled - n for a, n in zip(args, self.n_core, strict=True)]
-        lead = np.broadcast_shapes(*(a.shape[:s] for a, s in zip(args, split, strict=True)))
-        whole = [
-            np.broadcast_to(a, (*lead, *a.shape[s:])) for a, s in zip(args, split, strict=True)
-        ]
-        sizes = whole[0].shape[len(lead) : len(lead) + n_pooled]
+        first = next(a for group in given.values() for a in group.values())
+        sizes = first.shape[1 : 1 + len(self.pool.dims)]
         learned = replace(self.pool, sizes=sizes).positions()
-        served = np.arange(math.prod(sizes)).reshape(len(learned), -1)
-        inside = reduce(and_, wanted).ravel() if wanted else np.ones(len(learned), dtype=bool)
-        learned, served = learned[inside], served[inside]
-        n_fits = math.prod(lead) * len(learned)
-        each = [a.dtype.itemsize * math.prod(a.shape[len(lead) + n_pooled :]) for a in whole]
-        joined: list[npt.NDArray[Any]] = []
-        cut = len(whole) - self.n_served
-        size = sum(each[:cut]) * learned.shape[1] + sum(each[cut:]) * served.shape[1]
-        for block in location_blocks(n_fits, 4 * size):
+        learned = learned if inside is None else learned[inside]
+        n_fits = len(first) * len(learned)
+        joined: dict[Any, npt.NDArray[Any]] = {}
+        for block in location_blocks(n_fits, 4 * bytes_at(given, sizes) * learned.shape[1]):
             fits = np.arange(n_fits)[block]
-            given = [_as_cases(_at(a, lead, sizes, learned, fits)) for a in whole[:cut]]
-            given += [_at(a, lead, sizes, served, fits) for a in whole[cut:]]
-            result = self.task(*given)
-            results = result if isinstance(result, tuple) else (result,)
-            xp = namespace(results[0])
-            if not joined:
-                joined = [xp.empty((n_fits, *r.shape[1:]), dtype=r.dtype) for r in results]
-            for array, part in zip(joined, results, strict=True):
-                array[block] = part
-        if wanted:
-            joined = [_among(array, lead, inside) for array in joined]
-        shape = (*lead, *(sizes if self.pool.own_fits or self.n_served else ()))
-        skip = 2 if self.n_served else 1
-        shaped = tuple(array.reshape((*shape, *array.shape[skip:])) for array in joined)
-        return shaped if len(shaped) > 1 else shaped[0]
+            results = self.task(
+                **{
+                    group: {
+                        name: as_cases(at_positions(a, sizes, learned, fits))
+                        for name, a in of.items()
+                    }
+                    for group, of in given.items()
+                }
+            )
+            for name, result in results.items():
+                if name not in joined:
+                    xp = namespace(result)
+                    joined[name] = xp.empty((n_fits, *result.shape[1:]), dtype=result.dtype)
+                joined[name][block] = result
+        shape = (len(first), *(sizes if self.pool.own_fits else ()))
+        return {name: of_all_positions(a, shape, inside) for name, a in joined.items()}
 
 
-def _at(
-    array: npt.NDArray[Any],
-    lead: tuple[int, ...],
-    sizes: tuple[int, ...],
-    positions: IntArray,
-    fits: IntArray,
+def bytes_at(given: Mapping[str, Named], sizes: tuple[int, ...]) -> int:
+    """Bytes of all arrays (L, pooled dimensions, ...) at one position."""
+    arrays = [a for group in given.values() for a in group.values()]
+    return sum(a.dtype.itemsize * math.prod(a.shape[1 + len(sizes) :]) for a in arrays)
+
+
+def at_positions(
+    array: npt.NDArray[Any], sizes: tuple[int, ...], positions: IntArray, fits: IntArray
 ) -> npt.NDArray[Any]:
     """Array (B, k, n, ...) at the k positions of some fits, NaN beyond the edges."""
     of_fit = positions[fits % len(positions)]
-    outer = np.unravel_index(fits // len(positions), lead) if lead else ()
-    inner = np.unravel_index(np.maximum(of_fit, 0), sizes)
     xp = namespace(array)
-    at = tuple(map(xp.asarray, (*(i[:, np.newaxis] for i in outer), *inner)))
-    taken: npt.NDArray[Any] = xp.array(array[at])
+    flat = array.reshape((len(array), math.prod(sizes), *array.shape[1 + len(sizes) :]))
+    outer, inner = xp.asarray(fits // len(positions)), xp.asarray(np.maximum(of_fit, 0))
+    taken: npt.NDArray[Any] = flat[outer[:, np.newaxis], inner]
     if (of_fit < 0).any():
         taken[xp.asarray(of_fit < 0)] = np.nan
     return taken
 
 
-def _among(
-    results: npt.NDArray[Any], lead: tuple[int, ...], inside: npt.NDArray[np.bool_]
+def of_all_positions(
+    results: npt.NDArray[Any], shape: tuple[int, ...], inside: npt.NDArray[np.bool_] | None
 ) -> npt.NDArray[Any]:
-    """Results (fits inside, ...) among those of all positions of a chunk, zero elsewhere."""
-    xp = namespace(results)
-    rest = results.shape[1:]
-    among = xp.zeros((math.prod(lead), inside.size, *rest), dtype=results.dtype)
-    among[:, xp.asarray(inside)] = results.reshape(-1, int(inside.sum()), *rest)
-    shaped: npt.NDArray[Any] = among.reshape(-1, *rest)
+    """Results (fits inside, ...) in the shape of all locations and positions, zero elsewhere."""
+    xp, rest = namespace(results), results.shape[1:]
+    if inside is not None:
+        among = xp.zeros((shape[0], inside.size, *rest), dtype=results.dtype)
+        among[:, xp.asarray(inside)] = results.reshape((shape[0], int(inside.sum()), *rest))
+        results = among
+    shaped: npt.NDArray[Any] = results.reshape((*shape, *rest))
     return shaped
 
 
-def _as_cases(at_positions: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def as_cases(at_positions: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Arrays (B, k, n, ...) as cases (B, n k, ...), by date and then by position."""
     by_date = np.swapaxes(at_positions, 1, 2)
-    return by_date.reshape(len(at_positions), -1, *by_date.shape[3:])
+    return by_date.reshape((len(at_positions), -1, *by_date.shape[3:]))

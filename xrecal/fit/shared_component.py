@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import xarray as xr
 
 from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.pairing import Pairs
-from xrecal.methods import Method
-from xrecal.methods.components import components_of
-from xrecal.methods.shared_ckme import NUMBER, as_shared
+from xrecal.inputs.pool import Pool
+from xrecal.methods import Method, SharedCKME
+from xrecal.methods.base import Cases, Covariates, SharedFits
+from xrecal.methods.components import Component, components_of
+from xrecal.methods.shared_ckme import IN_MEMORY, NUMBER, InMemory, as_shared
+from xrecal.typing import FloatArray, IntArray
 
 from .shared_fit import PassesOverChunks, SharedChunks
-from .shared_places import feature_table
+from .shared_places import feature_table, in_one_order, shared_method
 from .state import fit_state
 
 
-class Cases(NamedTuple):
+class CasesToShare(NamedTuple):
     """Cases that a method learns from."""
 
     pairs: Pairs
@@ -28,7 +33,76 @@ class Cases(NamedTuple):
     covariates: Mapping[str, xr.DataArray]
 
 
-def fit_pools_that_share(own: Cases, of_all: Cases, min_samples: int) -> xr.Dataset:
+class Sharing(NamedTuple):
+    """What pools at all positions of an array need to know of the component that they share."""
+
+    method: SharedCKME
+    features: FloatArray
+    """(P, k) of places, by their numbers"""
+    order: IntArray
+    """(P,) positions in the order in which cases of a date are learned from"""
+    numbers: IntArray
+    """(P,) number of the place at each position"""
+
+
+def sharing(method: Method, pairs: Pairs, pool: Pool, n_dates: int) -> tuple[Method, Sharing]:
+    """Pools that learn from so many dates, with the component that positions share."""
+    whole = in_one_order(pool, pairs.form)
+    assert method.shared_by_places is not None
+    shared, _ = shared_method(method.shared_by_places, pairs, whole)
+    shared = shared.for_cases(n_dates * shared.places)
+    position = np.arange(whole.numbers.size).reshape(pool.sizes)
+    order = position.transpose([pool.dims.index(d) for d in whole.dims]).ravel()
+    numbers = np.empty_like(order)
+    numbers[order] = whole.numbers.ravel()
+    table = feature_table(pairs.form, shared, whole)
+    return method.with_shared(shared), Sharing(shared, table, order, numbers)
+
+
+def _component(method: Method) -> Component:
+    """The component of a pool that places share."""
+    return next(c for c in components_of(method.mixed) if c.method.by_sums)
+
+
+def fit_sharing(
+    given: Sharing, method: Method, cases: Cases, min_samples: int
+) -> dict[str, npt.NDArray[Any]]:
+    """Arrays of the state (P, ...) of a pool at each place, from cases (P, n) in memory."""
+    assert cases.forecasts is not None
+    shared, n_places, n = given.method, *cases.observations.shape
+
+    def by_date(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """An array (P, n, ...) as (1, n P, ...)."""
+        return np.swapaxes(array[given.order], 0, 1).reshape((1, -1, *array.shape[2:]))
+
+    of_place = np.column_stack([given.numbers, given.features[given.numbers]])
+    beside = np.broadcast_to(of_place[:, np.newaxis], (n_places, n, of_place.shape[1]))
+    names = (*cases.covariates.names, *shared.of_places)
+    periods = (*cases.covariates.periods, *[None] * len(shared.of_places))
+    values = np.concatenate([cases.covariates.values, beside], axis=-1)
+    parts = (None if part is None else by_date(part) for part in cases.forecasts)
+    own, _ = shared.array_cases(
+        type(cases.forecasts)(*parts),  # type: ignore[arg-type]
+        by_date(cases.observations),
+        Covariates(by_date(values), names, periods),
+        np.repeat(shared.folds(cases.axis, n), n_places),
+    )
+    step = max(IN_MEMORY // n_places, 1) * n_places
+    engine = InMemory(own, np.repeat(np.arange(n), n_places), step)
+    packed, held_out = shared.learn_and_hold_out(engine, given.features, min_samples)
+    each = np.empty(n_places, dtype=object)
+    each[:] = held_out
+    share = SharedFits(each, given.numbers.astype(np.int32))
+    fitted = dict(method.fit_locations(replace(cases, shared=share), min_samples))
+    component = _component(method)
+    for name in component.parameters(0):
+        array = np.asarray(packed[name]) if name != NUMBER else given.numbers
+        whole = np.broadcast_to(array, (n_places, *array.shape))
+        fitted[f"{component.label}_{name}"] = array if name == NUMBER else whole
+    return fitted
+
+
+def fit_pools_that_share(own: CasesToShare, of_all: CasesToShare, min_samples: int) -> xr.Dataset:
     """Lazy or computed state of a pool at each place, with what all of them share.
 
     The passes over the cases of all places come first. A task for each chunk of places then fits
@@ -47,7 +121,7 @@ def fit_pools_that_share(own: Cases, of_all: Cases, min_samples: int) -> xr.Data
     state = fit_state(*own, min_samples, shared=(held_out, number))
     arrays: dict[str, Any] = chunks.arrays_of([packed for packed, _ in learned])
     arrays[NUMBER] = number
-    component = next(c for c in components_of(own.method.mixed) if c.method.by_sums)
+    component = _component(own.method)
     kept = {
         f"{component.label}_{name}": arrays[name].rename(
             {d: component.dim(str(d)) for d in parameter.dims}

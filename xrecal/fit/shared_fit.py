@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from xrecal.chunks.blockwise import require_one_chunk, run_blockwise, work_on
+from xrecal.chunks.blockwise import require_one_chunk, work_on
+from xrecal.chunks.run import Named, run
 from xrecal.chunks.tree import joined_chunks
-from xrecal.inputs.covariates import period_of
 from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.pairing import Pairs
 from xrecal.methods import SharedCKME
 from xrecal.methods.base import Cases
 from xrecal.methods.shared_ckme import IN_MEMORY
-from xrecal.typing import FloatArray, IntArray
 
+from .cases import usable_cases
 from .fitted import CASE, CASE_MEMBER, feature_count
+from .missing import without_absurd
 from .pooling import DATE
 from .shared_places import PLACES, feature_table, place_labels
-from .state import cases_of, task_arguments
+from .state import periods_of, task_arguments
 
 
 def fit_shared_state(
@@ -59,6 +61,10 @@ def fit_shared_state(
     return state.assign_coords({**of_locations, **labels})
 
 
+CoreArrays: TypeAlias = dict[str, tuple[xr.DataArray, Sequence[Hashable]]]
+"""Arrays by name with their core dimensions."""
+
+
 class SharedChunks:
     """Cases of a hindcast as chunks over dates and places, and arrays of its state."""
 
@@ -74,23 +80,26 @@ class SharedChunks:
         parts, others = task_arguments(pairs, covariates)
         for part in parts.values():
             require_one_chunk(part, (CASE_MEMBER,), name="hindcast")
-        n_dates = next(iter(parts.values())).sizes[DATE]
-        # What tells the place is the same on all dates.
+        first = next(iter(parts.values()))
+        n_dates = first.sizes[DATE]
+        # Arrays that tell the place are the same on all dates.
         others = {
             name: value.isel({DATE: 0}, drop=True) if name in method.of_places else value
             for name, value in others.items()
         }
-        numbers = np.arange(n_dates)
-        self.loops = (DATE, *self.pool.dims)
-        self.periods = {name: period_of(value) for name, value in covariates.items()}
-        self.parts = {name: part.drop_vars(list(part.coords)) for name, part in parts.items()}
-        self.others = {name: v.drop_vars(list(v.coords)) for name, v in others.items()}
-        self.beside = [
-            xr.DataArray(numbers, dims=[DATE]),
-            xr.DataArray(method.folds(axis, n_dates), dims=[DATE]),
-        ]
+        bare = {name: v.drop_vars(list(v.coords)) for name, v in {**parts, **others}.items()}
+        self.periods = periods_of(covariates)
+        self.cases: dict[str, CoreArrays] = {
+            "forecasts": {name: (bare[name], (CASE_MEMBER,)) for name in parts},
+            "observed": {"observations": (bare["observations"], ())},
+            "covariates": {name: (bare[name], ()) for name in covariates},
+        }
+        self.beside = {
+            "date": xr.DataArray(np.arange(n_dates), dims=[DATE]),
+            "fold": xr.DataArray(method.folds(axis, n_dates), dims=[DATE]),
+        }
         """Numbers of dates and folds, and further arrays that functions of a chunk get."""
-        first = next(iter(self.parts.values()))
+        self.loops = (DATE, *self.pool.dims)
         self.locations = tuple(d for d in first.dims if d not in (*self.loops, CASE_MEMBER))
         self.sizes = {d: first.sizes[d] for d in (*self.locations, *self.loops)}
 
@@ -108,15 +117,20 @@ class SharedChunks:
         *given: Any,
     ) -> Any:
         """What ``function(cases, date, *given)`` makes of all chunks at a location, joined."""
-        arrays = [*self.parts.values(), *self.others.values(), *self.beside]
-        here = [a.isel({d: i for d, i in at.items() if d in a.dims}) for a in arrays]
+        beside: CoreArrays = {name: (array, ()) for name, array in self.beside.items()}
+        here = {
+            group: {
+                name: (a.isel({d: i for d, i in at.items() if d in a.dims}), core)
+                for name, (a, core) in of.items()
+            }
+            for group, of in {**self.cases, "beside": beside}.items()
+        }
         each = int(np.prod([self.sizes[d] for d in self.pool.dims]))
         return joined_chunks(
-            _ChunkOfCases(function, self.method, tuple(self.parts), self.periods, len(self.beside)),
+            _ChunkOfCases(function, self.method, self.periods),
             join,
-            *here,
-            core=[*[(CASE_MEMBER,)] * len(self.parts), *[()] * (len(arrays) - len(self.parts))],
-            given=given,
+            here,
+            given,
             step=max(IN_MEMORY // each, 1),
             what=work_on("the fit", self.name),
         )
@@ -128,17 +142,13 @@ class SharedChunks:
         """
         from xrecal.arrays.status import FILL, INVALID
 
-        parts, observed = self.parts.values(), self.others.values()
-        used, flags = run_blockwise(
-            _UsableObservations(tuple(self.parts), self.periods),
-            *parts,
-            *observed,
-            core=[*[(CASE_MEMBER,)] * len(parts), *[()] * len(observed)],
-            out=[(), ()],
-            dtypes=[self.others["observations"].dtype, np.int16],
-            sizes={},
+        dtype = self.cases["observed"]["observations"][0].dtype
+        used, flags = run(
+            _UsableObservations(self.periods),
+            self.cases,
+            {"observations": ({}, dtype), "flags": ({}, np.int16)},
             what=work_on("the fit", self.name),
-        )
+        ).values()
         bits = [((flags & bit) > 0).any(self.loops) * np.int16(bit) for bit in (FILL, INVALID)]
         used = used.transpose(*self.locations, DATE, *self.pool.dims)
         shape = [*(self.sizes[d] for d in (*self.locations, DATE)), self.method.places]
@@ -231,62 +241,56 @@ class PassesOverChunks:
         return delayed(function, pure=True)(*args)
 
 
-class _Usable:
-    """Arrays of a chunk (date, places, ...) in, its cases in one row out."""
+def cases_of_places(
+    forecasts: Named, observed: Named, covariates: Named, periods: Mapping[str, float | None]
+) -> tuple[Cases, int]:
+    """Cases (1, n) of n forecasts of any places and dates, and bits of the status.
 
-    def __init__(self, parts: tuple[str, ...], periods: Mapping[str, float | None]) -> None:
-        self.parts, self.periods = parts, periods
+    Values are missing beside those of the same case, as what else a chunk holds must not matter.
+    """
+    from xrecal.arrays.status import FILL
 
-    def cases(self, args: Sequence[npt.NDArray[Any]]) -> tuple[tuple[int, ...], Cases, int]:
-        """Shape of the chunk, cases (1, n), and bits of the status."""
-        k = len(self.parts)
-        lead = np.broadcast_shapes(*(a.shape[:-1] for a in args[:k]), *(a.shape for a in args[k:]))
-        rows = [np.broadcast_to(a, (*lead, a.shape[-1])).reshape(-1, a.shape[-1]) for a in args[:k]]
-        others = [np.broadcast_to(a, lead).ravel() for a in args[k:]]
-        _, cases, flags = cases_of(
-            dict(zip(self.parts, rows, strict=True)),
-            others,
-            self.periods,
-            CaseAxis(),
-            case_by_case=True,  # what else the chunk holds must not matter
-        )
-        return lead, cases, int(flags[0])
+    each = {name: a[:, np.newaxis] for name, a in forecasts.items()}
+    given = observed["observations"][:, np.newaxis]
+    parts, (own,), filled = without_absurd(each, [given])
+    whole = {name: a.reshape((1, len(a), a.shape[-1])) for name, a in parts.items()}
+    known = {name: covariates[name][np.newaxis] for name in periods}
+    cases, flags = usable_cases(whole, [own.reshape(1, -1)], known, CaseAxis(), periods)
+    return cases, int((flags | FILL * filled.any())[0])
 
 
-class _UsableObservations(_Usable):
+@dataclass(frozen=True)
+class _UsableObservations:
     """Observations of a chunk, NaN in cases that cannot be learned from, and bits of the status."""
 
+    periods: Mapping[str, float | None]
     description = " by CKME of many places"
 
-    def __call__(self, *args: npt.NDArray[Any]) -> tuple[FloatArray, IntArray]:
-        lead, cases, flags = self.cases(args)
-        return cases.observations.reshape(lead), np.full(lead, flags, np.int16)
+    def __call__(self, **given: Named) -> Named:
+        cases, flags = cases_of_places(**given, periods=self.periods)
+        used = cases.observations[0]
+        return {"observations": used, "flags": np.full(used.shape, flags, np.int16)}
 
 
-class _ChunkOfCases(_Usable):
+@dataclass(frozen=True)
+class _ChunkOfCases:
     """A function of the cases of a chunk, and of the numbers of their dates."""
 
+    function: Callable[..., Any]
+    method: SharedCKME
+    periods: Mapping[str, float | None]
     description = " by CKME of many places"
 
-    def __init__(
-        self,
-        function: Callable[..., Any],
-        method: SharedCKME,
-        parts: tuple[str, ...],
-        periods: Mapping[str, float | None],
-        n_beside: int,
-    ) -> None:
-        super().__init__(parts, periods)
-        self.function, self.method, self.n_beside = function, method, n_beside
-        self.__name__ = f"shared_{function.__name__.strip('_')}"
+    @property
+    def __name__(self) -> str:
+        """Name of the tasks of Dask."""
+        return f"shared_{self.function.__name__.strip('_')}"
 
-    def __call__(self, *args: Any) -> Any:
-        n = len(self.parts) + 1 + len(self.periods)
-        beside, given = args[n : n + self.n_beside], args[n + self.n_beside :]
-        lead, cases, _ = self.cases(args[:n])
-        date, fold, *rest = (np.broadcast_to(values, lead).ravel() for values in beside)
+    def __call__(self, *passed: Any, beside: Named, **given: Named) -> Any:
+        cases, _ = cases_of_places(**given, periods=self.periods)
         assert cases.forecasts is not None
+        date, fold, *others = beside.values()
         own, _ = self.method.array_cases(
             cases.forecasts, cases.observations, cases.covariates, fold
         )
-        return self.function(own, date, *rest, *given)
+        return self.function(own, date, *others, *passed)

@@ -57,7 +57,7 @@ def with_shared_cases(
     shape = dict(zip(pool.dims, pool.sizes, strict=True))
     at_places = seen.data.reshape([*(seen.sizes[d] for d in seen.dims[:-1]), *pool.sizes])
     dims = [*seen.dims[:-2], DATE, *shape]
-    chunks.beside.append(xr.DataArray(at_places, dims=dims))
+    chunks.beside["seen"] = xr.DataArray(at_places, dims=dims)
     arrays = {str(n): v for n, v in state.items() if n != "observations"}
     names = list(arrays)
     fits = []

@@ -4,22 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
-from functools import reduce
-from operator import and_
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
-import numpy.typing as npt
 import xarray as xr
 
-from xrecal.arrays.dispatch import namespace
-from xrecal.chunks.blockwise import require_one_chunk, run_blockwise, work_on
+from xrecal.chunks.blockwise import require_one_chunk, work_on
+from xrecal.chunks.run import Inputs, Outputs, run
 from xrecal.inputs.covariates import Given
-from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.forms import VECTOR, Labelled
 from xrecal.inputs.leads import MatchedLeads
 from xrecal.inputs.pairing import Observations, Pairs, pair_cases, pair_variables, to_learn_from
-from xrecal.methods.base import Cases
 
 from .case_order import (
     Order,
@@ -29,15 +24,13 @@ from .case_order import (
     positions_of_cases,
     require_positions,
 )
+from .cases import COVARIATE, is_part, kept_parts
 from .fit_hindcast import axis_of, require_whole_cases
-from .fitted import CASE, Fitted, FittedVariable
-from .joining import ADDED, ADDED_MEMBER, ENTERS, at_known, join_states
+from .fitted import CASE, CASE_MEMBER, Fitted, FittedVariable
 from .jointly import Paired, as_one, common_cases
-from .learning_order import require_updates, warn_of_order
+from .learning_order import ADDED, require_updates, warn_of_order
 from .mismatch_warnings import warn_of_other_place
-from .missing import largest_seen
 from .pooling import across, pooled_cases, pooled_covariate
-from .relearning import learned_again, relearn
 from .select_fits import (
     check_forecast,
     explicit_member_dim,
@@ -45,16 +38,13 @@ from .select_fits import (
     matching_covariates,
 )
 from .shared_update import with_shared_cases
-from .state import (
-    COVARIATE,
-    at_locations,
-    cases_of,
-    is_part,
-    kept_parts,
-    parts_to_keep,
-    task_arguments,
-    without_labels,
-)
+from .state import task_arguments, without_labels
+from .update_task import JoinCovariate, UpdateTask
+
+ADDED_MEMBER, KEPT, KEPT_MEMBER = "xrecal_added_member", "xrecal_kept", "xrecal_kept_member"
+"""Dimensions inside tasks, where old and new cases have their own."""
+
+NAMES: Mapping[Hashable, str] = {CASE: KEPT, CASE_MEMBER: KEPT_MEMBER}
 
 F = TypeVar("F", bound=Fitted)
 
@@ -137,21 +127,20 @@ def with_cases(
     fitted.method.check(axis, order.order.size)  # raises where dates are needed and missing
     n_added = fitted.n_added + of_dates.n_new
     if fitted.method.by_sums:
-        shared = with_shared_cases(fitted, pairs, given, dates, of_dates).assign_coords(labels)
-        whole = replace(fitted, axis=axis, state=shared, n_forecasts=n, n_added=n_added)
-        n_matched, leads = _matched(whole, pairs, known=of_dates.has_known)
-        return replace(whole, n_matched=n_matched, leads=leads)
-    kept = replace(fitted, state=fitted.state.drop_vars(learned_again(fitted)))
-    added = _added_state(pairs, kept, added_axis, given, order, partners)
-    state = join_states(kept, added, order)
-    for other in set(fitted.jointly) & set(updated):  # which has the same vectors
-        of_other = updated[other].state
-        state = state.assign({v: of_other[v].variable for v in state if str(v).startswith(VECTOR)})
-    state = state.assign_coords(labels | positions_of_cases(fitted, n))
+        state = with_shared_cases(fitted, pairs, given, dates, of_dates).assign_coords(labels)
+    else:
+        task = UpdateTask(
+            fitted.method, fitted.periods, fitted.min_samples, order, added_axis, axis
+        )
+        state = _joined_state(task, fitted, pairs, given, partners)
+        for other in set(fitted.jointly) & set(updated):  # which has the same vectors
+            of_other = updated[other].state
+            same = {v: of_other[v].variable for v in state if str(v).startswith(VECTOR)}
+            state = state.assign(same)
+        state = state.assign_coords(labels | positions_of_cases(fitted, n))
     whole = replace(fitted, axis=axis, state=state, n_forecasts=n, n_added=n_added)
     n_matched, leads = _matched(whole, pairs, known=of_dates.has_known)
-    whole = replace(whole, n_matched=n_matched, leads=leads)
-    return replace(whole, state=relearn(whole, fitted.state))
+    return replace(whole, n_matched=n_matched, leads=leads)
 
 
 def _pairs_of(name: Hashable, model: Fitted, paired: Paired) -> tuple[Pairs, list[FittedVariable]]:
@@ -198,55 +187,75 @@ def _matched(
     return int(counts.max()), replace(leads, n_matched=tuple(map(int, counts)))
 
 
-def _added_state(
-    pairs: Pairs,
+def _joined_state(
+    task: UpdateTask,
     fitted: FittedVariable,
-    axis: CaseAxis,
+    pairs: Pairs,
     covariates: Mapping[str, xr.DataArray],
-    order: Order,
     partners: Sequence[FittedVariable],
-) -> dict[str, xr.DataArray]:
-    """Arrays of the state for the added cases, over ``ADDED``, and new counts and statuses."""
+) -> xr.Dataset:
+    """The state with all cases in order, and with what they teach."""
     parts, others = _arguments(pairs, covariates)
-    chosen, own = _chosen_and_own(fitted.state)
-    chosen["largest_seen"] = largest_seen(fitted).variable
-    core = {n: tuple(d for d in v.dims if d not in fitted.locations) for n, v in chosen.items()}
+    state, order = without_labels(fitted.state), task.order
     compared = [fitted, *partners] if order.has_known else []
-    seen = [at_known(variable.state["observations"], order) for variable in compared]
-    kept = kept_parts(parts) if fitted.method.keeps_cases else {}
-    n_core = {name: len(dims) for name, dims in core.items()}
-    results = run_blockwise(
-        _UpdateTask(fitted, order, axis, tuple(parts), own, n_core),
-        *chosen.values(),  # first, as they have all locations in their order
-        *(part.drop_vars(list(part.coords)) for part in parts.values()),
-        *others.values(),
-        *seen,
-        core=[
-            *core.values(),
-            *[(ADDED, ADDED_MEMBER)] * len(parts),
-            *[(ADDED,)] * (len(others) + len(seen)),
-        ],
-        out=[
-            *[(ADDED, ADDED_MEMBER)] * len(kept),
-            (ADDED,),
-            (),
-            (),
-            *[(ADDED,)] * (len(own) + 1),
-        ],
-        dtypes=[
-            *kept.values(),
-            others["observations"].dtype,
-            np.int32,
-            np.int16,
-            *(fitted.state[name].dtype for name in own),
-            np.bool_,
-        ],
-        sizes={},
+    given: Inputs = {
+        # First, as it has all locations in their order.
+        "state": {
+            n: (_renamed(v), [NAMES.get(d, d) for d in v.dims if d not in fitted.locations])
+            for n, v in state.items()
+        },
+        "forecasts": {
+            n: (part.drop_vars(list(part.coords)), (ADDED, ADDED_MEMBER))
+            for n, part in parts.items()
+        },
+        "observed": {n: (v, (ADDED,)) for n, v in others.items() if n not in covariates},
+        "covariates": {n: (others[n], (ADDED,)) for n in covariates},
+        "partners": {
+            i: (_renamed(one.state.variables["observations"]), (KEPT,))
+            for i, one in enumerate(compared)
+        },
+    }
+    sizes = {**fitted.state.sizes, CASE: order.order.size}
+    members = next((v for n, v in state.items() if is_part(n)), None)
+    if members is not None:
+        sizes[CASE_MEMBER] = max(sizes[CASE_MEMBER], next(iter(parts.values())).sizes[ADDED_MEMBER])
+        if "weights" in kept_parts(parts):
+            state.setdefault("weights", xr.ones_like(members))
+    changing = {n: v for n, v in state.items() if task.changes(n) and not n.startswith(COVARIATE)}
+    results = run(
+        task,
+        given,
+        {
+            n: ({d: sizes[d] for d in v.dims if d not in fitted.locations}, v.dtype)
+            for n, v in changing.items()
+        },
         what=work_on("the update", pairs.form.name),
     )
-    names = *kept, "observations", "n_cases", "status", *own, ENTERS
-    added = dict(zip(names, results, strict=True))
-    return added | {COVARIATE + name: others[name] for name in covariates}
+    for name in covariates:
+        kept = state[COVARIATE + name]
+        results[COVARIATE + name] = _joined_covariate(kept, others[name], order)
+    # To look at the labels of a hundred arrays that stay as they are takes most of an update.
+    changed = {n: result.assign_attrs(state[n].attrs).variable for n, result in results.items()}
+    whole = fitted.state.drop_dims([d for d in (CASE, CASE_MEMBER) if d in fitted.state.dims])
+    return whole.assign(changed)[list(state)]
+
+
+def _joined_covariate(kept: xr.Variable, added: xr.DataArray, order: Order) -> xr.DataArray:
+    """A covariate of all cases, over the locations that it has."""
+    given: Inputs = {"values": {"kept": (_renamed(kept), (KEPT,)), "added": (added, (ADDED,))}}
+    out: Outputs = {"all": ({CASE: order.order.size}, kept.dtype)}
+    return run(JoinCovariate(order), given, out, what="the update")["all"]
+
+
+def _renamed(variable: xr.Variable) -> xr.Variable:
+    """An array of the state whose cases, and members, are those that are kept."""
+    return xr.Variable([NAMES.get(d, d) for d in variable.dims], variable.data)
+
+
+def at_known(observed: xr.DataArray, order: Order) -> xr.DataArray:
+    """Kept observations (..., added) of the cases that are known, any for others."""
+    bare = observed.drop_vars(list(observed.coords))
+    return bare.isel({CASE: np.maximum(order.known, 0)}).rename({CASE: ADDED})
 
 
 def _arguments(
@@ -272,76 +281,3 @@ def added_arguments(pairs: Pairs, fitted: FittedVariable) -> tuple[xr.DataArray,
     """
     parts, others = _arguments(replace(pairs, pool=fitted.pool), {})
     return next(iter(parts.values())), others["observations"]
-
-
-def _chosen_and_own(state: xr.Dataset) -> tuple[dict[str, xr.Variable], list[str]]:
-    """Arrays that the fit chose, and names of parameters that each case has its own of."""
-    chosen: dict[str, xr.Variable] = {}
-    own: list[str] = []
-    for name, value in without_labels(state).items():
-        if CASE not in value.dims:
-            chosen[name] = value
-        elif name != "observations" and not is_part(name) and not name.startswith(COVARIATE):
-            own.append(name)
-    return chosen, own
-
-
-class _UpdateTask:
-    """State and new cases of a chunk of locations in, the new part of the state out."""
-
-    def __init__(
-        self,
-        fitted: FittedVariable,
-        order: Order,
-        axis: CaseAxis,
-        parts: tuple[str, ...],
-        own: Sequence[str],
-        chosen: Mapping[str, int],
-    ) -> None:
-        self.method, self.periods = fitted.method, fitted.periods
-        self.order, self.axis, self.parts, self.own, self.chosen = order, axis, parts, own, chosen
-
-    @property
-    def on_device(self) -> bool:
-        """Whether it takes CuPy arrays."""
-        return self.method.on_device
-
-    def __call__(self, *args: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], ...]:
-        chosen, args = args[: len(self.chosen)], args[len(self.chosen) :]
-        parts, args = dict(zip(self.parts, args, strict=False)), args[len(self.parts) :]
-        n_seen = (len(args) - len(self.periods)) // 2 if self.order.has_known else 0
-        others, seen = args[: len(args) - n_seen], args[len(args) - n_seen :]
-        lead, fitted = at_locations(self.chosen, chosen)
-        how, largest = (self.periods, self.axis), fitted.pop("largest_seen")
-        _, cases, flags = cases_of(parts, others, *how, largest=largest)
-        own = self.method.update_locations(cases, fitted, self.order.slots)
-        known = [np.broadcast_to(a, (*lead, a.shape[-1])).reshape(-1, a.shape[-1]) for a in seen]
-        enters, gained = self._entering(cases, known)
-        kept = parts_to_keep(parts, cases, lead) if self.method.keeps_cases else []
-        results = (
-            *kept,
-            cases.observations,
-            (fitted["n_cases"] + gained).astype(np.int32),
-            (fitted["status"] | flags).astype(np.int16),
-            *(own[name] for name in self.own),
-            enters,
-        )
-        return tuple(a.reshape((*lead, *a.shape[1:])) for a in results)
-
-    def _entering(
-        self, cases: Cases, known: Sequence[npt.NDArray[Any]]
-    ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[Any]]:
-        """Which added cases (L, t) count, and how many (L,) more observations there are then.
-
-        New ones do, and known ones with an observation that differs from what was known, if any.
-        """
-        new = cases.observations
-        there = np.isfinite(new)
-        if not known:
-            return np.ones_like(there), there.sum(-1)
-        given = (new, *cases.partners)
-        same = [a.astype(b.dtype, copy=False) == b for a, b in zip(given, known, strict=True)]
-        is_known = namespace(new).asarray(self.order.known >= 0)
-        enters = ~is_known | (there & ~reduce(and_, same))
-        lost = enters & is_known & np.isfinite(known[0])
-        return enters, (enters & there).sum(-1) - lost.sum(-1)

@@ -1,4 +1,4 @@
-"""How long before its valid time a forecast is issued, as labels tell it."""
+"""Days from the start of a forecast to its valid time, from its labels."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def days_ahead(form: Form, dim: Hashable) -> xr.DataArray:
     """Days from start to valid time of each forecast, over its cases and leads.
 
     By a coordinate ``valid_time``, by starts and leads, or by leads alone, also a single one; 0
-    where nothing tells.
+    where labels do not say.
     """
-    whole = form.broadcast().loc.isel({form.member_dim: 0}, drop=True)
+    whole = form.one_member
     ahead = _by_valid_time(whole, dim)
     leads = [d for d in candidates(whole, LEAD, dim) if d != dim] or single_leads(whole)
     if ahead is None and leads:

@@ -12,11 +12,11 @@ from xrecal.chunks.blockwise import like
 
 from .ahead import AHEAD, days_ahead
 from .dates import case_axis, date_axis
-from .dims import Names, at_scalars
+from .dims import Names
 from .forms import Form
 from .labels import read_labels
 from .leads import days_of
-from .places import at_places, like_places, refuse_other_name, warn_of_other_places
+from .places import at_single, like_places, refuse_other_name
 from .valid_time import calendar_of, known_valid_times
 
 SEASON, DAY = "season", "calendar_day"
@@ -103,11 +103,11 @@ def season_of(form: Form, dim: Hashable, *, by_day: bool = False) -> xr.DataArra
     """Fraction of the year of each case, or of the single forecast, at each lead.
 
     By day it is that of a year of 365 days, in which each calendar day has its own place.
-    Where leads do not tell the valid time, that of the start stands for it: each lead has a fit
-    of its own, to which it makes no difference but in months of different lengths.
+    Where leads do not give the valid time, the season is that of the start: each lead has a fit
+    of its own, so this matters only for months of different lengths.
     """
     period = {"period": 1.0}
-    valid = known_valid_times(form.broadcast().loc.isel({form.member_dim: 0}, drop=True), dim)
+    valid = known_valid_times(form.one_member, dim)
     dated = None if valid is None else date_axis(valid.to_numpy().ravel())
     part = "day" if by_day else "season"
     known = None if dated is None else getattr(dated, part)
@@ -165,9 +165,7 @@ def _checked(
     whole = form.broadcast().loc
     names = (name, f"the covariate {wanted!r}")
     others = [d for d in value.dims if d not in form.dims]
-    warn_of_other_places(value, whole, names=names)
-    value = at_places(value, whole, names=names[::-1], dims=others)
-    value = at_scalars(value, whole, names=names, dims=others)
+    value = at_single(value, whole, names=names, dims=others)
     refuse_other_name(value, whole, names=names)
     extra = [d for d in value.dims if d not in form.dims]
     if extra or (fitting and dim not in value.dims):

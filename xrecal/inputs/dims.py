@@ -229,7 +229,7 @@ def warn_of_other_labels(
 
 
 def require_unique(index: Any, dim: Hashable, owner: str) -> None:
-    """Raise ValueError if a label along a dimension stands there twice."""
+    """Raise ValueError if a dimension has a label twice."""
     if not index.is_unique:
         raise ValueError(
             f"labels along {dim!r} of {owner} must be unique, but {index[index.duplicated()][0]} "
@@ -267,11 +267,6 @@ def require_equal_labels(a: Labelled, b: Labelled, dim: Hashable, *, names: Name
     if dim not in a.indexes or dim not in b.indexes or a.indexes[dim].equals(b.indexes[dim]):
         return
     labels, others = a.indexes[dim], b.indexes[dim]
-    if labels.sort_values().equals(others.sort_values()):
-        raise ValueError(
-            f"{names[0]} and {names[1]} have the same labels along {dim!r} in another order; use "
-            f"{names[1]}.sel({at})"
-        )
     differ = np.flatnonzero(np.asarray(labels != others))[0]
     remedy = "bring both to the same locations"
     numbers = labels.dtype.kind in "iuf" and others.dtype.kind in "iuf"
@@ -316,7 +311,7 @@ def _first(index: object) -> str:
 
 
 def text_of(value: object) -> str:
-    """A label as one would write it, bytes of a netCDF file as what they stand for."""
+    """Return a label as text, with bytes of a netCDF file decoded."""
     text = value.decode(errors="backslashreplace") if isinstance(value, bytes) else str(value)
     return text.removesuffix(" 00:00:00")
 

@@ -106,13 +106,18 @@ class Form:
         if len(self.parts) == 1:
             return self
         whole = xr.broadcast(*self.parts.values())
-        # xarray hands on indexes only; a valid time may stand on a part that loc is narrower than.
+        # xarray hands on indexes only; a part wider than loc may have a valid time.
         coords = {name: c for part in self.parts.values() for name, c in part.coords.items()}
         parts = [
             part.assign_coords({name: c for name, c in coords.items() if name not in part.coords})
             for part in whole
         ]
         return self.with_parts(dict(zip(self.parts, parts, strict=True)))
+
+    @property
+    def one_member(self) -> xr.DataArray:
+        """One member of each forecast, over all dimensions: the labels of the forecasts."""
+        return self.broadcast().loc.isel({self.member_dim: 0}, drop=True)
 
     def with_parts(self, parts: Mapping[str, xr.DataArray]) -> Form:
         """The same forecast with other arrays."""
@@ -330,7 +335,7 @@ def _read_bounds(
 def numbers_of(
     form: Form, dim: Hashable | None, places: Places | None = None
 ) -> list[xr.DataArray]:
-    """Numbers that tell forecasts apart: of the case along ``dim``, and parts of the location's.
+    """Numbers that identify forecasts: of the case along ``dim``, and parts of the location's.
 
     The location's number counts through its dimensions sorted by name, and is the sum of an array
     along each of them: tasks get the few values they need, whatever the number of locations. Where
@@ -349,7 +354,7 @@ def numbers_of(
 
 
 def require_plain(form: Form, asked: str) -> None:
-    """Raise ValueError unless forecasts are plain ensembles, which alone have what is asked."""
+    """Raise ValueError unless forecasts are plain ensembles, the one form that allows this."""
     if form.kind != "ensemble":
         raise ValueError(
             f"{asked} is for plain ensembles, but {form.name!r} is a forecast of the form "

@@ -1,4 +1,4 @@
-"""How an object identifies the places along a dimension: labels, names, latitude and longitude."""
+"""Identities of the places along a dimension: labels, names, latitude and longitude."""
 
 from __future__ import annotations
 
@@ -39,16 +39,16 @@ class Identity:
     """One way in which an object identifies the places along a dimension."""
 
     name: str
-    """Of the coordinate, or of several."""
+    """Name of the coordinate, or of several."""
     kind: Kind
     keys: pd.Index | FloatArray
     """Labels (n,), or numbers (n, k) that are equal up to rounding."""
     raw: pd.Index | None = None
-    """Labels as they stand, of lengths of time: comparable to numbers without a unit."""
+    """Labels of lengths of time as they were given, to compare with numbers without a unit."""
     own: bool = False
-    """Whether these are the labels along the dimension, not a coordinate beside it."""
+    """True for the labels along the dimension, False for another coordinate."""
     counts: bool = False
-    """Whether labels are 0, 1, 2, ... or 1, 2, 3, ..., which any order of places has."""
+    """True for the labels 0, 1, 2, ... or 1, 2, 3, ..., which any order of places has."""
 
     @property
     def drop(self) -> list[str]:
@@ -70,7 +70,7 @@ class Identity:
         return None if found is None or (found < 0).any() else found
 
     def found(self, wanted: Identity) -> IntArray | None:
-        """As :meth:`positions`, -1 for places that are not here; None if they do not compare."""
+        """Return positions as :meth:`positions`, -1 for places not here; None if not comparable."""
         bare = self.kind != wanted.kind and "number" in (self.kind, wanted.kind)
         if bare and self.name == wanted.name and {self.kind, wanted.kind} <= {*NUMBERS}:
             here, there = (one.keys if one.raw is None else one.raw for one in (self, wanted))

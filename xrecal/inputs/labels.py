@@ -50,8 +50,8 @@ def read_labels(obj: Labels, *, name: str) -> Labels:
 
     Dates may have a time zone, be periods (which count by their beginning) or Python's own. A
     dimension of cases or leads without an index gets the labels of the one coordinate of dates, or
-    of leads, that lies along it; leads else what their valid times tell. Valid times that
-    contradict starts and leads are replaced by these, with a warning.
+    of leads, along it; leads without one get the lengths that their valid times give. Starts and
+    leads replace valid times that contradict them, with a warning.
 
     Parameters
     ----------
@@ -89,12 +89,12 @@ def _may_be_dates(name: Hashable, coordinate: xr.DataArray) -> bool:
 
 
 def _is_level(obj: Labelled, name: Hashable) -> bool:
-    """Whether a coordinate is one of several that make up an index."""
+    """Return whether a coordinate is one of several that make up an index."""
     return name in obj.xindexes and name not in obj.dims
 
 
 def _in_utc(label: Hashable, coordinate: xr.DataArray, name: str) -> Dates | None:
-    """Dates as datetime64; None for what is datetime64, of cftime or no date already."""
+    """Dates as datetime64; None for dates of datetime64 or cftime, and for other values."""
     dtype: Any = coordinate.dtype
     if (isinstance(dtype, np.dtype) and dtype.kind != "O") or coordinate.chunks is not None:
         return None
@@ -211,8 +211,8 @@ def _dates_of_cases(along: dict[Hashable, xr.DataArray]) -> xr.DataArray | None:
     (labels,) = rest
     if "standard_name" in labels.attrs:
         return labels
-    told = START if starts else "time" if valid else None
-    return labels if told is None else labels.assign_attrs(standard_name=told)
+    standard = START if starts else "time" if valid else None
+    return labels if standard is None else labels.assign_attrs(standard_name=standard)
 
 
 def _with_valid_times(obj: Labels, *, name: str) -> Labels:
@@ -248,7 +248,7 @@ def _with_valid_times(obj: Labels, *, name: str) -> Labels:
 
 
 def _contradict(valid: xr.DataArray, later: xr.DataArray, leads: Leads) -> bool:
-    """Whether valid times are as far from starts plus leads as no date of the same lead is.
+    """Return whether valid times are as far from starts plus leads as no date of the same lead is.
 
     That is a day or more; of leads in months, seasons or years another one of these.
     """

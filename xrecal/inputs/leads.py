@@ -45,7 +45,7 @@ def time_unit(units: object) -> str | None:
 
 
 def counts_from_one(lead: Hashable) -> bool:
-    """Whether 1 is the month of the start, whatever the units: in the Climate Data Store."""
+    """Return whether 1 is the month of the start, whatever the units: in the Climate Data Store."""
     return str(lead).lower().replace("_", "") in ("forecastmonth", "leadtimemonth")
 
 
@@ -83,7 +83,7 @@ def read_leads(obj: Labelled, lead: Hashable, *, name: str) -> Leads:
     Raises
     ------
     ValueError
-        If they have no labels, stand there twice, are missing, are no numbers or lengths of time,
+        If they have no labels, are there twice, are missing, are no numbers or lengths of time,
         have a unit that is not known, or are parts of months.
     """
     if lead in obj.coords and not obj[lead].ndim:
@@ -180,7 +180,7 @@ def _seconds(values: npt.NDArray[Any], unit: str) -> npt.NDArray[np.float64]:
 
 
 def equal_labels(a: xr.DataArray, b: xr.DataArray) -> bool:
-    """Whether two single labels are equal; lengths of time are in whatever unit each is."""
+    """Return whether two single labels are equal; lengths of time are in whatever unit each is."""
     seconds = [seconds_of(label) for label in (a, b)]
     if seconds[0] is not None and seconds[1] is not None:
         return bool(np.round((seconds[0] - seconds[1]) * 1e6) == 0)
@@ -209,7 +209,7 @@ def days_of(lengths: xr.DataArray) -> xr.DataArray:
 
 @dataclass(frozen=True)
 class MatchedLeads:
-    """How many forecasts at each lead have an observation."""
+    """Number of forecasts with an observation at each lead."""
 
     dim: str
     labels: tuple[str, ...]
@@ -217,7 +217,7 @@ class MatchedLeads:
     units: str
     n_matched: tuple[int, ...]
     dated: bool = False
-    """Whether the valid time of each forecast is known."""
+    """True where the valid time of each forecast is known."""
 
     def plus(self, other: MatchedLeads | None) -> MatchedLeads | None:
         """Counts of both, where both have them for the same leads."""

@@ -16,7 +16,7 @@ from xrecal.arrays.advice import Advice, Typed
 from xrecal.chunks.texts import quoted
 
 CONVENTIONS = "CF-1.11"
-"""Metadata conventions of what is issued."""
+"""Metadata conventions of issued forecasts."""
 
 _SPELLINGS = {
     "K": "kelvin kelvins degk deg_k degreek degree_k degrees_k degrees_kelvin degree_kelvin",
@@ -129,7 +129,7 @@ def check_units(name_a: str, units_a: Any, name_b: str, units_b: Any) -> str | N
 
 
 def same_units(a: str, b: str) -> bool:
-    """Whether two `units` attributes name the same unit.
+    """Return whether two `units` attributes name the same unit.
 
     Parameters
     ----------

@@ -180,7 +180,7 @@ def pair_cases(
     )
     if note is not None:
         warn_once(note)
-    forecasts = form.broadcast().loc.isel({form.member_dim: 0}, drop=True)
+    forecasts = form.one_member
     dim = find_dim(forecasts, CALIBRATION, dim, name=name)
     if dim is None and require_dim:
         raise ValueError(
@@ -303,7 +303,7 @@ def _check_dims(
 
 
 def _values_for_missing(pairs: Pairs) -> tuple[FloatArray, FloatArray]:
-    """Members (k,) and observations (l,) in memory that stand for missing values.
+    """Members (k,) and observations (l,) in memory that are taken as missing.
 
     Of arrays that are not in memory, or are on a GPU, nothing is known.
     """
@@ -335,7 +335,7 @@ def known_pairs(pairs: Pairs, *, name: str = "forecast") -> Pairs:
 
 
 def to_learn_from(pairs: Pairs) -> Pairs:
-    """Cases in order; warn of values in memory that stand for missing ones."""
+    """Return cases in order; warn of values in memory that are taken as missing."""
     absurd = _values_for_missing(pairs)
     warn_of_absurd(*absurd, name="hindcast", beside=OTHERS)
     arrays = {"hindcast": pairs.form.loc, "observations": pairs.observations}

@@ -1,4 +1,4 @@
-"""Features of places: what coordinates say of where pooled positions lie."""
+"""Features of places: coordinates that say where pooled positions lie."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MARKS = {"latitude": LATITUDE, "longitude": LONGITUDE, "height": HEIGHT}
 
 
 def feature_coordinates(form: Form, dims: Sequence[Hashable]) -> dict[str, xr.DataArray]:
-    """Coordinates of a forecast that tell a feature, by feature, over some of the dimensions.
+    """Coordinates of a forecast by the feature that they hold, over some of the dimensions.
 
     Scalar ones count where the forecast is of a single place. Numbers alone do: leads that are
     lengths of time are days.

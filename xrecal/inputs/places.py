@@ -19,6 +19,7 @@ from .dims import (
     Labelled,
     Labels,
     Names,
+    at_scalars,
     require_equal_labels,
     require_unique,
     warn_of_other_labels,
@@ -258,6 +259,24 @@ def warn_of_other_places(other: xr.DataArray, wanted: xr.DataArray, *, names: Na
         or (not wanted[n].ndim and equal_labels(c, wanted[n]))
     ]
     warn_of_other_labels(wanted, other.drop_vars(right), names=names)
+
+
+def at_single(
+    other: xr.DataArray, wanted: xr.DataArray, *, names: Names, dims: Iterable[Hashable]
+) -> xr.DataArray:
+    """Return the part of an object at the single places and leads of another, along ``dims``.
+
+    Warns where the object itself is at another place or lead. ``names`` are those of ``wanted`` and
+    ``other``.
+
+    Raises
+    ------
+    ValueError
+        If the object lacks the place or label, or has it twice.
+    """
+    warn_of_other_places(other, wanted, names=names)
+    other = at_places(other, wanted, names=names[::-1], dims=dims)
+    return at_scalars(other, wanted, names=names, dims=dims)
 
 
 def at_places(

@@ -28,7 +28,7 @@ class Role:
     standard_names: tuple[str, ...] = ()
 
     def has(self, name: Hashable) -> bool:
-        """Whether a dimension has the role by its name.
+        """Return whether a dimension has the role by its name.
 
         Of cases and leads in any spelling: "leadTime", "lead_times" and "lead_time0" are one name.
         """
@@ -173,7 +173,7 @@ def _under_valid_times(
 
 
 def is_lead(name: Hashable, label: xr.DataArray | xr.Variable | None) -> bool:
-    """Whether a coordinate, also a single one, holds lead times.
+    """Return whether a coordinate, also a single one, holds lead times.
 
     By its CF standard name or its name, else as it is a length of time: timedelta64, or numbers
     with a unit of time. Dates are none, nor lengths that a name says to be others, as of windows.
@@ -190,7 +190,7 @@ def is_lead(name: Hashable, label: xr.DataArray | xr.Variable | None) -> bool:
 
 
 def is_start(name: Hashable, label: xr.DataArray | xr.Variable) -> bool:
-    """Whether a coordinate holds starts, by its name or CF standard name."""
+    """Return whether a coordinate holds starts, by its name or CF standard name."""
     return (CALIBRATION.has(name) and _spelled(name) != "time") or standard_name_of(label) == START
 
 
@@ -206,14 +206,14 @@ def single_leads(obj: Labelled) -> list[Hashable]:
 
 
 def is_length(label: xr.DataArray | xr.Variable) -> bool:
-    """Whether labels are lengths of time: timedelta64, or numbers with a unit of time."""
+    """Return whether labels are lengths of time: timedelta64, or numbers with a unit of time."""
     if label.dtype.kind in "iuf":
         return time_unit(label.attrs.get("units")) is not None
     return label.dtype.kind == "m"
 
 
 def are_dates(label: xr.DataArray | xr.Variable) -> bool:
-    """Whether labels are dates: datetime64, or objects of cftime."""
+    """Return whether labels are dates: datetime64, or objects of cftime."""
     if label.dtype.kind == "M":
         return True
     if label.dtype != object or label.chunks is not None or not label.size:

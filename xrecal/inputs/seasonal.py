@@ -94,12 +94,8 @@ def _positions(values: xr.DataArray, dates: xr.DataArray, part: str, name: str) 
 
 def _valid_dates(form: Form, dim: Hashable | None, part: str, name: str) -> xr.DataArray:
     """Dates at which forecasts are valid: of a valid time, else those of the cases."""
-    coords = {
-        label: coordinate
-        for array in form.parts.values()
-        for label, coordinate in array.coords.items()
-        if form.member_dim not in coordinate.dims
-    }
+    whole = form.broadcast().loc
+    coords = {n: c for n, c in whole.coords.items() if form.member_dim not in c.dims}
     valid = _valid_times(coords)
     if valid is not None:
         return _known(valid, str(valid.name))
@@ -111,8 +107,7 @@ def _valid_dates(form: Form, dim: Hashable | None, part: str, name: str) -> xr.D
             f"{which}; add forecast.assign_coords(valid_time=...), datetime64 or cftime. If all "
             f"are wanted for each forecast: {name}.rename({part}='level')"
         )
-    whole = form.broadcast().loc.isel({form.member_dim: 0}, drop=True)
-    start = dated[0].name
+    whole, start = form.one_member, dated[0].name
     lead = [*candidates(whole, LEAD, start), *single_leads(whole)]
     if lead and not (lead[0] in coords and _is_zero(coords[lead[0]])):
         valid = known_valid_times(whole, start)

@@ -11,11 +11,10 @@ import xarray as xr
 
 from xrecal.chunks.blockwise import like, require_free, require_one_chunk
 
-from .dims import at_scalars
 from .forms import Form
 from .labels import read_labels
 from .metadata import check_units
-from .places import at_places, like_places, refuse_other_name, warn_of_other_places
+from .places import at_single, like_places, refuse_other_name
 from .seasonal import at_valid_dates
 
 Threshold: TypeAlias = float | Sequence[float] | np.ndarray | xr.DataArray
@@ -35,9 +34,9 @@ class Thresholds(NamedTuple):
     dim: Hashable
     """Dimension of the thresholds in the result."""
     coords: Mapping[Hashable, Any]
-    """Of that dimension, or of the scalar that it was."""
+    """Coordinates of that dimension, or of the scalar that it was."""
     several: bool
-    """Whether the dimension stays."""
+    """True where the dimension stays."""
 
     def label(self, result: xr.DataArray) -> xr.DataArray:
         """Result with the coordinates of the thresholds, without their dimension if it is one."""
@@ -69,9 +68,7 @@ def read_thresholds(
     threshold = at_valid_dates(threshold, form, dim, name="threshold")
     whole, names = form.broadcast().loc, ("forecast", "threshold")
     others = [d for d in threshold.dims if d not in (*form.dims, THRESHOLD)]
-    warn_of_other_places(threshold, whole, names=names)
-    threshold = at_places(threshold, whole, names=names[::-1], dims=others)
-    threshold = at_scalars(threshold, whole, names=names, dims=others)
+    threshold = at_single(threshold, whole, names=names, dims=others)
     new = _new_dim(threshold, form)
     for d in (d for d in others if d in threshold.dims and d in whole.coords):
         raise ValueError(

@@ -80,9 +80,9 @@ class Times:
     """Dimension of the starts, or the coordinate of a single one."""
     lead: Hashable
     single: bool
-    """Whether the lead is no dimension of the forecasts as they were given."""
+    """True where the given forecasts have no dimension of leads."""
     remark: str
-    """Where valid times come from, if that needs saying."""
+    """Source of the valid times; empty where it is obvious."""
     name: str
 
     def valid(self) -> xr.DataArray:
@@ -196,7 +196,7 @@ def _coordinate(
 
 
 def _starts(obj: xr.DataArray, dim: Hashable | None, *, name: str) -> Dates:
-    """Dates or years of the starts, as they stand along the dimension or at the one start."""
+    """Dates or years of the starts along the dimension, or of the one start."""
     labelled = dim in obj.indexes if dim in obj.dims else dim in obj.coords
     values = np.ravel(obj[dim].to_numpy()) if labelled else np.array([])
     if values.size and (values.dtype.kind in "Miu" or _is_cftime(values)):
@@ -318,7 +318,7 @@ def lead_to_look_up(obj: xr.DataArray, dim: Hashable | None, *, name: str) -> Ha
 
 
 def are_valid_times(obj: xr.DataArray, dim: Hashable | None, lead: Hashable | None) -> bool:
-    """Whether labels along ``dim`` are valid times rather than starts, as coordinates tell.
+    """Return whether labels along ``dim`` are valid times rather than starts.
 
     A coordinate over ``dim`` and ``lead`` decides, of valid times or of starts that differ from
     lead to lead, then the CF standard name of the labels.
@@ -336,6 +336,6 @@ def are_valid_times(obj: xr.DataArray, dim: Hashable | None, lead: Hashable | No
 
 
 def _may_be_either(obj: xr.DataArray, dim: Hashable, lead: Hashable) -> bool:
-    """Whether nothing but custom says that labels along ``dim`` are starts, or valid times."""
+    """Return whether labels along ``dim`` may be starts or valid times, so that custom decides."""
     over_both = any({*c.dims} == {dim, lead} for c in obj.coords.values())
     return dim != VALID_TIME and not is_start(dim, obj[dim]) and not over_both

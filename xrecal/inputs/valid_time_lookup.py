@@ -47,7 +47,7 @@ def look_up(
     Raises
     ------
     ValueError
-        If times stand there twice or are of another calendar, none matches, or valid times are
+        If times are there twice or are of another calendar, none matches, or valid times are
         not known.
     """
     lead = times.lead

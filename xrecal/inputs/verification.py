@@ -1,4 +1,4 @@
-"""When forecasts are issued and when what they were about is known: the order in which to learn."""
+"""Times at which forecasts are issued and verified: the order in which to learn."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .valid_time import along_lead, are_valid_times, calendar_of, known_valid_ti
 
 
 class Verified(NamedTuple):
-    """Leads of forecasts, and when each was issued and verifies, where labels tell."""
+    """Leads of forecasts, and the times at which each is issued and verifies, where known."""
 
     lead: Hashable
     leads: Leads
@@ -28,9 +28,9 @@ class Verified(NamedTuple):
 
 
 def read_verified(forecasts: xr.DataArray, dim: Hashable) -> Verified | None:
-    """When forecasts with leads are issued and verify; None where there are no leads.
+    """Read the times at which forecasts with leads are issued and verify; None without leads.
 
-    Those of one lead may tell it by their ``valid_time`` along the starts alone.
+    Forecasts of one lead may have a ``valid_time`` along the starts alone.
 
     Parameters
     ----------

@@ -288,14 +288,14 @@ def as_shared(method: Method) -> SharedCKME:
 class InMemory:
     """Runs passes over cases in memory, some at a time."""
 
-    def __init__(self, cases: ArrayCases, date: IntArray) -> None:
-        self.cases, self.date = cases, date
+    def __init__(self, cases: ArrayCases, date: IntArray, step: int = IN_MEMORY) -> None:
+        self.cases, self.date, self.step = cases, date, step
 
     def total(self, function: Callable[..., Any], join: Callable[..., Any], *given: Any) -> Any:
         """See :class:`xrecal.arrays.shared.passes.Engine`."""
         whole = None
-        for first in range(0, max(self.date.size, 1), IN_MEMORY):
-            rows = slice(first, first + IN_MEMORY)
+        for first in range(0, max(self.date.size, 1), self.step):
+            rows = slice(first, first + self.step)
             part = function(self.cases.take(rows), self.date[rows], *given)
             whole = part if first == 0 else join(whole, part)
         return whole

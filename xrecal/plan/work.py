@@ -16,7 +16,6 @@ from xrecal.fit.state import fit_state
 from xrecal.inputs.covariates import Given, period_of
 from xrecal.inputs.forms import Form
 from xrecal.products.recalibrated import Recalibrated
-from xrecal.products.replayed import Replayed
 from xrecal.products.statistics import mean_of
 
 from .costs import Probe, Setup, apply_workspace, fit_workspace
@@ -148,10 +147,6 @@ def work_of_splits(name: Hashable | None, held_out: HeldOut) -> Work:
 
 def _turns(held_out: HeldOut) -> tuple[int, list[int], list[int]]:
     """Number of fits, and the cases that each split, or model as updated, knows and predicts."""
-    folds = held_out.folds
-    if not isinstance(held_out, Replayed):
-        tested = [fold.test.size for fold in folds]
-        return len(folds), [fold.n_cases for fold in folds], tested
     learned, tested = [], []
     pool = held_out.prepared.pairs.pool
     n_each = 1 if pool is None else len(pool.taken)
@@ -162,7 +157,7 @@ def _turns(held_out: HeldOut) -> tuple[int, list[int], list[int]]:
         if known:  # before the first fit nothing is predicted
             learned.append(known)
             tested.append(turn.test.size)
-    return len(folds), learned, tested
+    return len(held_out.folds), learned, tested
 
 
 def work_of_product(

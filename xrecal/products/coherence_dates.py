@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
-from xrecal.chunks.blockwise import run_blockwise, total_blockwise, work_on
+from xrecal.chunks.blockwise import run_blockwise, work_on
+from xrecal.chunks.run import Named, total
 from xrecal.fit.fitted import CASE, FittedVariable
 from xrecal.inputs.forms import numbers_of
 from xrecal.typing import FloatArray, IntArray
@@ -100,10 +101,10 @@ def of_dates(source: Recalibrated, dates: Drawn) -> xr.DataArray:
 
 
 class TotalTask(PredictTask):
-    """Weights of past cases (..., T, n), added up over the locations of a chunk.
+    """Weights of past cases (L, T, n), added up over the locations of a chunk.
 
-    Whole multiples of a small unit, so that sums have one value whatever the chunks. The axes of
-    the locations have length one. Weights exist for a block of locations at a time.
+    Whole multiples of a small unit, so that sums have one value whatever the chunks. Weights exist
+    for a block of locations at a time.
     """
 
     @property
@@ -116,27 +117,24 @@ class TotalTask(PredictTask):
         """Name of the product, for messages."""
         return f", total weights after {type(self.method).__name__},"
 
-    def gather(
-        self, blocks: Iterator[list[FloatArray]], locations: tuple[int, ...], axes: tuple[int, ...]
-    ) -> FloatArray:
-        """Totals (1, ..., 1, *axes, n), int64."""
+    def __call__(self, **given: Named) -> Named:
+        """Totals (1, T, n), int64."""
         from xrecal.arrays.distributions.members import whole_weights
 
-        total = sum(whole_weights(weights).sum(0) for (weights,) in blocks)
-        return np.reshape(total, (*[1] * len(locations), *axes, -1))
+        total = sum(whole_weights(weights).sum(0) for (weights,) in self.blocks(**given))
+        return {None: np.asarray(total)[np.newaxis]}
 
 
 def _totals(source: Recalibrated) -> xr.DataArray:
     """Weights of the past cases, added up over all locations of each case."""
-    form, fitted, given = source.form, source.fitted, source.task_arguments()
-    return total_blockwise(
-        TotalTask(fitted, weights_of, given.layout),
-        *given.values,
-        core=given.core,
+    form, fitted = source.form, source.fitted
+    return total(
+        TotalTask(fitted, weights_of),
+        source.task_arguments(),
+        {SLOT: fitted.state.sizes[CASE]},
         over=[d for d in form.dims if d != fitted.dim],
-        out=SLOT,
-        size=fitted.state.sizes[CASE],
         what=work_on("the weights of past dates", form.name),
+        each=source.each,
     )
 
 

@@ -12,7 +12,7 @@ import xarray as xr
 
 from xrecal.chunks.blockwise import require_free
 from xrecal.fit.fit_hindcast import DEFAULT, checked
-from xrecal.fit.held_out import By, HeldOut, Splits
+from xrecal.fit.held_out import By, HeldOut, Splits, hold_out
 from xrecal.inputs.cases import of_cases
 from xrecal.inputs.covariates import Given
 from xrecal.inputs.dims import read_inner_levels, read_levels
@@ -36,7 +36,7 @@ from .categories import (
 )
 from .members import drawn
 from .probabilities import EXCEEDANCE, probabilities
-from .replayed import held_out, replayed, updates_as_it_goes
+from .replayed import replayed, updates_as_it_goes
 from .scores import CRPS, PIT, crps_of, pit_of
 from .source import check_count
 from .statistics import quantiles
@@ -169,7 +169,7 @@ def cross_validate(
     method = checked(method, condition_on, min_samples, "hindcast.recal.cross_validate")
     updates = updates_as_it_goes(by, refit, method)
     splits = Splits(by, gap, blocks, window, every, pool, min_samples, year_start, refit, updates)
-    source = replayed if updates else held_out
+    source = replayed if updates else hold_out
     product = _product(output, q, threshold, n, seed, isinstance(hindcast, xr.Dataset))
     results, remarks = {}, list[str | None]()
     for name, (form, observed) in pair_variables(

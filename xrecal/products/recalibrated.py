@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from xrecal.chunks.blockwise import run_blockwise, work_on
+from xrecal.chunks.blockwise import work_on
+from xrecal.chunks.run import EACH, Inputs, Named, run, with_core_last
+from xrecal.fit.cases import COVARIATE, cases_of_state, covariates_of, forecasts_of
 from xrecal.fit.fitted import CASE, Fitted, FittedVariable
 from xrecal.fit.held_out import dtype_of_members
+from xrecal.fit.loop import prediction_blocks
 from xrecal.fit.missing import without_unseen
 from xrecal.fit.select_fits import as_given, match_variables, matching_covariates, shared_dims
 from xrecal.fit.shared_places import places_of_forecast
-from xrecal.fit.state import (
-    COVARIATE,
-    NEW_MEMBER,
-    cases_of_state,
-    covariates_of,
-    forecasts_of,
-    without_labels,
-)
+from xrecal.fit.state import NEW_MEMBER, without_labels
 from xrecal.inputs.cases import of_cases
 from xrecal.inputs.covariates import Given
 from xrecal.inputs.forms import Form, Labelled, numbers_of, task_parts
@@ -35,9 +30,7 @@ from xrecal.methods.base import Cases, NewCases
 from xrecal.typing import FloatArray
 
 from .reductions import Reduction, name_of, on_device, require_on_circle, takes_device_arrays
-from .source import Sources, spread
-
-Task = TypeVar("Task", bound="PredictTask")
+from .source import Sources
 
 SLOT = "xrecal_slot"
 """Dimension of the members of a result inside a task, where forecasts have their own."""
@@ -90,8 +83,7 @@ class Recalibrated:
         """
         if self.period is not None:
             require_on_circle(reduction, self.period, self.form.name)
-        given = self.task_arguments(extras)
-        return self._run(PredictTask(self.fitted, reduction, given.layout), given, out)
+        return self._run(PredictTask(self.fitted, reduction), out, extras)
 
     def reduce_with_novelty(
         self,
@@ -100,8 +92,7 @@ class Recalibrated:
         extras: Sequence[xr.DataArray] = (),
     ) -> tuple[xr.DataArray, ...]:
         """As :meth:`reduce`, and the novelty of each forecast last, by the same comparison."""
-        given = self.task_arguments(extras)
-        return self._run(TaskWithNovelty(self.fitted, reduction, given.layout), given, (*out, {}))
+        return self._run(TaskWithNovelty(self.fitted, reduction), (*out, {}), extras)
 
     @property
     def knows_novelty(self) -> bool:
@@ -110,24 +101,25 @@ class Recalibrated:
 
     def novelty(self) -> xr.DataArray:
         """Novelty of each forecast."""
-        given = self.task_arguments()
-        (novelty,) = self._run(NoveltyTask(self.fitted, as_it_is, given.layout), given, ({},))
+        (novelty,) = self._run(NoveltyTask(self.fitted, as_it_is), ({},))
         return novelty
 
     def _run(
-        self, task: PredictTask, given: TaskArguments, out: Sequence[Mapping[Hashable, int]]
+        self,
+        task: PredictTask,
+        out: Sequence[Mapping[Hashable, int]],
+        extras: Sequence[xr.DataArray] = (),
     ) -> tuple[xr.DataArray, ...]:
         """Run a task on each chunk."""
-        results = run_blockwise(
+        dtype = self.form.loc.dtype
+        results = run(
             task,
-            *given.values,
-            core=given.core,
-            out=[tuple(new) for new in out],
-            dtypes=[self.form.loc.dtype] * len(out),
-            sizes={d: size for new in out for d, size in new.items()},
+            self.task_arguments(extras),
+            {i: ({EACH: 0, **new}, dtype) for i, new in enumerate(out)},
             what=work_on("the recalibration", self.form.name),
+            each=self.each,
         )
-        return tuple(self._in_user_order(result) for result in results)
+        return tuple(map(self._in_user_order, results.values()))
 
     def numbers(self) -> list[xr.DataArray]:
         """Numbers of the case and of the location; see :func:`.source.numbers_of`."""
@@ -138,46 +130,34 @@ class Recalibrated:
         assert self.forecast is not None
         return as_given(result, self.fitted, self.forecast)
 
-    def task_arguments(self, extras: Sequence[xr.DataArray] = ()) -> TaskArguments:
-        """State, forecasts and other arrays as tasks take them."""
-        form, fitted, covariates = self.form, self.fitted, self.covariates
-        shared = [d for d in shared_dims(fitted) if d in form.dims]
-        loops = [*fitted.locations, *shared]
+    @property
+    def each(self) -> list[Hashable]:
+        """Dimensions of the forecast that share a fit: its cases, and pooled positions."""
+        return [d for d in shared_dims(self.fitted) if d in self.form.dims]
+
+    def task_arguments(self, extras: Sequence[xr.DataArray] = ()) -> Inputs:
+        """State, forecasts, covariates and extras as a :class:`PredictTask` takes them."""
+        form, fitted = self.form, self.fitted
+        loops = [*fitted.locations, *self.each]
         new = task_parts(form, loops, {form.member_dim: NEW_MEMBER})
-        given = matching_covariates(form, fitted, covariates)
+        covariates = matching_covariates(form, fitted, self.covariates)
         if fitted.method.by_sums:
-            given |= places_of_forecast(form, fitted)
-        others = {COVARIATE + name: value for name, value in given.items()}
-        others |= {f"extra_{i}": value for i, value in enumerate(extras)}
-        own = {name: tuple(d for d in v.dims if d not in loops) for name, v in others.items()}
-        others = {
-            name: value.drop_vars([c for c in value.coords if c not in value.dims]).transpose(
-                *[d for d in loops if d in value.dims], *own[name]
-            )
-            for name, value in others.items()
-        }
+            covariates |= places_of_forecast(form, fitted)
         of_updates = [name for name, p in fitted.parameters.items() if p.for_updates]
-        kept = fitted.state.drop_vars(of_updates, errors="ignore")
-        state = without_labels(kept)
-        core = {
-            name: tuple(d for d in v.dims if d not in fitted.locations) for name, v in state.items()
+        state = without_labels(fitted.state.drop_vars(of_updates, errors="ignore"))
+        return {
+            # The state first, as it has all locations; names of its arrays are for messages.
+            "state": {
+                name: (
+                    xr.DataArray(array, name=name),
+                    [d for d in array.dims if d not in fitted.locations],
+                )
+                for name, array in state.items()
+            },
+            "forecasts": {name: (part, (EACH, NEW_MEMBER)) for name, part in new.items()},
+            "covariates": {n: with_core_last(v, loops) for n, v in covariates.items()},
+            "extras": {i: with_core_last(extra, loops) for i, extra in enumerate(extras)},
         }
-        return TaskArguments(
-            # State first, as it has all locations: these then lead, and cases follow.
-            # Their names are for messages.
-            [
-                *(xr.DataArray(array, name=name) for name, array in state.items()),
-                *new.values(),
-                *others.values(),
-            ],
-            [*core.values(), *[(NEW_MEMBER,)] * len(new), *own.values()],
-            Layout(
-                tuple(new),
-                {name: len(dims) for name, dims in own.items()},
-                {name: len(dims) for name, dims in core.items()},
-                len(shared),
-            ),
-        )
 
     def _in_user_order(self, result: xr.DataArray) -> xr.DataArray:
         """Dimensions as in the forecast, the new one in place of the members; their coordinates."""
@@ -229,43 +209,16 @@ def taken_labels(labels: Any, cases: Any) -> Any:
     return values
 
 
-class Layout(NamedTuple):
-    """Names and axes of the arguments of a task: state, parts of the forecast, other arrays."""
-
-    parts: tuple[str, ...]
-    """Parts of the forecast."""
-    others: Mapping[str, int]
-    """Covariates and further arrays, with the number of their axes after those of the forecasts."""
-    state: Mapping[str, int]
-    """Arrays of the state, with the number of their axes after those of the locations."""
-    n_axes: int
-    """Axes of the forecasts that share a fit."""
-
-
-class TaskArguments(NamedTuple):
-    """The arrays that a :class:`PredictTask` is called with."""
-
-    values: list[xr.DataArray]
-    core: list[tuple[Hashable, ...]]
-    """Dimensions of each that are not looped over."""
-    layout: Layout
-
-
 class PredictTask:
-    """New forecasts and state of a chunk of locations in, arrays of a product out.
+    """State and new forecasts of a chunk of locations in, arrays of a product out.
 
-    Arguments of the call are the state arrays, with the number of their last axes that are not
-    locations, the parts of the forecasts (..., T, p), and further arrays (..., T), with the number
-    of their axes after T, in the order of the names given here; parts broadcast against each other.
-    Covariates are those further arrays whose name begins so, the reduction gets the rest. There may
-    be any number of axes T, ``n_axes``, all of whose forecasts share a fit; without one there is
-    one forecast a location.
+    Arrays of the state are (L, ...), parts of the T forecasts that share a fit (L, T, p),
+    covariates (L, T), and extras, which the reduction gets, (L, T, ...).
     """
 
-    def __init__(self, fitted: FittedVariable, reduction: Reduction, layout: Layout) -> None:
+    def __init__(self, fitted: FittedVariable, reduction: Reduction) -> None:
         self.method, self.axis, self.periods = fitted.method, fitted.axis, fitted.covariates
         self.reduction = reduction
-        self.parts, self.others, self.state, self.n_axes = layout
 
     @property
     def on_device(self) -> bool:
@@ -277,92 +230,44 @@ class PredictTask:
         """Name of the product, for messages."""
         return f", {name_of(self.reduction)} after {type(self.method).__name__},"
 
-    def __call__(self, *args: FloatArray) -> FloatArray | tuple[FloatArray, ...]:
+    def __call__(self, **given: Named) -> Named:
         """Run the task on one chunk."""
-        fitted, args = args[: len(self.state)], args[len(self.state) :]
-        given, rest = args[: len(self.parts)], args[len(self.parts) :]
-        lead = np.broadcast_shapes(
-            *(part.shape[:-1] for part in given),
-            *(a.shape[: a.ndim - n] for a, n in zip(rest, self.others.values(), strict=True)),
-        )
-        locations = lead[: len(lead) - self.n_axes]
-        n_new = math.prod(lead[len(locations) :])
-        n_locations = math.prod(locations)
-        shape = n_locations, n_new
-        new = {
-            name: np.broadcast_to(a, (*lead, a.shape[-1])).reshape(*shape, a.shape[-1])
-            for name, a in zip(self.parts, given, strict=True)
-        }
-        others = {
-            name: spread(a, n_core, lead, shape)
-            for (name, n_core), a in zip(self.others.items(), rest, strict=True)
-        }
-        state = {}
-        for (name, n_core), a in zip(self.state.items(), fitted, strict=True):
-            lead_of_state, core = a.shape[: a.ndim - n_core], a.shape[a.ndim - n_core :]
-            if lead_of_state:  # xarray has put an axis of length one for each T
-                a = a.reshape((*lead_of_state[: len(lead_of_state) - self.n_axes], *core))
-            state[name] = np.broadcast_to(a, (*locations, *core)).reshape(n_locations, *core)
-        return self.gather(self._in_blocks(new, state, others), locations, lead[len(locations) :])
+        products = (np.concatenate(product) for product in zip(*self.blocks(**given), strict=True))
+        return dict(enumerate(products))
 
-    def gather(
-        self, blocks: Iterator[list[FloatArray]], locations: tuple[int, ...], axes: tuple[int, ...]
-    ) -> FloatArray | tuple[FloatArray, ...]:
-        """Results (*locations, *axes, ...) from products (l, T, ...) of blocks of locations."""
-        products = (np.concatenate(product) for product in zip(*blocks, strict=True))
-        results = tuple(p.reshape((*locations, *axes, *p.shape[2:])) for p in products)
-        return results if len(results) > 1 else results[0]
-
-    def _in_blocks(
-        self,
-        new: dict[str, FloatArray],
-        state: dict[str, FloatArray],
-        others: dict[str, FloatArray],
+    def blocks(
+        self, state: Named, forecasts: Named, covariates: Named, extras: Named
     ) -> Iterator[list[FloatArray]]:
-        """Products (l, T, ...) of blocks of locations whose weights fit the workspace.
-
-        Many forecasts at one location are cut too, into larger blocks, as each fits anew.
-        """
-        from xrecal.arrays.rows import WORKSPACE, location_blocks
-
-        first = next(iter(new.values()))
-        n_locations, n_new = first.shape[:2]
-        n_slots = self.method.slots(state["observations"].shape[-1])[0].size
-        row = 8 * n_slots * (1 if self.method.shares_members else 2)
-        step = max(1, 4 * WORKSPACE // max(row, 1))
-        for block in location_blocks(n_locations, row * min(n_new, step)):
-            pieces = []
-            for start in range(0, n_new, step):
-                at = block, slice(start, start + step)
-                forecasts = {name: a[at] for name, a in new.items()}
-                extra = {name: a[at] for name, a in others.items()}
-                here = {name: a[block] for name, a in state.items()}
-                products = self.products(
-                    *self._given(forecasts, here, extra),
-                    here,
-                    *(a for name, a in extra.items() if not name.startswith(COVARIATE)),
+        """Products (l, T, ...) of blocks of locations; see :func:`prediction_blocks`."""
+        first = next(iter(forecasts.values()))
+        n_cases = state["observations"].shape[-1]
+        for block, pieces in prediction_blocks(self.method, n_cases, first.shape[:2]):
+            here = {name: a[block] for name, a in state.items()}
+            made = []
+            for piece in pieces:
+                new, known, others = (
+                    {name: a[block, piece] for name, a in group.items()}
+                    for group in (forecasts, covariates, extras)
                 )
-                pieces.append([p.astype(first.dtype, copy=False) for p in products])
-            yield [np.concatenate(piece, axis=1) for piece in zip(*pieces, strict=True)]
+                products = self.products(*self._given(new, here, known), here, *others.values())
+                made.append([p.astype(first.dtype, copy=False) for p in products])
+            yield [np.concatenate(one, axis=1) for one in zip(*made, strict=True)]
 
     def products(
         self, new: NewCases, cases: Cases, state: Mapping[str, FloatArray], *others: FloatArray
     ) -> tuple[FloatArray, ...]:
-        """What is made of forecasts of a block of locations: a reduction of distributions."""
+        """Products of forecasts of a block of locations: a reduction of distributions."""
         return self.reduction(self.method.predict_locations(new, cases, state), *others)
 
     def _given(
-        self,
-        new: dict[str, FloatArray],
-        state: dict[str, FloatArray],
-        others: dict[str, FloatArray],
+        self, new: Named, state: Mapping[str, FloatArray], covariates: Named
     ) -> tuple[NewCases, Cases]:
         """Forecasts, and the cases that they are compared with."""
-        values = [others[COVARIATE + name] for name in self.periods]
         forecasts = forecasts_of(without_unseen(new, state))
-        covariates = covariates_of(values, self.periods, forecasts.loc[..., 0])
+        values = [covariates[name] for name in self.periods]
+        known = covariates_of(values, self.periods, forecasts.loc[..., 0])
         kept = {name: period for name, period in self.periods.items() if COVARIATE + name in state}
-        return NewCases(forecasts, covariates), cases_of_state(state, kept, self.axis)
+        return NewCases(forecasts, known), cases_of_state(state, kept, self.axis)
 
 
 @on_device

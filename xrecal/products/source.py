@@ -9,7 +9,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
@@ -19,7 +18,8 @@ import numpy.typing as npt
 import xarray as xr
 
 from xrecal.arrays.rows import is_whole
-from xrecal.chunks.blockwise import require_one_chunk, run_blockwise, work_on
+from xrecal.chunks.blockwise import require_one_chunk, work_on
+from xrecal.chunks.run import EACH, Inputs, Named, run, with_core_last
 from xrecal.fit.state import NEW_MEMBER
 from xrecal.inputs.forms import Form, Labelled, numbers_of, read_forms, task_parts
 from xrecal.inputs.metadata import describing, history_line, joined, with_conventions
@@ -163,21 +163,21 @@ class Issued:
         for part in form.parts.values():
             require_one_chunk(part, (form.member_dim,), name="forecast")
         parts = task_parts(form, loops, {form.member_dim: NEW_MEMBER})
-        own = [tuple(d for d in extra.dims if d not in loops) for extra in extras]
-        others = [
-            extra.transpose(*[d for d in loops if d in extra.dims], *dims)
-            for extra, dims in zip(extras, own, strict=True)
-        ]
-        results = run_blockwise(
-            StatisticTask(reduction, tuple(parts), len(shared), tuple(map(len, own))),
-            *parts.values(),
-            *others,
-            core=[*[(NEW_MEMBER,)] * len(parts), *own],
-            out=[tuple(new) for new in out],
-            dtypes=[form.loc.dtype] * len(out),
-            sizes={d: size for new in out for d, size in new.items()},
+        each: tuple[Hashable, ...] = (EACH,) if shared else ()
+        given: Inputs = {
+            "forecasts": {
+                name: (part, (*(each if name != "loc" else ()), NEW_MEMBER))
+                for name, part in parts.items()
+            },
+            "extras": {i: with_core_last(extra, loops, each) for i, extra in enumerate(extras)},
+        }
+        results = run(
+            StatisticTask(reduction, tuple(parts)),
+            given,
+            {i: ({**dict.fromkeys(each, 0), **new}, form.loc.dtype) for i, new in enumerate(out)},
             what=work_on("a statistic", form.name),
-        )
+            each=shared,
+        ).values()
         return tuple(
             result.transpose(*form.order(tuple(new)))
             for result, new in zip(results, out, strict=True)
@@ -217,23 +217,16 @@ def check_seed(seed: int) -> None:
         raise ValueError(f"seed must be a whole number, got {seed!r}")
 
 
+@dataclass(frozen=True)
 class StatisticTask:
-    """Parts of forecasts (..., m) and perhaps further arrays (...) in, a reduction of them out.
+    """Parts of forecasts (L, m) and perhaps further arrays (L, ...) in, a reduction of them out.
 
-    Parts broadcast against each other. The last ``n_shared`` axes before that of the members are
-    those of forecasts that share members: there the values have length one. Further arrays have
-    ``n_core`` axes more, none by default.
+    Where T forecasts share the members (L, m), their weights are (L, T, m), further arrays
+    (L, T, ...).
     """
 
-    def __init__(
-        self,
-        reduction: Reduction,
-        parts: tuple[str, ...],
-        n_shared: int,
-        n_core: tuple[int, ...] = (),
-    ) -> None:
-        self.reduction, self.parts, self.n_shared = reduction, parts, n_shared
-        self.n_core = n_core
+    reduction: Reduction
+    parts: tuple[str, ...]
 
     @property
     def on_device(self) -> bool:
@@ -245,39 +238,17 @@ class StatisticTask:
         """Name of the product, for messages."""
         return f", {name_of(self.reduction)},"
 
-    def __call__(self, *args: FloatArray) -> FloatArray | tuple[FloatArray, ...]:
+    def __call__(self, forecasts: Named, extras: Named) -> Named:
         """Run the task on one chunk."""
         from xrecal.arrays.distributions.forms import distribution_of
         from xrecal.arrays.distributions.missing import forecasts_from
 
-        given = args[: len(self.parts)]
-        whole, lead = together(given)
-        parts = dict(zip(self.parts, given if self.n_shared else whole, strict=True))
-        n, dtype = parts["loc"].shape[-1], parts["loc"].dtype
-        locations = lead[: len(lead) - self.n_shared]
-        shape: tuple[int, ...] = (math.prod(locations),)
-        if self.n_shared:
-            shape = (*shape, math.prod(lead[len(locations) :]))
-        own = shape[:1] if self.n_shared else shape
-        flat = {
-            name: a if name == "levels" else a.reshape(*(own if name == "loc" else shape), n)
-            for name, a in parts.items()
-        }
-        lower, upper = flat.pop("lower", None), flat.pop("upper", None)
-        distribution = distribution_of(forecasts_from(flat))
+        parts = dict(forecasts)
+        lower, upper = parts.pop("lower", None), parts.pop("upper", None)
+        distribution = distribution_of(forecasts_from(parts))
         if lower is not None or upper is not None:
             distribution = _censored(distribution, lower, upper)  # type: ignore[arg-type]
-        extra = args[len(self.parts) :]
-        n_core = self.n_core or (0,) * len(extra)
-        results = self.reduction(
-            distribution,
-            *(spread(a, k, lead, shape) for a, k in zip(extra, n_core, strict=True)),
-        )
-        shaped = tuple(
-            result.reshape((*lead, *result.shape[len(shape) :])).astype(dtype, copy=False)
-            for result in results
-        )
-        return shaped if len(shaped) > 1 else shaped[0]
+        return dict(enumerate(self.reduction(distribution, *extras.values())))
 
 
 def _censored(normal: Normal, lower: FloatArray | None, upper: FloatArray | None) -> Distribution:
@@ -289,21 +260,3 @@ def _censored(normal: Normal, lower: FloatArray | None, upper: FloatArray | None
     empty = (below > above) | (below == np.inf) | (above == -np.inf)
     below, above = (np.where(empty, np.nan, bound) for bound in (below, above))
     return Censored(normal.loc, normal.scale, below, above)
-
-
-def together(parts: Sequence[FloatArray]) -> tuple[list[FloatArray], tuple[int, ...]]:
-    """Arrays (..., m) broadcast over all axes but the last, and the shape of those axes.
-
-    Done here, a chunk at a time: masses of quantiles or shared members repeated for every case of
-    a large forecast would not fit into memory.
-    """
-    lead = np.broadcast_shapes(*(part.shape[:-1] for part in parts))
-    return [np.broadcast_to(part, (*lead, part.shape[-1])) for part in parts], lead
-
-
-def spread(
-    array: FloatArray, n_core: int, lead: tuple[int, ...], shape: tuple[int, ...]
-) -> FloatArray:
-    """An array with ``n_core`` last axes, over all the axes before them, as ``shape``."""
-    core = array.shape[array.ndim - n_core :]
-    return np.broadcast_to(array, (*lead, *core)).reshape(*shape, *core)

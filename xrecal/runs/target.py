@@ -192,10 +192,7 @@ class Target:
     def begin(self, dataset: xr.Dataset) -> None:
         """Lay out the store, unless an earlier run has: all but the values of lazy arrays."""
         if can_go_on(self.path):
-            if self.is_marked("layout"):
-                for path in self.store.rglob("*.partial"):  # names that Zarr writes to first
-                    if path.is_file():
-                        path.unlink()
+            if self._is_laid_out():
                 return
             warnings.warn(
                 f"{self.store} is not as the interrupted run laid it out; all blocks are computed "
@@ -209,9 +206,23 @@ class Target:
         self.marker("layout").parent.mkdir()
         # Files at the top change when the store is sealed.
         files = [path for path in new.rglob("*") if path.is_file() and path.parent != new]
-        mark(self.marker("layout"), new, [str(p.relative_to(new)) for p in files], self.digest)
-        sync([*new.iterdir(), *self.folder.rglob("done/*")], self.folder)
+        names = [str(path.relative_to(new)) for path in files]
+        mark(self.marker("layout"), new, names, self.digest)
+        sync([self.folder / MARK, self.marker("layout"), *new.iterdir()], self.folder)
         new.rename(self.store)
+
+    def _is_laid_out(self) -> bool:
+        """Whether the store of an earlier run is as it was laid out; removes half-written files."""
+        if not self.is_marked("layout"):
+            return False
+        for path in self.store.rglob("*.partial"):  # names that Zarr writes to first
+            if path.is_file():
+                path.unlink()
+        try:  # files at the top may be cut off as the store was sealed
+            with read_plain(self.store, str(self.store), allowed=DATA) as laid:
+                return REQUEST in laid.attrs
+        except ValueError:
+            return False
 
     def count_finished(self, n_blocks: int) -> int:
         """Number of blocks that are written, by their markers alone."""

@@ -18,9 +18,9 @@ import numpy.typing as npt
 import xarray as xr
 
 from xrecal.arrays.status import MEANINGS
+from xrecal.fit.cases import COVARIATE, is_part
 from xrecal.fit.fitted import CASE, CASE_MEMBER, FittedVariable
 from xrecal.fit.shared_places import PLACES
-from xrecal.fit.state import COVARIATE, is_part
 from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.forms import VECTOR
 from xrecal.inputs.leads import MatchedLeads

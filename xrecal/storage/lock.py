@@ -78,7 +78,10 @@ def locked(path: Path) -> Iterator[None]:
 def require_held(path: Path) -> None:
     """Raise FileExistsError unless this process holds the lock of a path."""
     lock = lock_of(path)
-    holder = _holder(lock.read_text()) if lock.exists() else None
+    try:
+        holder = _holder(lock.read_text())
+    except FileNotFoundError:
+        holder = None
     if holder is None or (holder.host, holder.pid) != (platform.node(), os.getpid()):
         raise FileExistsError(
             f"{lock} is no more that of this run, so another may be writing {path}; wait for it, "
@@ -97,13 +100,10 @@ def _remove_left(lock: Path, path: Path) -> Holder | None:
     FileExistsError
         If the process may be alive, or the file does not name it.
     """
-    if not lock.exists():
-        return None
-    begun = FileExistsError(f"another run has just begun to write {path}; wait")
     try:
         stream = lock.open()
     except FileNotFoundError:
-        raise begun from None
+        return None
     with stream:
         is_free = _guard(stream, wait=False)
         holder = _holder(stream.read())
@@ -113,7 +113,7 @@ def _remove_left(lock: Path, path: Path) -> Holder | None:
                 f"rm {lock}"
             )
         if holder is None or not _is_at(stream, lock):
-            raise begun
+            raise FileExistsError(f"another run has just begun to write {path}; wait")
         is_here = holder.host == platform.node()
         if not (is_free and is_here and holder.guarded):
             where = "this machine" if is_here else f"the host {holder.host}"
@@ -148,7 +148,10 @@ def _guard(stream: TextIO, *, wait: bool) -> bool:
 
 def _is_at(stream: TextIO, lock: Path) -> bool:
     """Whether an open file is the one at a path."""
-    return lock.exists() and os.path.samestat(os.fstat(stream.fileno()), lock.stat())
+    try:
+        return os.path.samestat(os.fstat(stream.fileno()), lock.stat())
+    except FileNotFoundError:
+        return False
 
 
 def _holder(text: str) -> Holder | None:

@@ -1,0 +1,361 @@
+"""The loop over cases held out: in each round a model learns, predicts, and is reduced and kept.
+
+A model is fitted anew, or updated with the cases that have verified since. Cross-validation fits in
+each round; predictions as in operation update in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from xrecal.chunks.run import Named
+from xrecal.inputs.dates import CaseAxis
+from xrecal.inputs.pool import Pool
+from xrecal.methods import Method
+from xrecal.methods.base import Cases, Covariates, FitArrays, NewCases
+from xrecal.typing import FloatArray, IntArray
+
+from .case_order import order_of_positions
+from .cases import COVARIATE, cases_of, cases_of_state
+from .pooling import as_cases, at_positions, bytes_at, of_all_positions
+from .shared_component import Sharing, fit_sharing
+from .update_task import UpdateTask
+
+if TYPE_CHECKING:
+    from xrecal.arrays.distributions.forms import Distribution, Forecasts
+
+KnownName: TypeAlias = Literal["observed", "cases", "issued", "learned"]
+"""What is known of the cases of a round, besides their distributions: observations (L, T), numbers
+of the cases in the order of time (L, T), forecasts as they were (L, T, m), and observations (L, N)
+of the location itself that the model has learned from."""
+
+
+class Fold(NamedTuple):
+    """Cases of a fit and those it predicts, by their position in time, and the method for them.
+
+    Where cases are pooled, they are dates.
+    """
+
+    method: Method
+    train: IntArray
+    test: IntArray
+    pool: Pool | None = None
+    """Positions whose cases are learned from together, as many as so many dates leave."""
+    sharing: Sharing | None = None
+    """Of a pool at each position with a component that all positions share."""
+
+    @property
+    def n_cases(self) -> int:
+        """Cases to learn from, with those of all pooled positions."""
+        return self.train.size * (1 if self.pool is None else len(self.pool.taken))
+
+    @property
+    def pooled(self) -> Pool | None:
+        """Positions whose cases a fit has; None where each position has its own."""
+        return self.pool if self.sharing is None else None
+
+
+class Round(NamedTuple):
+    """One turn of the loop: cases that are learned, and those predicted then."""
+
+    fit: Fold | None
+    """The cases of a fit with the method and the pool as they suit them; None for an update."""
+    learn: IntArray
+    test: IntArray
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A reduction of held-out distributions, what it takes and what it returns."""
+
+    reduction: Callable[..., tuple[FloatArray, ...]]
+    takes: tuple[KnownName | int, ...]
+    """After the distributions: what is known of the cases, or numbers of extras."""
+    sizes: tuple[tuple[int, ...], ...]
+    """Lengths of the last axes of each result."""
+    dtypes: tuple[npt.DTypeLike, ...]
+
+    def empty(self, shape: tuple[int, ...]) -> list[FloatArray]:
+        """Results for cases of a shape, all missing."""
+        kinds = zip(self.sizes, self.dtypes, strict=True)
+        return [np.full((*shape, *own), np.nan, dtype) for own, dtype in kinds]
+
+
+class _Model(NamedTuple):
+    """A model after some rounds: its cases, on the dates ``dates``, and what it learned."""
+
+    fold: Fold
+    cases: Cases
+    fitted: FitArrays
+    dates: IntArray
+
+
+class _Block(NamedTuple):
+    """Cases of a block of fits: those that fits learn from, and those at the places they serve."""
+
+    cases: Cases
+    """(B, n k) by date and then by position"""
+    served: Cases
+    """(B t, n) at t places for each fit"""
+    known: tuple[FloatArray, FloatArray] | None
+    """First case at whose issue each of the cases, and of those served, is known."""
+    extras: Named
+    """(B t, n, ...)"""
+
+
+@dataclass(frozen=True)
+class LoopTask:
+    """A chunk of locations in, a reduction of what the loop predicts out.
+
+    Each fit gets the cases of its round and nothing else: whatever a method chooses, it cannot have
+    seen the others. Distances that are reused were computed among all cases together, so the others
+    reach them in their rounding. Where cases are pooled, arrays are (L, pooled dimensions, n, ...),
+    and each fit pools as ``fit`` does, so that no position gives away what verified at another one.
+    """
+
+    rounds: Sequence[Round]
+    axis: CaseAxis
+    periods: Mapping[str, float | None]
+    wanted: Wanted
+    min_samples: int
+    pool: Pool | None
+    """With all positions that any fit learns from."""
+    reuse_distances: bool
+    as_kept: bool
+    """Whether fits have their cases as a model keeps them: members in ascending order."""
+
+    def __call__(
+        self, inside: npt.NDArray[np.bool_] | None = None, **given: Named
+    ) -> dict[int, FloatArray]:
+        """Run the loop on one chunk."""
+        parts = [self._reduced(block) for block in self._blocks(given, inside)]
+        whole = dict(enumerate(np.concatenate(part) for part in zip(*parts, strict=True)))
+        if self.pool is None:
+            return whole
+        observed = given["observed"]["observations"]
+        return {
+            i: of_all_positions(result, observed.shape[: 1 + len(self.pool.dims)], inside)
+            for i, result in whole.items()
+        }
+
+    def _blocks(
+        self, given: Mapping[str, Named], inside: npt.NDArray[np.bool_] | None
+    ) -> Iterator[_Block]:
+        """Cases of some fits at a time, whose copies fit the workspace."""
+        from xrecal.arrays.distributions.distance import pairwise_distances
+        from xrecal.arrays.rows import WORKSPACE, location_blocks
+
+        first = given["observed"]["observations"]
+        if self.pool is None:
+            whole = self._block(given, given, self.axis)
+            each = 8 * first.shape[1] ** 2 if self.reuse_distances else 0
+            for at in location_blocks(len(first), each):
+                cases = whole.cases.take(at)
+                if self.reuse_distances:
+                    assert cases.forecasts is not None
+                    cases = replace(cases, squared=pairwise_distances(cases.forecasts))
+                known = None if whole.known is None else (whole.known[0][at], whole.known[1][at])
+                yield _Block(cases, cases, known, {i: a[at] for i, a in whole.extras.items()})
+            return
+        sizes = first.shape[1 : 1 + len(self.pool.dims)]
+        learned = replace(self.pool, sizes=sizes).positions()
+        served = np.arange(np.prod(sizes, dtype=int)).reshape(len(learned), -1)
+        if inside is not None:
+            learned, served = learned[inside], served[inside]
+        n_fits = len(first) * len(learned)
+        each = 4 * bytes_at(given, sizes) * (learned.shape[1] + served.shape[1])
+        if any(one.fit is not None and one.fit.sharing for one in self.rounds):
+            each = WORKSPACE  # one by one
+        axis = self.pool.axis(self.axis, first.shape[-1])
+        of_cases = {group: of for group, of in given.items() if group != "extras"}
+        for at in location_blocks(n_fits, each):
+            fits = np.arange(n_fits)[at]
+            of_fits, of_places = (
+                {
+                    group: {n: take(at_positions(a, sizes, which, fits)) for n, a in of.items()}
+                    for group, of in arrays.items()
+                }
+                for arrays, which, take in ((of_cases, learned, as_cases), (given, served, _each))
+            )
+            yield self._block(of_fits, of_places, axis)
+
+    def _block(
+        self, learned: Mapping[str, Named], served: Mapping[str, Named], axis: CaseAxis
+    ) -> _Block:
+        """Cases of arrays (B, n k, ...), and of those (B t, n, ...) at the places served."""
+
+        def cases(of: Mapping[str, Named], axis: CaseAxis) -> Cases:
+            arrays = of["forecasts"], of["observed"], of["covariates"]
+            return cases_of(*arrays, axis, self.periods)[0]
+
+        own = cases(served, self.axis)
+        known = learned["known"].get(0), served["known"].get(0)
+        return _Block(
+            own if learned is served else cases(learned, axis),
+            own,
+            None if known[0] is None or known[1] is None else (known[0], known[1]),
+            served["extras"],
+        )
+
+    def _reduced(self, block: _Block) -> list[FloatArray]:
+        """Results (B t, n, ...) of all rounds."""
+        results = self.wanted.empty(block.served.observations.shape)
+        model: _Model | None = None
+        for one in self.rounds:
+            if one.learn.size:
+                model = self._learned(block, one, model)
+            if model is not None:
+                predicted = self._predicted(block, model, one.test)
+                for result, values in zip(results, predicted, strict=True):
+                    result[:, one.test] = values
+        return results
+
+    def _learned(self, block: _Block, one: Round, model: _Model | None) -> _Model | None:
+        """The model after a fit, or after an update of the one before."""
+        from xrecal.arrays.distributions.forms import sort_members
+
+        fold = one.fit or (None if model is None else model.fold)
+        if fold is None:
+            return None
+        cases = self._selected(block, fold, one.learn, int(one.test[0]))
+        if one.fit is None:
+            assert model is not None
+            return self._updated(model, cases, one.learn)
+        fitted: FitArrays
+        if fold.sharing is not None:
+            fitted = fit_sharing(fold.sharing, fold.method, cases, self.min_samples)
+        else:
+            fitted = fold.method.fit_locations(cases, self.min_samples)
+        if self.as_kept:
+            assert cases.forecasts is not None
+            cases = replace(cases, forecasts=sort_members(cases.forecasts))
+        return _Model(fold, cases, fitted, one.learn)
+
+    def _selected(self, block: _Block, fold: Fold, dates: IntArray, at: int) -> Cases:
+        """Cases of some dates, with the observations that are known as case ``at`` is issued."""
+        pool, number = fold.pooled, int(fold.sharing is not None)
+        which, axis = dates, self.axis.take(dates)
+        if pool is not None:
+            assert self.pool is not None
+            among = np.array([self.pool.taken.index(position) for position in pool.taken])
+            which = (dates[:, np.newaxis] * len(self.pool.taken) + among).ravel()
+            axis = pool.axis(axis, dates.size)
+        cases = replace((block.cases, block.served)[number].select(which), axis=axis)
+        if block.known is None:
+            return cases
+        there = block.known[number][:, which] <= at
+        return replace(cases, observations=np.where(there, cases.observations, np.nan))
+
+    def _updated(self, model: _Model, added: Cases, dates: IntArray) -> _Model:
+        """The model with more cases, of which it may know some."""
+        from xrecal.arrays.distributions.forms import sort_members
+
+        fold, pool = model.fold, model.fold.pooled
+        order, every = order_of_positions(model.dates, dates)
+        axis = replace(self.axis.take(every), step=None)
+        if pool is not None:
+            order = order.at_positions(len(pool.taken))
+            axis = pool.axis(axis, every.size)
+        task = UpdateTask(fold.method, self.periods, self.min_samples, order, added.axis, axis)
+        state = self._state(model.cases)
+        state |= {
+            n: a for n, a in model.fitted.items() if n in (*task.parameters, "n_cases", "status")
+        }
+        assert added.forecasts is not None
+        new = self._state(replace(added, forecasts=sort_members(added.forecasts)))
+        partners = {0: state["observations"]} if order.has_known else {}
+        joined = task.learned_again(task.joined(state, added, new, partners))
+        cases = cases_of_state(joined, self.periods, axis)
+        return _Model(fold, cases, joined, every)
+
+    def _state(self, cases: Cases) -> dict[str, npt.NDArray[Any]]:
+        """Cases as a state keeps them."""
+        parts = {} if cases.forecasts is None else cases.forecasts._asdict()
+        state = {name: part for name, part in parts.items() if part is not None}
+        state["observations"] = cases.observations
+        for i, name in enumerate(self.periods):
+            state[COVARIATE + name] = cases.covariates.values[..., i]
+        return state
+
+    def _predicted(self, block: _Block, model: _Model, test: IntArray) -> list[FloatArray]:
+        """Results (B t, T, ...) for the cases that a round predicts.
+
+        Weights exist for a block of fits at a time, and for a part of the forecasts of one fit.
+        """
+        method, cases, served = model.fold.method, model.cases, block.served
+        new = replace(served, squared=None).as_new(test)
+        n_fits, n_each = len(cases.observations), test.size
+        shape = (n_fits, len(served.observations) // max(n_fits, 1) * n_each)
+        across = None
+        if block.cases.squared is not None:
+            across = block.cases.squared[:, test[:, np.newaxis], model.dates]
+        parts = (None if part is None else _rows(part, shape) for part in new.forecasts)
+        new = NewCases(
+            type(new.forecasts)(*parts),  # type: ignore[arg-type]
+            replace(new.covariates, values=_rows(new.covariates.values, shape)),
+            None if across is None else np.ascontiguousarray(across),
+        )
+        numbers = np.broadcast_to(test, (len(served.observations), n_each))
+        pool = model.fold.pooled
+        known: dict[KnownName | int, Any] = {
+            "observed": _rows(served.observations[:, test], shape),
+            "cases": _rows(numbers, shape),
+            **{i: _rows(a[:, test], shape) for i, a in block.extras.items()},
+        }
+        own = cases.observations[:, slice(None) if pool is None else pool.own_cases]
+        blocks = []
+        for at, pieces in prediction_blocks(method, cases.observations.shape[1], shape):
+            here, state = cases.take(at), {name: a[at] for name, a in model.fitted.items()}
+            reduced = []
+            for piece in pieces:
+                some = new_at(new, (at, piece))
+                values = {name: a[at, piece] for name, a in known.items()}
+                values |= {"issued": some.forecasts, "learned": own[at]}
+                distribution: Distribution = method.predict_locations(some, here, state)
+                args = (values[name] for name in self.wanted.takes)
+                reduced.append(self.wanted.reduction(distribution, *args))
+            blocks.append([np.concatenate(one, axis=1) for one in zip(*reduced, strict=True)])
+        results = [np.concatenate(result) for result in zip(*blocks, strict=True)]
+        return [r.reshape((len(served.observations), n_each, *r.shape[2:])) for r in results]
+
+
+def prediction_blocks(
+    method: Method, n_cases: int, shape: tuple[int, int]
+) -> Iterator[tuple[slice, list[slice]]]:
+    """Blocks of locations, and parts of their forecasts, whose weights fit the workspace.
+
+    ``shape`` has the numbers of locations, and of forecasts of each. Many forecasts at one location
+    are cut too, into larger parts, as each fits anew.
+    """
+    from xrecal.arrays.rows import WORKSPACE, location_blocks
+
+    n_locations, n_new = shape
+    row = 8 * method.slots(n_cases)[0].size * (1 if method.shares_members else 2)
+    step = max(1, 4 * WORKSPACE // max(row, 1))
+    pieces = [slice(start, start + step) for start in range(0, n_new, step)]
+    for block in location_blocks(n_locations, row * min(n_new, step)):
+        yield block, pieces
+
+
+def new_at(new: NewCases, at: tuple[slice, slice]) -> NewCases:
+    """Some forecasts of some locations."""
+    forecasts: Forecasts = type(new.forecasts)(
+        *(None if part is None else part[at] for part in new.forecasts)  # type: ignore[arg-type]
+    )
+    covariates: Covariates = new.covariates.take(at)
+    return NewCases(forecasts, covariates, None if new.across is None else new.across[at])
+
+
+def _rows(array: npt.NDArray[Any], shape: tuple[int, int]) -> npt.NDArray[Any]:
+    """An array (B t, T, ...) at the t places that each of B fits is for, as (B, t T, ...)."""
+    return array.reshape((*shape, *array.shape[2:]))
+
+
+def _each(at: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Arrays (B, t, n, ...) at each place (B t, n, ...)."""
+    return at.reshape((-1, *at.shape[2:]))
