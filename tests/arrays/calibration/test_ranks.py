@@ -35,13 +35,6 @@ def test_rank_lies_among_ties(members, observations, uniform):
     np.testing.assert_array_equal((mirrored == 5 - rank) | boundary, True)
 
 
-def test_places_among_ties_are_equally_likely(rng):
-    uniform = (np.arange(600) + 0.5) / 600
-    members = np.broadcast_to([0.0, 0.0, 0.0, 1.0, -1.0], (600, 5))
-    rank = observation_ranks(np.zeros(600), members, uniform)[0]
-    np.testing.assert_array_equal(rank_counts(rank, 6), [0, 150, 150, 150, 150, 0])
-
-
 def test_ends_of_the_random_number():
     members, y = np.zeros((3, 49)), np.zeros(3)
     rank = observation_ranks(y, members, np.array([0.0, np.nextafter(1, 0), 1.0]))[0]

@@ -1,11 +1,9 @@
-import itertools
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from scipy.optimize import isotonic_regression, linprog
+from scipy.optimize import isotonic_regression
 
 from xrecal.arrays import corp, idr_weights, quantile_reliability, weighted_quantile
 from xrecal.arrays.rows import FEWEST
@@ -75,17 +73,6 @@ def test_probabilities_follow_the_formula(case):
     check_parts(parts, *scores)
 
 
-@given(events())
-def test_no_increasing_function_has_a_smaller_brier_score(case):
-    p, event = case
-    recalibrated, _ = corp(p, event)
-    place = np.unique(p, return_inverse=True)[1]
-    grid = sorted({0, 0.25, 0.5, 0.75, 1, *recalibrated})
-    for levels in itertools.combinations_with_replacement(grid, place.max() + 1):
-        score = np.mean((np.array(levels)[place] - event) ** 2)
-        assert score >= np.mean((recalibrated - event) ** 2) - 1e-14
-
-
 def test_probabilities_equal_other_libraries(rng):
     sklearn = pytest.importorskip("sklearn.isotonic")
     p = rng.random(300).round(2)
@@ -153,21 +140,6 @@ def test_quantiles_are_those_of_isotonic_distributional_regression(case):
     weights = idr_weights(forecast[np.newaxis], forecast[np.newaxis], y[np.newaxis])[0]
     expected = weighted_quantile(y, [level], weights)[:, 0]
     np.testing.assert_array_equal(quantile_reliability(forecast, y, level)[0], expected)
-
-
-@given(quantiles())
-def test_no_increasing_function_has_a_smaller_quantile_score(case):
-    """Against linear programming: minimise over g(x) ascending and parts of the errors."""
-    forecast, y, level = case
-    place = np.unique(forecast, return_inverse=True)[1]
-    k, n = place.max() + 1, y.size
-    cost = np.concatenate([np.zeros(k), np.full(n, level), np.full(n, 1 - level)]) / n
-    equal = np.hstack([np.eye(k)[place], np.eye(n), -np.eye(n)])
-    steps = np.hstack([np.eye(k)[:-1] - np.eye(k)[1:], np.zeros((k - 1, 2 * n))])
-    bounds = [(None, None)] * k + [(0, None)] * 2 * n
-    best = linprog(cost, steps, np.zeros(k - 1), equal, y, bounds)
-    recalibrated, _ = quantile_reliability(forecast, y, level)
-    assert pinball(recalibrated, y, level) == pytest.approx(best.fun, abs=1e-9)
 
 
 @given(quantiles(), st.floats(0.5, 3), st.integers(-5, 5))

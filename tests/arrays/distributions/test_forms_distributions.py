@@ -23,19 +23,6 @@ def test_ensembles_are_the_functions_of_weighted_ensembles(rng):
     np.testing.assert_allclose(Empirical(members).mean(), members.mean(-1))
 
 
-def test_normal_components_count_equally_unless_weighted(rng):
-    loc, scale, y = rng.normal(size=(4, 2)), rng.random((4, 2)) + 0.1, rng.normal(size=4)
-    plain, halves = Normal(loc, scale), Normal(loc, scale, np.full(2, 0.5))
-    for one, other in (
-        (plain.mean(), halves.mean()),
-        (plain.std(), halves.std()),
-        (plain.crps(y), halves.crps(y)),
-        (plain.quantile(LEVELS), halves.quantile(LEVELS)),
-    ):
-        np.testing.assert_allclose(one, other, rtol=1e-12)
-    np.testing.assert_allclose(plain.mean(), loc.mean(-1))
-
-
 def test_missing_forecasts_are_nan():
     for forecast in (
         Empirical(np.full((1, 3), np.nan)),
@@ -115,15 +102,6 @@ def test_exceedance_of_each_form_is_what_its_quantiles_say(rng):
     points = Normal(loc, 0 * loc, np.array([0.3, 0.7])).exceedance(np.linspace(-2, 2, 30))
     mass = np.broadcast_to([0.3, 0.7], loc.shape)
     np.testing.assert_allclose(points, Empirical(loc, mass).exceedance(np.linspace(-2, 2, 30)))
-
-
-def test_exceedance_of_normals_is_their_survival_function():
-    """Far in the tail too, where one minus the CDF has no digits left."""
-    t = np.array([-40.0, -1.0, 0.5, 12.0])
-    found = Normal(np.zeros((2, 1)), np.array([[1.0], [2.0]])).exceedance(t)
-    np.testing.assert_allclose(found[0], scipy.stats.norm.sf(t), rtol=1e-12)
-    np.testing.assert_allclose(found[1], scipy.stats.norm.sf(t / 2), rtol=1e-12)
-    assert np.isnan(Normal(np.full((1, 1), np.nan), np.ones((1, 1))).exceedance(t)).all()
 
 
 def test_exceedance_of_censored_normals_at_their_bounds():

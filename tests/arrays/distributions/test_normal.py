@@ -69,24 +69,6 @@ def test_distance_is_twice_the_integrated_squared_cdf_difference(rng, k, points)
             np.testing.assert_allclose(actual[i, j], expected, rtol=1e-8)
 
 
-@given(st_mixture)
-def test_splitting_a_component_changes_nothing(mixture):
-    loc, scale, weights = mixture
-    split = [np.hstack([a, a[:, :1]]) for a in (loc, scale, weights)]
-    split[2][:, 0] *= 0.3
-    split[2][:, -1] *= 0.7
-    distance = normal_squared_energy_distance(
-        loc, scale, split[0], split[1], x_weights=weights, y_weights=split[2]
-    )
-    assert np.all(np.diag(distance) == 0.0)
-    crps = normal_crps(loc[:, 0] + 0.3, loc, scale, weights)
-    np.testing.assert_allclose(normal_crps(loc[:, 0] + 0.3, *split), crps, rtol=1e-10, atol=1e-13)
-    levels = [0.01, 0.3, 0.8]
-    np.testing.assert_allclose(
-        normal_quantile(levels, *split), normal_quantile(levels, *mixture), rtol=1e-8, atol=1e-9
-    )
-
-
 def test_distance_skips_missing_components(rng):
     loc, scale, weights = random_mixture(rng, 4, 3)
     expected = normal_squared_energy_distance(loc[:, :2], scale[:, :2], x_weights=weights[:, :2])

@@ -72,21 +72,6 @@ def test_moments_and_cdf_are_the_formulas(forecast):
 # laws --------------------------------------------------------------------------------------------
 
 
-@given(forecasts(), st.lists(st.floats(0, 1), min_size=1, max_size=6))
-def test_quantile_and_cdf_invert_each_other(forecast, q):
-    members, weights = forecast
-    q = np.array(q)
-    z = weighted_quantile(members, q, weights)
-    assert (np.diff(z[np.argsort(q)]) >= 0).all()
-    used, _ = in_use(members, weights)
-    assert np.isin(z, used).all()
-    assert (weighted_cdf(members, z, weights) >= q - 2e-12).all()
-    # Galois: quantile(q) <= z wherever cdf(z) >= q, thus quantile(cdf(z)) <= z.
-    levels = weighted_cdf(members, used, weights)
-    assert (weighted_quantile(members, levels, weights) <= used).all()
-    assert (weighted_quantile(members, np.minimum(levels + 1e-9, 1), weights) >= used).all()
-
-
 @given(forecasts(), st.floats(0.1, 100), st.randoms(use_true_random=False))
 def test_order_and_scale_of_weights_and_members_without_weight_change_nothing(
     forecast, factor, random

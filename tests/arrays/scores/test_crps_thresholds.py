@@ -94,19 +94,6 @@ def test_laws(case, shift, factor):
 # shapes, missing values, types -------------------------------------------------------------------
 
 
-def test_thresholds_of_locations_and_cases(rng):
-    members, weights = rng.normal(size=(2, 8)), rng.gamma(1, size=(2, 5, 8))
-    y, lower = rng.normal(size=(2, 5)), rng.normal(size=(2, 1))
-    found = threshold_weighted_crps(y, members, weights, lower=lower, upper=lower + 1)
-    repeated = np.repeat(members[:, np.newaxis], 5, axis=1)
-    expected = threshold_weighted_crps(y, repeated, weights, lower=lower, upper=lower + 1)
-    np.testing.assert_allclose(found, expected, atol=1e-13)
-    one = threshold_weighted_crps(
-        y[1, 2], members[1], weights[1, 2], lower=lower[1, 0], upper=lower[1, 0] + 1
-    )
-    np.testing.assert_allclose(found[1, 2], one, atol=1e-13)
-
-
 def test_missing_thresholds():
     for ends in ((np.nan, 1.0), (-1.0, np.nan)):
         found = threshold_weighted_crps(np.zeros(1), np.ones((1, 2)), lower=ends[0], upper=ends[1])

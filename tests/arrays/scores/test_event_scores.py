@@ -96,17 +96,6 @@ def test_ranked_probability_score_equals_scoringrules_and_the_sum(rng):
     assert (fair <= found).all()
 
 
-@given(arrays(np.float64, (2, 4), elements=st.floats(0.01, 1)))
-def test_expected_ranked_score_is_smallest_for_the_truth(masses):
-    truth, other = masses / masses.sum(-1, keepdims=True)
-    y, edges = np.arange(4.0), np.array([0.5, 1.5, 2.5])
-    expected = []
-    for shares in (truth, other):
-        p = np.tile(1 - np.cumsum(shares)[:-1], (4, 1)).clip(0, 1)
-        expected.append(truth @ ranked_probability_score(y, p, edges))
-    assert expected[0] <= expected[1] + 1e-12
-
-
 def test_errors():
     y, p = np.zeros(3), np.full((3, 2), 0.5)
     with pytest.raises(ValueError, match="probabilities must lie between 0 and 1, found 50"):

@@ -47,17 +47,6 @@ def test_weighted_as_loops(fields):
         np.testing.assert_allclose(variogram_score(y, x, w, order=order), expected, rtol=1e-12)
 
 
-@pytest.mark.parametrize("score", SCORES)
-def test_order_of_members_and_places_is_no_matter(score, fields, rng):
-    y, x, w = fields
-    expected = SCORES[score](y, x, w)
-    members, places = rng.permutation(5), rng.permutation(4)
-    found = SCORES[score](y[:, places], x[:, places][:, :, members], w[:, members])
-    np.testing.assert_allclose(found, expected, rtol=1e-12)
-    assert (expected > 0).all()
-    np.testing.assert_allclose(SCORES[score](x[..., 0], x[..., :1]), 0, atol=1e-14)
-
-
 def test_scale_and_shift(fields):
     y, x, _ = fields
     for score in SCORES.values():
