@@ -53,7 +53,7 @@ ascending = np.sort(normal(L, N, 3))
 three, chances = normal(3), np.sort(uniform(L, N, 3))[..., ::-1].copy()
 
 
-# What has to be computed before a call, by a test and not as tests are collected.
+# Arguments that a test computes, not the collection of tests.
 
 
 @cache
@@ -205,7 +205,10 @@ CALLS = {
         call(members[0], scale[0], members[1], scale[1], y_weights=weights[1]),
         call(y[0], scale[0, :, 0]),
     ],
-    "normal_threshold_crps": [call(y, members, scale, weights, lower=y - 1, upper=y + 1)],
+    "normal_threshold_crps": [
+        call(y, members, scale, weights, lower=y - 1, upper=y + 1),
+        call(y, members, scale, weights, lower=0.5),
+    ],
     "observation_ranks": [call(y, members, uniform(L, N))],
     "on_circle": [call(members, 4.0)],
     "pairwise_distances": [call(one) for one in (plain, weighted, gaussian, mixture)],
