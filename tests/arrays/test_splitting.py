@@ -156,18 +156,6 @@ def test_days_of_daily_cases_are_numbers_of_cases(n, gap, window, every):
         )
 
 
-def test_winters_of_several_years():
-    """Three winters of three months, dated by month: a year holds two ends of winters."""
-    year = np.array([2000, 2001, 2001, 2001, 2002, 2002, 2002, 2003, 2003])
-    days = np.array([335, 366, 397, 700, 731, 762, 1065, 1096, 1127.0])
-    found = splits(9, "year", year=year, gap=1)
-    assert as_slots(found)[1] == ([5, 6, 7, 8], [1, 2, 3])
-    found = splits(9, "year", year=year, days=days, gap=40 * DAY)
-    assert as_slots(found)[1] == ([5, 6, 7, 8], [1, 2, 3])
-    found = splits(9, "rolling", days=days, window=370 * DAY, every=90 * DAY)
-    assert as_slots(found) == [([1, 2, 3], [4, 5]), ([3, 4, 5], [6]), ([4, 5, 6], [7, 8])]
-
-
 def test_cases_of_the_date_of_a_tested_one_are_within_a_gap_of_time():
     days = np.array([0, 1, 1, 2.0])
     for by, train in (("block", [0]), ("retrospective", [0])):

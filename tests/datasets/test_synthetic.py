@@ -122,15 +122,15 @@ def test_lorenz96_integer_errors(name, value, minimum):
         datasets.lorenz96(**{name: value})
 
 
-@pytest.mark.parametrize("lead_days", [(), 5, (1.5, 2.0), ((1, 2),)])
-def test_lead_days_must_be_whole(lead_days):
-    with pytest.raises(ValueError, match=r"lead_days is .*; give whole days such as"):
-        datasets.lorenz96(lead_days=lead_days)
-
-
-@pytest.mark.parametrize("lead_days", [(0, 1), (1, 1), (3, 2)])
-def test_lead_days_must_increase(lead_days):
-    with pytest.raises(ValueError, match=r"lead_days is .*; give strictly increasing days"):
+@pytest.mark.parametrize(
+    ("lead_days", "wanted"),
+    [
+        *[(wrong, "whole days such as") for wrong in ((), 5, (1.5, 2.0), ((1, 2),))],
+        *[(wrong, "strictly increasing days") for wrong in ((0, 1), (1, 1), (3, 2))],
+    ],
+)
+def test_lead_days_must_be_whole_and_increase(lead_days, wanted):
+    with pytest.raises(ValueError, match=f"lead_days is .*; give {wanted}"):
         datasets.lorenz96(lead_days=lead_days)
 
 

@@ -7,7 +7,6 @@ import sys
 import threading
 
 import numpy as np
-import properscoring
 import pytest
 import xarray as xr
 
@@ -116,13 +115,6 @@ def test_example_of_the_docstring(capsys):
     assert doctest.DocTestRunner().run(example) == (0, 2), capsys.readouterr().out
 
 
-def test_observations_given_twice_count_once(opened):
-    # The first start is the day given twice, the second time with 5 added.
-    twice = observed_file().rmm1.sel(time="1999-01-01")
-    assert twice.size == 2
-    assert opened.observation.sel(init="1999-01-01", lead=0) == twice[0]
-
-
 def test_labels_and_attributes(opened):
     assert opened.init.dtype == opened.valid_time.dtype == np.dtype("datetime64[ns]")
     assert opened.lead.dtype == opened.member.dtype == np.int64
@@ -136,12 +128,6 @@ def test_labels_and_attributes(opened):
     assert "MIT" in opened.attrs["license"]
     assert "10.1175/BAMS-D-18-0270.1" in opened.attrs["references"]
     assert "file" not in opened.attrs
-
-
-def test_forecasts_and_observations_are_taken_as_they_are(opened):
-    scores = opened.forecast.recal.crps(opened.observation)
-    expected = properscoring.crps_ensemble(opened.observation, opened.forecast)
-    np.testing.assert_allclose(scores.transpose("init", "lead"), expected, rtol=1e-6)
 
 
 def test_result_can_be_written(opened, tmp_path):

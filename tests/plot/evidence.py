@@ -4,6 +4,7 @@ from functools import cache
 
 import numpy as np
 import xarray as xr
+from matplotlib.collections import PolyCollection
 
 import xrecal
 from xrecal import plot
@@ -191,3 +192,21 @@ def pixels(ax):
     canvas = ax.get_figure().canvas
     canvas.draw()
     return np.asarray(canvas.buffer_rgba()).copy()
+
+
+def curves(ax):
+    """Lines of what is drawn, without references."""
+    return [line for line in ax.lines if "curve" in str(line.get_gid())]
+
+
+def labels(ax):
+    """Texts of the legend."""
+    return [text.get_text() for text in ax.get_legend().get_texts()]
+
+
+def ends_at(ax, x):
+    """Lower and upper end of the first area at a position."""
+    area = next(area for area in ax.collections if isinstance(area, PolyCollection))
+    points = area.get_paths()[0].vertices
+    here = points[np.isclose(points[:, 0], x, rtol=1e-9), 1]
+    return here.min(), here.max()

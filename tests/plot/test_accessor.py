@@ -130,11 +130,6 @@ def test_axes_come_first_among_the_keywords(name):
     assert keywords[0] == ("raw" if name == "report" else "ax")
 
 
-def test_datasets_have_figures_too():
-    found = FORECAST.to_dataset().recal.plot.fan({"t2m": TRUTH})
-    np.testing.assert_array_equal(pixels(found), pixels(FORECAST.recal.plot.fan(TRUTH)))
-
-
 def test_as_many_dots_on_the_map_as_the_summary_counts():
     asked = {"n_resamples": 200, "seed": 2}
     ax = GRID.recal.plot.p_value_map(GRID_TRUTH, **asked)
@@ -142,11 +137,6 @@ def test_as_many_dots_on_the_map_as_the_summary_counts():
     (counted,) = (row.split("  ")[-1].strip() for row in rows if row.startswith("SKCE p"))
     assert ax.get_title("right") == f"{counted} locations rejected"
     assert counted.endswith(" of 19")  # and a place without observations
-
-
-def test_a_forecast_of_quantiles_is_drawn_as_it_is():
-    q = FORECAST.recal.quantile([0.2, 0.8])
-    np.testing.assert_array_equal(pixels(q.recal.plot.fan()), pixels(plot.fan(q)))
 
 
 @pytest.mark.parametrize("name", ["fan", "cdf", "density", "pit"])

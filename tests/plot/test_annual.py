@@ -3,7 +3,7 @@ import pytest
 import xarray as xr
 
 from tests.marks import forbid_compute
-from xrecal import diagnostics, plot
+from xrecal import plot
 from xrecal.diagnostics.evidence import read_evidence
 from xrecal.plot.annual import CYCLE, quantile_reliability
 
@@ -108,22 +108,3 @@ def test_raw_curves_on_the_page_are_relative_to_the_cycle_of_the_other():
     issued = (raw - cycle).recal.quantile(0.9)
     ends = [issued.min(), issued.max()]
     np.testing.assert_allclose(of_raw[[0, -1]], ends, atol=1)
-
-
-@pytest.mark.parametrize(
-    ("name", "variables"),
-    [
-        ("pit_histogram", ["n_in_bin"]),
-        ("rank_histogram", ["n_in_bin"]),
-        ("coverage", ["coverage", "width"]),
-        ("spread_skill", ["spread_of_bin", "rmse_of_bin", "bias"]),
-        ("monitor", ["e_value", "change_statistic"]),
-    ],
-)
-def test_other_figures_do_not_see_a_cycle(name, variables):
-    """What they draw is relative to the forecast, so that a cycle of both changes nothing."""
-    forecast, truth, cycle = daily()
-    found = getattr(diagnostics, name)(forecast, truth)
-    without = getattr(diagnostics, name)(forecast - cycle, truth - cycle)
-    for variable in variables:
-        np.testing.assert_allclose(found[variable], without[variable], rtol=1e-6, atol=1e-9)

@@ -10,7 +10,7 @@ from tests.strategies import FORMS
 from xrecal import plot
 from xrecal.plot.case import heaviest
 
-from .evidence import calibrated, ensemble, model, one
+from .evidence import calibrated, ensemble, one
 
 FORECAST, TRUTH = one()
 CASE = {"time": 83}
@@ -126,17 +126,6 @@ def test_censored_distributions_jump_at_their_bounds():
     np.testing.assert_allclose(wet[1], scipy.stats.norm.pdf(wet[0], 0.5), rtol=1e-12)
 
 
-def test_curves_can_be_compared_on_the_same_axes():
-    ax = plot.cdf(recalibrated(), label="CKME")
-    plot.cdf(FRESH, ax=ax, label="raw")
-    distributions = {
-        line.get_label(): line.get_color() for line in ax.lines if len(line.get_xdata()) > 2
-    }
-    assert set(distributions) == {"CKME", "raw"}
-    assert len(set(distributions.values())) == 2
-    assert [t.get_text() for t in ax.get_legend().get_texts()] == ["CKME", "raw"]
-
-
 @pytest.mark.parametrize("figure", [plot.cdf, plot.density])
 def test_the_observation_is_a_line(figure):
     ax = figure(recalibrated(), observations=Y)
@@ -196,12 +185,6 @@ def test_members_that_are_all_the_same():
     assert (heights * np.diff(edges)).sum() == pytest.approx(1)
     x, _ = curve(plot.cdf(xr.full_like(FRESH, 280.0)))
     assert x[0] < 280 < x[-1]
-
-
-@pytest.mark.parametrize("figure", [plot.cdf, plot.density])
-def test_errors_around_a_centre_have_dates_too(figure):
-    forecast = model("errors").apply(one()[0][80:]).isel(time=3)
-    assert len(names(figure(forecast))) >= 2
 
 
 # errors -------------------------------------------------------------------------------------------

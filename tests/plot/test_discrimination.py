@@ -3,17 +3,9 @@ import pytest
 
 from xrecal import plot
 
-from .evidence import data_of, ensemble, many, one
+from .evidence import curves, data_of, ensemble, labels, many, one
 
 FORECAST, TRUTH = one()
-
-
-def curves(ax):
-    return [line for line in ax.lines if "curve" in str(line.get_gid())]
-
-
-def labels(ax):
-    return [text.get_text() for text in ax.get_legend().get_texts()]
 
 
 def numbers(ax):

@@ -65,13 +65,6 @@ def test_levels_say_what_is_drawn(levels, labels):
     assert [t.get_text() for t in ax.get_legend().get_texts()] == labels
 
 
-def test_percentiles_are_quantiles():
-    q = one()[0].recal.quantile([0.1, 0.5, 0.9])
-    percent = q.rename(quantile="percentile").assign_coords(percentile=[10, 50, 90])
-    found, expected = bands(plot.fan(percent)), bands(plot.fan(q))
-    np.testing.assert_array_equal(found["80%"], expected["80%"])
-
-
 def test_nothing_is_drawn_over_gaps_and_missing_forecasts():
     forecast, truth = gaps()
     q = forecast.recal.quantile(LEVELS)
@@ -138,15 +131,6 @@ def test_observations_and_members_are_matched_by_label():
     np.testing.assert_array_equal(
         lines(part)["observed"].get_ydata(), truth[10:40].where(truth.time >= truth.time[20])
     )
-
-
-def test_dates_in_any_order():
-    forecast, _ = one()
-    order = np.random.default_rng(0).permutation(forecast.sizes["time"])
-    expected, found = (
-        bands(plot.fan(array.recal.quantile(LEVELS))) for array in (forecast, forecast[order])
-    )
-    np.testing.assert_array_equal(found["90%"], expected["90%"])
 
 
 def test_a_single_date_is_a_fan_too():

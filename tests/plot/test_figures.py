@@ -12,7 +12,7 @@ import xarray as xr
 
 from xrecal import plot
 
-from .evidence import DATA, FIGURES, data_of
+from .evidence import DATA, FIGURES, curves, data_of, labels
 
 EACH = pytest.mark.parametrize(("name", "place"), DATA, ids=["-".join(key) for key in DATA])
 ONE = dict(reversed(DATA))
@@ -85,6 +85,23 @@ def test_an_array_of_axes_is_refused(name, place):
     _, axes = plt.subplots(1, 2)
     with pytest.raises(TypeError, match=r"must be one matplotlib Axes, got ndarray.*ax=axes\[0\]"):
         FIGURES[name](data_of(name, place), ax=axes)
+
+
+CURVES = ["coverage", "spread_skill", "ridge_curve", "reliability", "roc", "performance"]
+
+
+@pytest.mark.parametrize("name", CURVES)
+def test_curves_can_be_compared_on_the_same_axes(name):
+    """Each call adds a curve in a colour of its own; bands and references are drawn once."""
+    ax = FIGURES[name](data_of(name, "one"), label="raw")
+    before = [len(part) for part in (ax.collections, ax.child_axes)]
+    references = [line for line in ax.lines if line.get_gid() == "xrecal-reference"]
+    FIGURES[name](data_of(name, "gaps"), ax=ax, label="gaps")
+    assert [len(part) for part in (ax.collections, ax.child_axes)] == before
+    assert references == [line for line in ax.lines if line.get_gid() == "xrecal-reference"]
+    assert len({line.get_color() for line in curves(ax)}) == 2
+    found = [text.split(",")[0] for text in labels(ax)]
+    assert found.index("raw") < found.index("gaps")
 
 
 DIAGNOSTICS = [name for name in ONE if name not in ("fan", "cdf", "density")]

@@ -4,7 +4,7 @@ from scipy.stats import binom
 
 from xrecal import plot
 
-from .evidence import data_of, many, one
+from .evidence import data_of, many
 
 FIGURES = {"pit": (plot.pit, "pit_bin", 10), "rank_histogram": (plot.rank_histogram, "rank", 10)}
 EACH = pytest.mark.parametrize(("figure", "dim", "bins"), FIGURES.values(), ids=FIGURES)
@@ -51,20 +51,6 @@ def test_places_are_pooled_and_their_range_shown(figure, dim, bins):
     assert ax.texts[0].get_text() == f"19 locations\n{int(data.n_cases.sum())} cases"
     usual = int(data.n_cases.where(data.n_cases > 0).median())
     np.testing.assert_allclose(band(ax)[0], binom.ppf(0.05, usual, 1 / bins) * bins / usual)
-
-
-def test_lines_of_calibrated_places_are_about_as_long_as_the_band():
-    forecast, truth = one()
-    rng = np.random.default_rng(0)
-    uniform = forecast.recal.pit_histogram(truth)
-    counts = rng.multinomial(300, np.full(10, 0.1), size=400)
-    data = uniform.expand_dims(place=400).copy()
-    data["n_in_bin"] = (("place", "pit_bin"), counts.astype(float))
-    data["n_cases"] = ("place", np.full(400, 300))
-    ax = plot.pit(data)
-    ends = np.array(ax.collections[0].get_segments())[:, :, 1]
-    low, high = band(ax)
-    np.testing.assert_allclose(ends.mean(0), [low, high], atol=0.06)
 
 
 def test_the_test_of_flatness_is_told_for_one_place():

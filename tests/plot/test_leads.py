@@ -5,11 +5,7 @@ from scipy.stats import norm
 
 from xrecal import plot
 
-from .evidence import lead_skill
-
-
-def curves(ax):
-    return [line for line in ax.lines if "curve" in str(line.get_gid())]
+from .evidence import curves, lead_skill
 
 
 def areas(ax):
@@ -87,14 +83,6 @@ def test_other_dimensions_by_name():
     two = lead_skill().expand_dims(step=2)
     with pytest.raises(ValueError, match="skill has several lead dimension"):
         plot.skill_by_lead(two)
-
-
-def test_dates_on_the_axis():
-    time = np.datetime64("2020-01-01", "ns") + np.arange(8) * np.timedelta64(30, "D")
-    data = lead_skill().assign_coords(lead=("lead", time)).rename(lead="time")
-    ax = plot.skill_by_lead(data, dim="time")
-    ax.figure.draw_without_rendering()
-    assert any(text.get_text() for text in ax.get_xticklabels())
 
 
 def test_very_bad_skill_does_not_hide_the_rest():

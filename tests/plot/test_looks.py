@@ -7,7 +7,6 @@ After a change that is meant, look at the new images and store them:
 
 import cartopy.crs as ccrs
 import matplotlib.pyplot as plt
-import numpy as np
 import pytest
 from cartopy.mpl.gridliner import Gridliner
 from matplotlib.text import Text
@@ -80,13 +79,6 @@ def test_look_of_several_events():
 
 
 @pytest.mark.mpl_image_compare(remove_text=True, savefig_kwargs=SMALL)
-def test_look_of_two_curves():
-    data = data_of("coverage", "one")
-    ax = plot.coverage(data, label="raw", ax=axes())
-    return bare(plot.coverage(data.assign(coverage=data.level), label="perfect", ax=ax).figure)
-
-
-@pytest.mark.mpl_image_compare(remove_text=True, savefig_kwargs=SMALL)
 def test_look_of_several_methods():
     return bare(plot.skill_by_lead(lead_skill(methods=True), ax=axes()).figure)
 
@@ -104,13 +96,3 @@ def test_look_in_a_projection():
 def test_look_of_a_report():
     forecast, truth = one()
     return bare(forecast.recal.report(truth, threshold=281.0, n_resamples=100))
-
-
-def test_random_images_differ():
-    """The comparison is on: pixels of two figures of this file are far from each other."""
-    images = []
-    for name in ("pit", "coverage"):
-        figure = FIGURES[name](data_of(name, "one"), ax=axes()).figure
-        figure.canvas.draw()
-        images.append(np.asarray(figure.canvas.buffer_rgba(), dtype=float))
-    assert np.sqrt(((images[0] - images[1]) ** 2).mean()) > 10

@@ -1,6 +1,5 @@
 import cartopy
 import cartopy.crs as ccrs
-import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
@@ -41,15 +40,6 @@ def test_skill_at_each_place():
     assert ax.get_ylabel() == "latitude (°N)"
     low, high = mesh(ax).norm.vmin, mesh(ax).norm.vmax
     assert high == -low == float(abs(SKILL.skill).max())
-
-
-def test_white_is_no_skill():
-    ax = plot.skill_map(SKILL)
-    middle = mesh(ax).cmap(mesh(ax).norm(0.0))
-    assert min(middle[:3]) > 0.94
-    better, worse = (mesh(ax).cmap(mesh(ax).norm(x)) for x in (0.9, -0.9))
-    assert better[2] > better[0]
-    assert worse[0] > worse[2]
 
 
 def test_skill_below_minus_one_is_cut_off():
@@ -135,28 +125,6 @@ def test_projected_and_nameless_coordinates():
     np.testing.assert_array_equal(mesh(ax).get_array(), SKILL.skill)
 
 
-def test_longitudes_are_shorter_to_the_north():
-    aspect = plot.skill_map(SKILL).get_aspect()
-    assert aspect == pytest.approx(1 / np.cos(np.deg2rad(LATITUDES.mean())))
-
-
-def test_axes_of_cartopy_are_drawn_on_in_their_projection():
-    projection = ccrs.LambertConformal(central_longitude=9, central_latitude=41)
-    ax = plt.figure().add_subplot(projection=projection)
-    for data in (SKILL, curvilinear()):
-        assert plot.skill_map(data, ax=ax) is ax
-    ax.figure.canvas.draw()
-    x, y = projection.transform_point(LONGITUDES[2], LATITUDES[2], ccrs.PlateCarree())
-    (left, right), (down, up) = ax.get_xlim(), ax.get_ylim()
-    assert left < x < right
-    assert down < y < up
-    assert right - left > 1e5
-
-
-def test_dimensions_of_length_one_do_not_count():
-    assert plot.skill_map(SKILL.expand_dims(lead=1)).has_data()
-
-
 def test_what_is_no_map():
     with pytest.raises(
         ValueError, match=r"'lat', 'lon'\]; select one of the others, such as \.isel\(lead=0\)"
@@ -170,11 +138,6 @@ def test_what_is_no_map():
         plot.skill_map([1])
     with pytest.raises(ValueError, match=r"p-values? .*\[0, 1\]|between 0 and 1"):
         plot.p_value_map(TESTED.p_value + 2)
-
-
-def test_missing_places_are_grey():
-    ax = plot.skill_map(xr.where(SKILL.lat < 42, SKILL.skill, np.nan).transpose("lat", "lon"))
-    assert mpl.colors.to_rgb(ax.patch.get_facecolor()[:3]) != (1, 1, 1)
 
 
 # terciles -----------------------------------------------------------------------------------------

@@ -6,11 +6,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
-from xrecal import plot
 from xrecal.plot.numbers import number_points
 from xrecal.plot.style import curves_of, mark_curve
-
-from .evidence import data_of
 
 LEVELS = np.array([0.1, 0.3, 0.5, 0.7, 0.9])
 CURVES = {
@@ -90,15 +87,6 @@ def test_curves_that_come_later_move_numbers():
     after = [t.xyann for t in shown(ax)]
     assert after[:4] == [(-x, -y) for x, y in before[:4]]
     assert after[4:] == before[4:]  # the curve ends before it
-
-
-def test_coverage_of_two_close_forecasts_is_legible():
-    data = data_of("coverage", "one")
-    ax = plot.coverage(data, label="a")
-    plot.coverage(data.assign(coverage=data.coverage - 0.01), ax=ax, label="b")
-    found = boxes(ax)
-    assert len(found) == 2 * data.level.size
-    assert not any(a.overlaps(b) for a, b in itertools.combinations(found, 2))
 
 
 def test_numbers_are_not_on_the_labels_of_the_axis():

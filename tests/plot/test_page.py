@@ -227,14 +227,6 @@ def test_raw_ranks_and_quantiles_are_beside():
         np.testing.assert_allclose(y[[0, -1]], ends)
 
 
-def test_the_raw_forecast_beside_that_of_many_places():
-    forecast, truth = many()
-    figure = (forecast - 0.5).assign_attrs(units="K").recal.report(truth, raw=forecast, **QUICK)
-    found = texts(figure, "Summary")
-    assert found[:6] == ["", "raw median", "median", "lowest", "highest", "p < 0.05"]
-    assert found[7] == f"{float(forecast.recal.summary(truth, **QUICK).crps.median()):.4g}"
-
-
 def test_raw_forecasts_of_other_cases_are_refused():
     with pytest.raises(
         ValueError, match="raw lacks 4 of 40 cases along 'time', such as 2020-04-26"

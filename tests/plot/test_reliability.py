@@ -1,23 +1,13 @@
 import numpy as np
 import pytest
-import xarray as xr
 from matplotlib.collections import PolyCollection
 
 from xrecal import plot
 from xrecal.plot.bands import reliability_limits
 
-from .evidence import calibrated, data_of, ensemble, many, one
+from .evidence import calibrated, curves, data_of, ends_at, labels, many, one
 
 FORECAST, TRUTH = one()
-
-
-def curves(ax):
-    """Lines other than the diagonal, with their labels."""
-    return {line.get_label(): line for line in ax.lines if "curve" in str(line.get_gid())}
-
-
-def labels(ax):
-    return [text.get_text() for text in ax.get_legend().get_texts()]
 
 
 # probabilities ------------------------------------------------------------------------------------
@@ -26,7 +16,7 @@ def labels(ax):
 def test_the_curve_is_the_isotonic_regression():
     data = data_of("reliability", "one")
     ax = plot.reliability(data)
-    (line,) = curves(ax).values()
+    (line,) = curves(ax)
     x, at = np.unique(data.probability, return_index=True)
     expected = data.conditional_probability.to_numpy()[at]
     np.testing.assert_array_equal(line.get_xydata(), np.column_stack([x, expected]))
@@ -38,7 +28,7 @@ def test_the_curve_is_the_isotonic_regression():
 
 def test_many_probabilities_are_a_line_without_points():
     data = calibrated().recal.reliability(TRUTH[80:], 281.0)
-    (line,) = curves(plot.reliability(data)).values()
+    (line,) = curves(plot.reliability(data))
     x, at = np.unique(data.probability, return_index=True)
     assert x.size > 30
     expected = data.conditional_probability.to_numpy()[at]
@@ -49,12 +39,9 @@ def test_many_probabilities_are_a_line_without_points():
 def test_the_band_and_the_distribution_of_a_single_curve():
     data = data_of("reliability", "one")
     ax = plot.reliability(data)
-    area = next(a for a in ax.collections if isinstance(a, PolyCollection))
     at, (low, high) = reliability_limits(data.probability.to_numpy())
-    points = area.get_paths()[0].vertices
-    for x, ends in zip(at, zip(low, high, strict=True), strict=True):
-        here = points[np.isclose(points[:, 0], x), 1]
-        np.testing.assert_allclose([here.min(), here.max()], ends)
+    for x, *ends in zip(at, low, high, strict=True):
+        np.testing.assert_allclose(ends_at(ax, x), ends)
     (inset,) = ax.child_axes
     heights = inset.collections[0].get_paths()[0].vertices[:, 1]
     counts, _ = np.histogram(data.probability, 20, (0, 1))
@@ -73,17 +60,6 @@ def test_lines_of_the_climatology_and_of_no_skill():
     np.testing.assert_allclose((y - x) ** 2, (y - share) ** 2)
     several = FORECAST.recal.plot.reliability(TRUTH, [279.0, 281.0])
     assert len(several.lines) == 3
-
-
-def test_numbers_that_differ_much_are_on_a_logarithmic_axis():
-    issued = np.repeat([0.0, 1.0], [100, 2])
-    data = data_of("reliability", "one").isel(time=slice(102))
-    data["probability"] = data.probability.copy(data=issued)
-    (inset,) = plot.reliability(data).child_axes
-    assert inset.get_yscale() == "log"
-    data["probability"] = data.probability.copy(data=np.repeat([0.0, 1.0], [51, 51]))
-    (inset,) = plot.reliability(data).child_axes
-    assert inset.get_yscale() == "linear"
 
 
 def test_the_score_and_its_parts_are_told():
@@ -120,22 +96,11 @@ def test_thresholds_have_names():
     assert not any(isinstance(a, PolyCollection) for a in ax.collections)
 
 
-def test_curves_can_be_compared_on_the_same_axes():
-    ax = plot.reliability(data_of("reliability", "one"), label="raw")
-    issued = calibrated()
-    plot.reliability(issued.recal.reliability(TRUTH[80:], 281.0), ax=ax, label="CKME")
-    assert labels(ax) == ["calibrated (90%)", "raw", "climatology 0.42", "no skill", "CKME"]
-    colours = [line.get_color() for line in curves(ax).values()]
-    assert len(set(colours)) == 2
-    assert sum(line.get_gid() == "xrecal-reference" for line in ax.lines) == 1
-    assert len(ax.child_axes) == 1
-
-
 def test_many_places_are_a_median_and_a_range():
     forecast, truth = many()
     data = forecast.recal.reliability(truth, 281.0)
     ax = plot.reliability(data)
-    (line,) = curves(ax).values()
+    (line,) = curves(ax)
     x, y = line.get_xydata().T
     found = []
     for i in range(4):
@@ -148,28 +113,8 @@ def test_many_places_are_a_median_and_a_range():
                 found.append(np.interp(x, u, c[known][at], left=np.nan, right=np.nan))
     assert len(found) == 19
     np.testing.assert_allclose(y, np.nanmedian(found, 0))
-    area = next(a for a in ax.collections if isinstance(a, PolyCollection))
-    middle = area.get_paths()[0].vertices
-    low, high = np.nanquantile(np.array(found)[:, 50], [0.05, 0.95])
-    here = middle[np.isclose(middle[:, 0], x[50]), 1]
-    np.testing.assert_allclose([here.min(), here.max()], [low, high])
-
-
-def test_one_issued_probability():
-    data = (0 * FORECAST + xr.DataArray([0.0, 300.0, *[0.0] * 7], dims="member")).recal.reliability(
-        TRUTH, 281.0
-    )
-    ax = plot.reliability(data)
-    x, y = next(iter(curves(ax).values())).get_xydata().T
-    np.testing.assert_allclose(x, 1 / 9)
-    np.testing.assert_allclose(y, (TRUTH > 281).mean())
-
-
-def test_pooled_cases_are_one_curve():
-    forecast, truth = ensemble()
-    ax = plot.reliability(forecast.recal.reliability(truth, 281.0, dim=...))
-    assert len(curves(ax)) == 1
-    assert len(ax.texts) == 1
+    expected = np.nanquantile(np.array(found)[:, 50], [0.05, 0.95])
+    np.testing.assert_allclose(ends_at(ax, x[50]), expected)
 
 
 # quantiles ----------------------------------------------------------------------------------------

@@ -5,15 +5,11 @@ import pytest
 
 from xrecal.plot.style import (
     PALETTE,
-    dress,
-    head_room,
     ink,
-    is_first,
     legend,
     legend_above,
     mark_curve,
     next_colour,
-    reference,
     veil,
 )
 
@@ -60,13 +56,6 @@ def test_ink_follows_the_background():
         assert veil(ax, 0.9) <= 1
 
 
-def test_only_these_axes_are_dressed():
-    _, (left, right) = plt.subplots(1, 2)
-    dress(left)
-    assert not left.spines["top"].get_visible()
-    assert right.spines["top"].get_visible()
-
-
 def test_curves_on_the_same_axes_have_different_colours():
     ax = plt.subplots()[1]
     found = []
@@ -76,13 +65,6 @@ def test_curves_on_the_same_axes_have_different_colours():
     assert found == [*PALETTE, PALETTE[0]]
     ax.clear()
     assert next_colour(ax) == PALETTE[0]
-
-
-def test_references_are_drawn_once():
-    ax = plt.subplots()[1]
-    assert is_first(ax)
-    reference(ax, (0, 1), (0, 1))
-    assert not is_first(ax)
 
 
 # legends ------------------------------------------------------------------------------------------
@@ -109,10 +91,6 @@ def test_legends_fit_above_what_is_drawn(width):
     assert box.y0 > top - 1
 
 
-def test_wide_axes_have_one_row():
-    assert drawn(7, LABELS)[1].height < drawn(4, LABELS)[1].height
-
-
 @pytest.mark.parametrize("draw", [legend, legend_above])
 def test_nothing_without_labels(draw):
     ax = plt.subplots()[1]
@@ -130,10 +108,3 @@ def test_legends_leave_axes_their_size():
     legend(ax)
     figure.draw_without_rendering()
     assert ax.bbox.width == before
-
-
-def test_room_is_a_share_of_the_height():
-    ax = plt.subplots()[1]
-    ax.set_ylim(2, 4)
-    head_room(ax, 0.25)
-    assert ax.get_ylim() == (2, 4.5)

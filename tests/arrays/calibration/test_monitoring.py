@@ -9,7 +9,6 @@ from hypothesis.extra.numpy import arrays
 from scipy.integrate import quad
 from scipy.special import ndtr, ndtri
 
-from tests.arrays.locations import check_locations
 from xrecal.arrays import calibration_changes, calibration_e_values
 from xrecal.arrays.calibration.monitoring import BETS, TAIL
 
@@ -165,12 +164,6 @@ def test_calibrated_forecasts_seldom_raise_an_alarm(rng, lag):
     assert changes < pit.size / 200
 
 
-def test_lags_must_be_told(rng):
-    """Errors that last for five cases look like evidence to a monitor that takes them as new."""
-    pit = ndtr(errors(rng, 100, 1000, 5))[:, np.newaxis]
-    assert (calibration_e_values(pit) >= 100).any(-1).mean() > 0.3
-
-
 @pytest.mark.parametrize(("scale", "shift", "most"), [(1.5, 0.0, 50), (1.0, 0.5, 70)])
 def test_errors_are_found(rng, scale, shift, most):
     pit = ndtr(scale * rng.normal(size=(200, 1, 300)) + shift)
@@ -191,15 +184,7 @@ def test_evidence_is_finite():
     assert calibration_e_values(np.zeros((1, 1)))[0] == pytest.approx(1)  # nothing is learned
 
 
-def test_locations(rng, monkeypatch):
-    pit = rng.random((2, 3, 2, 9))
-    pit[0, 1] = np.nan
-    pit[1, 0, :, 2:5] = np.nan
-    check_locations(calibration_e_values, pit, monkeypatch=monkeypatch)
-    check_locations(lambda pit: calibration_changes(pit, 3, 2), pit, monkeypatch=monkeypatch)
-    assert np.isnan(calibration_e_values(pit)[0, 1]).all()
-    single = calibration_e_values(pit.astype(np.float32))
-    np.testing.assert_allclose(single, calibration_e_values(pit), rtol=1e-4)
+def test_no_cases():
     assert calibration_e_values(np.empty((2, 1, 0))).shape == (2, 0)
     assert calibration_changes(np.empty((2, 1, 0)))[1].shape == (2, 0)
 

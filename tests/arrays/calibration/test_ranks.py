@@ -5,7 +5,6 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats
 
-from tests.arrays.locations import check_locations
 from xrecal.arrays import flatness_test, observation_ranks, rank_counts
 
 value = st.integers(-3, 3).map(float)
@@ -34,19 +33,6 @@ def test_rank_lies_among_ties(members, observations, uniform):
     mirrored = observation_ranks(-observations, -members, 1 - uniform)[0]
     boundary = np.isclose(uniform * 60, np.round(uniform * 60))  # between two places
     np.testing.assert_array_equal((mirrored == 5 - rank) | boundary, True)
-
-
-def test_places_among_ties_are_equally_likely(rng):
-    uniform = (np.arange(600) + 0.5) / 600
-    members = np.broadcast_to([0.0, 0.0, 0.0, 1.0, -1.0], (600, 5))
-    rank = observation_ranks(np.zeros(600), members, uniform)[0]
-    np.testing.assert_array_equal(rank_counts(rank, 6), [0, 150, 150, 150, 150, 0])
-
-
-def test_without_ties_it_is_the_rank_of_scipy(rng):
-    members, y = rng.normal(size=(40, 7)), rng.normal(size=40)
-    expected = stats.rankdata(np.column_stack([y, members]), axis=-1)[:, 0] - 1
-    np.testing.assert_array_equal(observation_ranks(y, members, np.full(40, 0.5))[0], expected)
 
 
 def test_ends_of_the_random_number():
@@ -116,25 +102,6 @@ def test_published_values():
     assert found.slope_p_value == pytest.approx(0.179, abs=5e-4)
 
 
-def test_three_ranks_have_no_other_part():
-    found = flatness_test(np.array([7.0, 1.0, 4.0]))
-    assert found.slope**2 + found.convexity**2 == pytest.approx(found.statistic)
-
-
-def test_what_the_parts_mean(rng):
-    truth, noise = rng.normal(size=400), rng.normal(size=(400, 9))
-    uniform = rng.random(400)
-
-    def parts(members):
-        return flatness_test(rank_counts(observation_ranks(truth, members, uniform)[0], 10))
-
-    assert parts(noise - 0.5).slope > 5  # forecasts too low
-    assert parts(noise + 0.5).slope < -5
-    assert parts(0.6 * noise).convexity > 5  # too little spread
-    assert parts(1.6 * noise).convexity < -5
-    assert parts(noise).p_value > 0.01
-
-
 def test_size_of_the_tests(rng):
     found = flatness_test(rng.multinomial(200, [1 / 8] * 8, size=2000))
     for p_value in (found.p_value, found.slope_p_value, found.convexity_p_value):
@@ -155,23 +122,11 @@ def test_few_or_missing_counts():
 # shapes and errors -------------------------------------------------------------------------------
 
 
-def test_locations(rng, monkeypatch):
-    members = rng.integers(0, 4, (2, 3, 8, 5)).astype(float)
-    y, u = rng.integers(0, 4, (2, 3, 8)).astype(float), rng.random((2, 3, 8))
-    members[0, 1, 2, 3], y[1, 1] = np.nan, np.nan
-    check_locations(observation_ranks, y, members, u, monkeypatch=monkeypatch)
-    ranks = observation_ranks(y, members, u)[0]
-    check_locations(lambda r: rank_counts(r, 6), ranks, monkeypatch=monkeypatch)
-    check_locations(flatness_test, rank_counts(ranks, 6), monkeypatch=monkeypatch)
-
-
 def test_errors():
     members = np.zeros((3, 4))
     message = r"observations of shape \(2,\) do not fit members of shape \(3, 4\), which need one"
     with pytest.raises(ValueError, match=message):
         observation_ranks(np.zeros(2), members, np.zeros(3))
-    with pytest.raises(ValueError, match=r"uniform of shape \(4,\) do not fit members"):
-        observation_ranks(np.zeros(3), members, np.zeros(4))
     with pytest.raises(ValueError, match=r"do not fit members of shape \(\)"):
         observation_ranks(np.array(1.0), np.array(1.0), np.array(0.5))
     with pytest.raises(ValueError, match="uniform must lie between 0 and 1, found 2"):

@@ -1,19 +1,14 @@
-import itertools
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from scipy.optimize import isotonic_regression, linprog
+from scipy.optimize import isotonic_regression
 
-from tests.arrays.locations import check_locations
 from xrecal.arrays import corp, idr_weights, quantile_reliability, weighted_quantile
-from xrecal.arrays.ckme.simplex import push_level
 from xrecal.arrays.rows import FEWEST
 
 LEVELS = (0.1, 0.25, 0.5, 0.7, 0.9)
-LETTERS = "miscalibration", "discrimination", "uncertainty", "score"
 
 probabilities = st.integers(0, 5).map(lambda k: k / 5)
 values = st.integers(-6, 6).map(lambda v: v / 2)
@@ -76,17 +71,6 @@ def test_probabilities_follow_the_formula(case):
     np.testing.assert_allclose(recalibrated, max_min(p, event, np.mean), atol=1e-14)
     scores = (np.mean((q - event) ** 2) for q in (p, recalibrated, event.mean()))
     check_parts(parts, *scores)
-
-
-@given(events())
-def test_no_increasing_function_has_a_smaller_brier_score(case):
-    p, event = case
-    recalibrated, _ = corp(p, event)
-    place = np.unique(p, return_inverse=True)[1]
-    grid = sorted({0, 0.25, 0.5, 0.75, 1, *recalibrated})
-    for levels in itertools.combinations_with_replacement(grid, place.max() + 1):
-        score = np.mean((np.array(levels)[place] - event) ** 2)
-        assert score >= np.mean((recalibrated - event) ** 2) - 1e-14
 
 
 def test_probabilities_equal_other_libraries(rng):
@@ -158,34 +142,6 @@ def test_quantiles_are_those_of_isotonic_distributional_regression(case):
     np.testing.assert_array_equal(quantile_reliability(forecast, y, level)[0], expected)
 
 
-@given(quantiles())
-def test_no_increasing_function_has_a_smaller_quantile_score(case):
-    """Against linear programming: minimise over g(x) ascending and parts of the errors."""
-    forecast, y, level = case
-    place = np.unique(forecast, return_inverse=True)[1]
-    k, n = place.max() + 1, y.size
-    cost = np.concatenate([np.zeros(k), np.full(n, level), np.full(n, 1 - level)]) / n
-    equal = np.hstack([np.eye(k)[place], np.eye(n), -np.eye(n)])
-    steps = np.hstack([np.eye(k)[:-1] - np.eye(k)[1:], np.zeros((k - 1, 2 * n))])
-    bounds = [(None, None)] * k + [(0, None)] * 2 * n
-    best = linprog(cost, steps, np.zeros(k - 1), equal, y, bounds)
-    recalibrated, _ = quantile_reliability(forecast, y, level)
-    assert pinball(recalibrated, y, level) == pytest.approx(best.fun, abs=1e-9)
-
-
-@pytest.mark.parametrize("level", LEVELS)
-def test_quantiles_against_scores(level, rng):
-    from scores import processing
-
-    forecast = rng.normal(size=199).round(1)
-    y = 0.5 * forecast + rng.normal(size=199)
-    found = processing.isotonic_fit(forecast, y, functional="quantile", quantile_level=level)
-    theirs = found["regression_values"][np.searchsorted(found["fcst_sorted"], forecast)]
-    ours, _ = quantile_reliability(forecast, y, level)
-    assert pinball(ours, y, level) <= pinball(theirs, y, level) + 1e-12
-    assert np.abs(ours - theirs).mean() < 0.1  # they interpolate between observations
-
-
 @given(quantiles(), st.floats(0.5, 3), st.integers(-5, 5))
 def test_laws_of_quantiles(case, factor, shift):
     forecast, y, level = case
@@ -201,74 +157,21 @@ def test_laws_of_quantiles(case, factor, shift):
     np.testing.assert_array_equal(cubed, recalibrated)
 
 
-def test_known_quantiles():
-    forecast, y = np.array([1.0, 2, 2, 3]), np.array([5.0, 1, 2, 9])
-    recalibrated, parts = quantile_reliability(forecast, y, 0.5)
-    np.testing.assert_array_equal(recalibrated, [2, 2, 2, 9])
-    np.testing.assert_allclose(parts, np.array([11 - 4, 11 - 4, 11, 11]) / 8)
-
-
-def test_opposite_forecasts_become_the_quantile_of_all(rng):
-    y = rng.normal(size=500)
-    recalibrated, parts = quantile_reliability(-y, y, 0.3)
-    np.testing.assert_array_equal(recalibrated, np.full(500, np.sort(y)[149]))
-    assert parts.discrimination == 0
-    sure, parts = quantile_reliability(3 * y, y, 0.3)
-    np.testing.assert_array_equal(sure, y)
-    assert parts.discrimination == parts.uncertainty
-
-
 # both --------------------------------------------------------------------------------------------
 
 
-def test_missing_cases_are_as_if_never_there(rng):
+def test_few_and_infinite_cases(rng):
     p, y = rng.random(30), rng.normal(size=30)
-    event = (y > 0).astype(float)
-    p[3], y[7], event[7] = np.nan, np.nan, np.nan
-    known = ~np.isnan(p + y)
-    for use, target in (
-        (corp, event),
-        (lambda a, b: quantile_reliability(a, b, 0.4), y),
-    ):
-        recalibrated, parts = use(p, target)
-        expected, same = use(p[known], target[known])
-        np.testing.assert_array_equal(recalibrated[known], expected)
-        assert np.isnan(recalibrated[~known]).all()
-        np.testing.assert_allclose(parts, same, rtol=1e-13)
-        few = np.where(np.arange(30) < FEWEST - 1, target, np.nan)
-        for part in (use(p, few)[0], *use(p, few)[1]):
-            assert np.isnan(part).all()
-        none = use(p[:0], target[:0])
-        assert none[0].shape == (0,)
-        assert np.isnan(none[1]).all()
+    uses = (corp, y > 0), (lambda a, b: quantile_reliability(a, b, 0.4), y)
+    for use, target in uses:
+        for n in (0, FEWEST - 1):
+            recalibrated, parts = use(p[:n], target[:n])
+            assert recalibrated.shape == (n,)
+            assert np.isnan([*recalibrated, *parts]).all()
     y[5], p[6] = np.inf, -np.inf
     recalibrated, parts = quantile_reliability(p, y, 0.4)
-    np.testing.assert_array_equal(np.flatnonzero(np.isnan(recalibrated)), [3, 5, 6, 7])
+    np.testing.assert_array_equal(np.flatnonzero(np.isnan(recalibrated)), [5, 6])
     assert np.isfinite(parts).all()
-
-
-def test_locations(rng, monkeypatch):
-    p, y = rng.random((2, 3, 12)).round(1), rng.normal(size=(2, 3, 12))
-    p[0, 1], y[1, 0, :4] = np.nan, np.nan
-    event = np.where(np.isnan(y), np.nan, y > 0)
-    check_locations(corp, p, event, monkeypatch=monkeypatch)
-    check_locations(lambda q, t: quantile_reliability(q, t, 0.7), p, y, monkeypatch=monkeypatch)
-    recalibrated, parts = corp(p.astype(np.float32), event.astype(np.float32))
-    np.testing.assert_array_equal(recalibrated, corp(p, event)[0])
-    assert parts._fields == LETTERS
-    assert parts.score.shape == (2, 3)
-
-
-def test_python_functions_are_the_compiled_ones(rng, monkeypatch):
-    from xrecal.arrays.calibration import reliability
-
-    p, y = rng.random(20).round(1), rng.normal(size=20)
-    expected = corp(p, y > 0)[0], quantile_reliability(p, y, 0.3)[0]
-    for name in ("_fill_means", "_fill_quantiles", "_lower_quantile", "_merge"):
-        monkeypatch.setattr(reliability, name, getattr(reliability, name).py_func)
-    monkeypatch.setattr(reliability, "push_level", push_level.py_func)
-    np.testing.assert_array_equal(corp(p, y > 0)[0], expected[0])
-    np.testing.assert_array_equal(quantile_reliability(p, y, 0.3)[0], expected[1])
 
 
 def test_errors():
@@ -277,9 +180,5 @@ def test_errors():
         corp(np.array([30.0, 0.0]), p > 1)
     with pytest.raises(ValueError, match="event must be 0 or 1, found 280; compare with a thres"):
         corp(p, np.array([280.0, 281.0]))
-    with pytest.raises(ValueError, match=r"one shape .*, got probability \(2,\), event \(3,\)"):
-        corp(p, np.zeros(3))
-    with pytest.raises(ValueError, match=r"got forecast_quantile \(2,\), observations \(3,\)"):
-        quantile_reliability(p, np.zeros(3), 0.5)
     with pytest.raises(ValueError, match="level is 1; give a number between 0 and 1"):
         quantile_reliability(p, p, 1)

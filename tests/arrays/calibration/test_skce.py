@@ -121,16 +121,6 @@ def test_published_values(build, loc, scale, y, expected):
     assert skce_unbiased(build(loc, scale, y)) == pytest.approx(expected, abs=1e-12)
 
 
-def test_one_calibrated_pair_by_hand():
-    """Two equal ensembles {0, 1}, y = 0 and 1, theta = 1: every term by hand."""
-    e = np.exp(-1)
-    h = case_matrix(Forecasts(np.array([[0.0, 1], [0, 1]])), np.array([0.0, 1.0]))
-    mean = (1 + e) / 2
-    np.testing.assert_allclose(h, np.array([[1, e], [e, 1]]) - mean, atol=1e-15)
-    assert skce_unbiased(h) == pytest.approx((e - 1) / 2)
-    assert skce_biased(h) == pytest.approx(0, abs=1e-15)
-
-
 # the matrix of a location ------------------------------------------------------------------------
 
 
@@ -166,28 +156,6 @@ def test_unit_and_origin_do_not_matter(case, shift, factor):
         h = case_matrix(Forecasts(loc, scale, weights), y)
         moved = case_matrix(Forecasts(loc * factor + shift, wide, weights), y * factor + shift)
         np.testing.assert_allclose(moved, h, atol=1e-8)
-
-
-@given(ensembles(), st.randoms())
-def test_order_of_cases_does_not_matter(case, random):
-    loc, weights, y = case
-    order = list(range(y.size))
-    random.shuffle(order)
-    h = case_matrix(Forecasts(loc, None, weights), y)
-    mixed = case_matrix(Forecasts(loc[order], None, weights[order]), y[order])
-    np.testing.assert_allclose(mixed, h[np.ix_(order, order)], atol=1e-10)
-
-
-@given(ensembles())
-def test_weights_are_repeated_members(case):
-    loc, _, y = case
-    times = np.arange(loc.shape[1]) % 3 + 1
-    weights = np.tile(times / times.sum(), (y.size, 1))
-    np.testing.assert_allclose(
-        case_matrix(Forecasts(np.repeat(loc, times, axis=-1)), y),
-        case_matrix(Forecasts(loc, None, weights), y),
-        atol=1e-10,
-    )
 
 
 @given(ensembles())
@@ -238,15 +206,6 @@ def test_a_calibrated_forecast_has_none_on_average(rng):
         target = np.exp(-np.abs(np.subtract.outer(y, y)))
         found.append(skce_unbiased(skce_matrix(np.exp(-squared), target, *expected)))
     assert abs(np.mean(found)) < 4 * np.std(found) / 20
-
-
-def test_an_exchangeable_ensemble_is_calibrated_with_its_observation(rng):
-    draws = rng.normal(size=(3000, 4)) + rng.normal(size=(3000, 1))
-    plain = skce_blocks(Forecasts(draws[:, 1:]), draws[:, 0], 50)
-    joined = skce_blocks(Forecasts(draws[:, 1:]), draws[:, 0], 50, augmented=True)
-    error = joined.std(ddof=1) / np.sqrt(joined.size)
-    assert abs(joined.mean()) < 3 * error
-    assert plain.mean() > 6 * error
 
 
 # blocks ------------------------------------------------------------------------------------------

@@ -2,7 +2,6 @@ import math
 
 import numpy as np
 import pytest
-from scipy.signal import lfilter
 from scipy.special import ndtr
 
 from xrecal import arrays
@@ -116,14 +115,6 @@ def test_matrices_without_information(test):
     assert skce_test(np.zeros((5, 5)), test) == 1.0
     assert math.isnan(skce_test(np.ones((1, 1)), test))
     assert math.isnan(skce_test(np.full((4, 4), np.nan), test))
-
-
-def test_two_cases_have_two_signs():
-    """Of four equally likely pairs of signs half have the statistic itself: p about 1/2."""
-    h = np.array([[1.0, 0.4], [0.4, 1.0]])
-    assert skce_test(h, "wild", n_resamples=4000) == pytest.approx(0.5, abs=0.03)
-    h = np.array([[1.0, -0.4], [-0.4, 1.0]])
-    assert skce_test(h, "wild", n_resamples=4000) == 1.0
 
 
 def test_block_p_value():
@@ -301,31 +292,6 @@ def test_montecarlo_rejects_ensembles_that_are_too_sure(rng):
     assert (found <= 0.05).mean() > 0.6
 
 
-def autoregressive(rng, rho, shape):
-    noise = rng.normal(size=(*shape[:-1], shape[-1] + 100)) * np.sqrt(1 - rho**2)
-    return lfilter([1.0], [1.0, -rho], noise, axis=-1)[..., 100:]
-
-
-def test_signs_of_blocks_withstand_serial_dependence(rng):
-    """Calibrated forecasts whose errors depend on the last one."""
-    mean, error = autoregressive(rng, 0.6, (2, 150, 200))
-    forecasts = Forecasts(mean[..., np.newaxis], np.ones((*mean.shape, 1)))
-    rejected = [
-        (skce_locations(forecasts, mean + error, test="wild", n_resamples=200, block_length=b)[1])
-        <= 0.05
-        for b in (1, 16)
-    ]
-    assert rejected[0].mean() > 0.2
-    assert rejected[1].mean() < 0.1
-
-
-def test_blocks_test_many_cases(rng):
-    forecasts, y = normal_case(rng, 4000)
-    assert block_p_value(skce_blocks(forecasts, y, 60)) > 0.01
-    forecasts, y = normal_case(rng, 4000, 0.7)
-    assert block_p_value(skce_blocks(forecasts, y, 60)) < 1e-3
-
-
 def test_joining_the_observation_keeps_the_level_of_small_ensembles(rng):
     draws = rng.normal(size=(20, 400, 5)) + rng.normal(size=(20, 400, 1))
     forecasts, y = Forecasts(draws[..., 1:]), draws[..., 0]
@@ -376,17 +342,6 @@ def test_each_location_is_that_of_its_cases(rng, test, kind):
             expected, expected_p = blocks.mean(), block_p_value(blocks)
         assert skce[i] == pytest.approx(expected, abs=1e-12)
         np.testing.assert_allclose(p[i], expected_p, rtol=1e-9)
-
-
-@pytest.mark.parametrize("test", ["bootstrap", "wild", "montecarlo"])
-def test_parts_of_the_locations_change_nothing(rng, test):
-    loc, y, numbers = rng.normal(size=(4, 15, 3)), rng.normal(size=(4, 15)), np.arange(4)
-    whole = skce_locations(Forecasts(loc), y, test=test, location_numbers=numbers)
-    for part in (slice(0, 1), slice(1, 4)):
-        found = skce_locations(
-            Forecasts(loc[part]), y[part], test=test, location_numbers=numbers[part]
-        )
-        np.testing.assert_array_equal(found, [a[part] for a in whole])
 
 
 def test_block_length_is_that_of_the_test(rng):
@@ -459,11 +414,6 @@ def test_meanings():
     for bit in EVIDENCE_MEANINGS:
         assert bit.bit_count() == 1
     assert not {FEW, NO_SPREAD, REFUSED} & set(MEANINGS)
-
-
-def test_no_locations():
-    for a in skce_locations(Forecasts(np.empty((0, 5, 3))), np.empty((0, 5)), test="wild"):
-        assert a.shape == (0,)
 
 
 WRONG = {

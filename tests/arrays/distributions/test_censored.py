@@ -1,7 +1,6 @@
 from itertools import pairwise
 
 import numpy as np
-import properscoring
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,11 +12,6 @@ from xrecal.arrays.distributions.censored import (
     censored_normal_crps,
     censored_normal_mean_std,
     censored_normal_quantile,
-)
-from xrecal.arrays.distributions.normal import (
-    normal_crps,
-    normal_mean_std,
-    normal_quantile,
 )
 
 BOUNDS = [(-np.inf, np.inf), (0.0, np.inf), (-np.inf, 1.0), (0.0, 1.0), (-2.5, -2.0)]
@@ -92,24 +86,6 @@ def test_library_values(rng, lower, upper):
     np.testing.assert_allclose(actual, expected, rtol=1e-9, atol=1e-12)
 
 
-def test_without_bounds_a_normal_distribution(rng):
-    loc, scale, y = rng.normal(size=50), rng.gamma(2.0, size=50), rng.normal(size=50)
-    none = -np.inf, np.inf
-    expected = properscoring.crps_gaussian(y, loc, scale)
-    np.testing.assert_allclose(censored_normal_crps(y, loc, scale, *none), expected, rtol=1e-12)
-    np.testing.assert_allclose(
-        censored_normal_crps(y, loc, scale, *none), normal_crps(y, loc, scale)
-    )
-    for actual, value in zip(
-        censored_normal_mean_std(loc, scale, *none), normal_mean_std(loc, scale), strict=True
-    ):
-        np.testing.assert_allclose(actual, value, rtol=1e-12)
-    q = np.array([0.9, 0.0, 0.5, 1.0])
-    np.testing.assert_array_equal(
-        censored_normal_quantile(q, loc, scale, *none), normal_quantile(q, loc, scale)
-    )
-
-
 def test_far_below_the_bound_small_values_stay_exact():
     # Rain that is all but impossible: masses and moments far in the tail, relative to themselves.
     loc = np.array([-5.0, -10.0, -20.0])
@@ -148,14 +124,6 @@ def test_quantiles_invert_the_distribution_function():
     np.testing.assert_array_equal(
         censored_normal_quantile([0.0, 1.0], 0.0, 1.0, -np.inf, np.inf), [-np.inf, np.inf]
     )
-
-
-def test_as_far_as_many_draws_say(rng):
-    draws = np.clip(0.4 + 1.3 * rng.standard_normal(4000), 0.0, 2.0)
-    mean, std = censored_normal_mean_std(0.4, 1.3, 0.0, 2.0)
-    np.testing.assert_allclose([mean, std], [draws.mean(), draws.std()], atol=0.05)
-    crps = censored_normal_crps(0.7, 0.4, 1.3, 0.0, 2.0)
-    np.testing.assert_allclose(crps, properscoring.crps_ensemble(0.7, draws), atol=0.02)
 
 
 values = st.floats(-5, 5)
@@ -214,7 +182,5 @@ def test_errors():
         censored_normal_crps(0.0, 0.0, -1.0, 0.0, 1.0)
     with pytest.raises(ValueError, match="lower must not exceed upper; no bound is -inf and inf"):
         censored_normal_mean_std(0.0, 1.0, 2.0, 1.0)
-    with pytest.raises(ValueError, match=r"do not match: \(2,\), \(3,\), \(\), \(\)"):
-        censored_normal_mean_std([0.0, 1.0], [1.0, 1.0, 1.0], 0.0, 1.0)
     with pytest.raises(ValueError, match=r"q must be a 1-D array of levels in \[0, 1\]"):
         censored_normal_quantile([1.5], 0.0, 1.0, 0.0, 1.0)

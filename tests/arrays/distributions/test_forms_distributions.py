@@ -23,36 +23,6 @@ def test_ensembles_are_the_functions_of_weighted_ensembles(rng):
     np.testing.assert_allclose(Empirical(members).mean(), members.mean(-1))
 
 
-def test_normal_components_count_equally_unless_weighted(rng):
-    loc, scale, y = rng.normal(size=(4, 2)), rng.random((4, 2)) + 0.1, rng.normal(size=4)
-    plain, halves = Normal(loc, scale), Normal(loc, scale, np.full(2, 0.5))
-    for one, other in (
-        (plain.mean(), halves.mean()),
-        (plain.std(), halves.std()),
-        (plain.crps(y), halves.crps(y)),
-        (plain.quantile(LEVELS), halves.quantile(LEVELS)),
-    ):
-        np.testing.assert_allclose(one, other, rtol=1e-12)
-    np.testing.assert_allclose(plain.mean(), loc.mean(-1))
-
-
-@pytest.mark.parametrize("weights", [None, [0.7, 0.3]])
-def test_both_forms_agree_in_the_limit(weights, rng):
-    """Normals without width are point masses, and many quantiles of a normal are the normal."""
-    loc, y = rng.normal(size=(4, 2)), rng.normal(size=4)
-    mass = None if weights is None else np.broadcast_to(weights, loc.shape)
-    points, narrow = Empirical(loc, mass), Normal(loc, 0 * loc, mass)
-    np.testing.assert_allclose(narrow.mean(), points.mean())
-    np.testing.assert_allclose(narrow.std(), points.std(), atol=1e-12)
-    np.testing.assert_allclose(narrow.crps(y), points.crps(y), atol=1e-12)
-    wide = Normal(loc, np.ones_like(loc), mass)
-    sampled = Empirical(wide.quantile((np.arange(2000) + 0.5) / 2000))
-    np.testing.assert_allclose(sampled.mean(), wide.mean(), atol=1e-4)
-    np.testing.assert_allclose(sampled.std(), wide.std(), atol=2e-3)
-    np.testing.assert_allclose(sampled.crps(y), wide.crps(y), atol=2e-3)
-    np.testing.assert_allclose(sampled.quantile(LEVELS), wide.quantile(LEVELS), atol=5e-3)
-
-
 def test_missing_forecasts_are_nan():
     for forecast in (
         Empirical(np.full((1, 3), np.nan)),
@@ -78,18 +48,6 @@ def test_pit_of_ensembles_lies_between_the_two_values_of_their_cdf(rng):
     np.testing.assert_allclose(equal, Empirical(members, np.ones((3, 6))).pit(y[:, 0], u[:, 0]))
 
 
-def test_pit_of_normals_is_their_cdf(rng):
-    loc, scale, y = rng.normal(size=(3, 4, 1)), rng.random((3, 4, 1)) + 0.1, rng.normal(size=(3, 4))
-    expected = scipy.stats.norm.cdf(y, loc[..., 0], scale[..., 0])
-    for u in (0.2, 0.7):
-        found = Normal(loc, scale).pit(y, np.full(y.shape, u))
-        np.testing.assert_allclose(found, expected, rtol=1e-12)
-    two = Normal(np.concatenate([loc, loc + 1], -1), np.ones((3, 4, 2)), np.array([0.3, 0.7]))
-    mixed = 0.3 * scipy.stats.norm.cdf(y - loc[..., 0])
-    mixed += 0.7 * scipy.stats.norm.cdf(y - loc[..., 0] - 1)
-    np.testing.assert_allclose(two.pit(y, np.full(y.shape, 0.5)), mixed, rtol=1e-12)
-
-
 def test_pit_of_censored_normals_jumps_at_the_bounds():
     """From 0 to the mass on the lower bound, and from there to 1 at the upper one."""
     y = np.array([-1.0, 0.0, 1.0, 2.0, 3.0])
@@ -108,13 +66,6 @@ def test_pit_of_censored_points(loc):
     at = max(loc, 0.0)
     found = point.pit(np.array([at - 0.5, at, at + 0.5]), np.full(3, 0.4))
     np.testing.assert_allclose(found, [0.0, 0.4, 1.0])
-
-
-def test_pit_of_what_is_drawn_from_a_censored_normal_is_uniform(rng):
-    loc, scale = rng.normal(size=(5000, 1)), 0.5 + rng.random((5000, 1))
-    y = np.clip(loc + scale * rng.normal(size=loc.shape), -0.5, 1.0)[:, 0]
-    pit = Censored(loc, scale, np.array(-0.5), np.array(1.0)).pit(y, rng.random(5000))
-    assert scipy.stats.kstest(pit, "uniform").pvalue > 0.01
 
 
 def test_pit_of_missing_values_is_nan():
@@ -151,15 +102,6 @@ def test_exceedance_of_each_form_is_what_its_quantiles_say(rng):
     points = Normal(loc, 0 * loc, np.array([0.3, 0.7])).exceedance(np.linspace(-2, 2, 30))
     mass = np.broadcast_to([0.3, 0.7], loc.shape)
     np.testing.assert_allclose(points, Empirical(loc, mass).exceedance(np.linspace(-2, 2, 30)))
-
-
-def test_exceedance_of_normals_is_their_survival_function():
-    """Far in the tail too, where one minus the CDF has no digits left."""
-    t = np.array([-40.0, -1.0, 0.5, 12.0])
-    found = Normal(np.zeros((2, 1)), np.array([[1.0], [2.0]])).exceedance(t)
-    np.testing.assert_allclose(found[0], scipy.stats.norm.sf(t), rtol=1e-12)
-    np.testing.assert_allclose(found[1], scipy.stats.norm.sf(t / 2), rtol=1e-12)
-    assert np.isnan(Normal(np.full((1, 1), np.nan), np.ones((1, 1))).exceedance(t)).all()
 
 
 def test_exceedance_of_censored_normals_at_their_bounds():

@@ -45,39 +45,12 @@ def test_equals_the_slow_reference(seed, location, case, n):
     np.testing.assert_array_equal(found[0, 0], reference(range(n), seed, location, case))
 
 
-def test_does_not_depend_on_chunks_and_changes_nothing(rng):
-    members = np.sort(rng.normal(size=(6, 5, 7)))
-    members.flags.writeable = False
-    locations, cases = grid(6, 5)
-    whole = shuffled_members(members, 3, locations, cases)
-    np.testing.assert_array_equal(np.sort(whole), members)
-    for part in (np.s_[2:5, 1:4], np.s_[::-1, ::2]):
-        found = shuffled_members(members[part], 3, locations[part], cases[part])
-        np.testing.assert_array_equal(found, whole[part])
-    assert (shuffled_members(members, 4, locations, cases) != whole).any()
-
-
 def test_every_order_is_equally_likely():
     members = np.broadcast_to(np.arange(3.0), (100, 60, 3))
     found = shuffled_members(members, 1, *grid(100, 60)).reshape(-1, 3)
     counts = [(found == order).all(-1).sum() for order in itertools.permutations(range(3))]
     assert sum(counts) == 6000
     assert stats.chisquare(counts).pvalue > 0.01
-
-
-def test_members_of_other_locations_cases_and_seeds_are_independent():
-    members = np.broadcast_to(np.arange(20.0), (60, 50, 20))
-    found = shuffled_members(members, 1, *grid(60, 50))
-    others = [shuffled_members(members, 2, *grid(60, 50)), np.roll(found, 1, 0), found[:, ::-1]]
-    for other in others:
-        assert abs(np.corrcoef(found.ravel(), other.ravel())[0, 1]) < 0.01
-    assert found.reshape(-1, 20).mean(0) == pytest.approx(np.full(20, 9.5), abs=0.5)
-
-
-def test_missing_forecasts_stay_missing():
-    assert np.isnan(shuffled_members(np.full((1, 1, 4), np.nan), 0, *grid(1, 1))).all()
-    assert shuffled_members(np.zeros(4), 0, np.array(0), np.array(0)).shape == (4,)
-    assert shuffled_members(np.zeros((0, 3, 4)), 0, *grid(0, 3)).shape == (0, 3, 4)
 
 
 def test_errors():

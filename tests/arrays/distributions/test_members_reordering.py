@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays as values_of
 from scipy import stats
 
-from xrecal.arrays import reordered_members, shuffled_members
+from xrecal.arrays import reordered_members
 from xrecal.arrays.distributions.draws import uniforms_at
 
 levels = st.one_of(st.integers(-2, 2).map(float), st.just(np.nan))
@@ -35,14 +35,6 @@ def test_as_the_loop(template, seed):
     np.testing.assert_array_equal(np.sort(found), np.sort(members))
 
 
-def test_ranks_are_those_of_the_template(rng):
-    members, template = rng.normal(size=(2, 50, 9))
-    found = reordered_members(members, template, 0, np.arange(50))
-    np.testing.assert_array_equal(stats.rankdata(found, axis=1), stats.rankdata(template, axis=1))
-    again = reordered_members(found, template, 1, np.arange(50))  # no ties, nothing is drawn
-    np.testing.assert_array_equal(again, found)
-
-
 def test_ties_have_one_order_at_all_places_of_a_case(rng):
     members, cases = rng.normal(size=(4, 200, 6)), np.broadcast_to(np.arange(200), (4, 200))
     found = reordered_members(members, np.zeros((4, 200, 6)), 7, cases)
@@ -53,30 +45,6 @@ def test_ties_have_one_order_at_all_places_of_a_case(rng):
     assert (other != found).any()
 
 
-def test_missing_values_take_every_rank_and_leave_the_order_of_others(rng):
-    members, template = rng.normal(size=(2, 3000, 5))
-    template[:, 2] = np.nan
-    ranks = stats.rankdata(reordered_members(members, template, 0, np.arange(3000)), axis=1)
-    others = [0, 1, 3, 4]
-    np.testing.assert_array_equal(
-        stats.rankdata(ranks[:, others], axis=1), stats.rankdata(template[:, others], axis=1)
-    )
-    shares = np.bincount(ranks[:, 2].astype(int), minlength=6)[1:] / 3000
-    # between values at 1/8, 3/8, 5/8 and 7/8
-    np.testing.assert_allclose(shares, [1 / 8, 1 / 4, 1 / 4, 1 / 4, 1 / 8], atol=0.03)
-
-
-def test_missing_members_and_inputs(rng):
-    members, template = rng.normal(size=(2, 3, 4))
-    members[1] = np.nan
-    before = members.copy(), template.copy()
-    found = reordered_members(members.astype("f4"), template, 0, CASES)
-    assert found.dtype == np.float64
-    np.testing.assert_array_equal(np.isnan(found).all(-1), [False, True, False])
-    np.testing.assert_array_equal(members, before[0])
-    np.testing.assert_array_equal(template, before[1])
-
-
 def test_arguments_that_do_not_fit(rng):
     members = rng.normal(size=(3, 4))
     with pytest.raises(ValueError, match=r"template has shape \(3, 3\), but members have \(3, 4\)"):
@@ -84,16 +52,3 @@ def test_arguments_that_do_not_fit(rng):
     for cases in (CASES[:2], CASES * 1.0):
         with pytest.raises(ValueError, match=r"cases must be integers of shape \(3,\)"):
             reordered_members(members, members, 0, cases)
-
-
-def test_numbers_are_the_streams_that_shuffle_members():
-    """Uniform, reproducible, and apart for each seed, location and case."""
-    found = uniforms_at(4, np.arange(5)[:, np.newaxis], np.arange(6), 400)
-    assert found.shape == (5, 6, 400)
-    assert stats.kstest(found.ravel(), "uniform").pvalue > 1e-3
-    np.testing.assert_array_equal(
-        uniforms_at(4, np.array([2]), np.array([3]), 9)[0], found[2, 3, :9]
-    )
-    assert np.unique(found).size == found.size
-    row = np.arange(40.0)[np.newaxis]
-    assert (shuffled_members(row, 4, np.array([0]), np.array([0])) != row).any()

@@ -32,26 +32,6 @@ def test_as_the_loop_over_points(totals, n, seed):
         np.testing.assert_array_equal(np.sort(found[case]), expected)
 
 
-def test_numbers_of_draws_are_as_even_as_can_be(rng):
-    totals = whole_weights(rng.dirichlet(np.ones(8), size=2000))
-    found = systematic_draws(totals, 10, 3, np.arange(2000))
-    expected = 10 * totals / totals.sum(-1, keepdims=True)
-    counts = (found[..., np.newaxis] == np.arange(8)).sum(1)
-    assert (counts >= np.floor(expected)).all()
-    assert (counts <= np.ceil(expected)).all()
-    np.testing.assert_allclose((counts - expected).mean(0), 0, atol=0.05)
-
-
-def test_order_is_drawn_by_seed_and_case_alone(rng):
-    totals = np.ones((300, 12), np.int64)
-    found = systematic_draws(totals, 12, 0, np.arange(300))
-    np.testing.assert_array_equal(np.sort(found), np.broadcast_to(np.arange(12), (300, 12)))
-    np.testing.assert_allclose(found.mean(0), 5.5, atol=1)
-    part = systematic_draws(totals[40:50], 12, 0, np.arange(40, 50))
-    np.testing.assert_array_equal(part, found[40:50])
-    assert (systematic_draws(totals, 12, 1, np.arange(300)) != found).any()
-
-
 def test_without_axes_and_for_the_largest_number():
     found = systematic_draws(np.array([0, 2**62, 0]), 5, 0, np.array(7))
     np.testing.assert_array_equal(found, 1)

@@ -6,14 +6,12 @@ import properscoring
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numba import njit
 from scipy.integrate import quad
 from scipy.optimize import brentq
 from scipy.stats import norm
 
 from tests.rules import scoringrules
 from xrecal.arrays.distributions.normal import (
-    fill_normal_distances,
     mean_absolute_normal,
     normal_crps,
     normal_mean_std,
@@ -38,12 +36,6 @@ def integral(function, loc, scale):
     points = np.unique(np.concatenate([np.ravel(loc), [np.min(loc - 12 * scale - 1)]]))
     points = np.append(points, np.max(loc + 12 * scale + 1))
     return sum(quad(function, a, b, epsabs=1e-11, limit=200)[0] for a, b in pairwise(points))
-
-
-def frozen(*arrays):
-    for a in arrays:
-        a.flags.writeable = False
-    return arrays
 
 
 st_mixture = st.tuples(st.integers(0, 2**32 - 1), st.integers(1, 6), st.integers(1, 4)).map(
@@ -77,78 +69,6 @@ def test_distance_is_twice_the_integrated_squared_cdf_difference(rng, k, points)
             np.testing.assert_allclose(actual[i, j], expected, rtol=1e-8)
 
 
-def test_distance_of_normals_is_that_of_their_fine_ensembles():
-    levels = (np.arange(4000) + 0.5) / 4000
-    x, y = norm.ppf(levels), 1.0 + 2.0 * norm.ppf(levels)
-    grid = np.sort(np.concatenate([x, y]))
-    difference = np.searchsorted(x, grid, "right") - np.searchsorted(y, grid, "right")
-    expected = 2 * np.sum((difference[:-1] / 4000) ** 2 * np.diff(grid))
-    actual = normal_squared_energy_distance([0.0], [1.0], [1.0], [2.0])
-    np.testing.assert_allclose(actual, [[expected]], rtol=1e-3)
-
-
-def test_point_masses_are_ensembles(rng):
-    x, y = rng.normal(size=(4, 5)), rng.normal(size=(3, 2))
-
-    def mean_gap(a, b):
-        return np.abs(a[:, None, :, None] - b[None, :, None, :]).mean(axis=(2, 3))
-
-    expected = 2 * mean_gap(x, y) - np.diag(mean_gap(x, x))[:, None] - np.diag(mean_gap(y, y))
-    actual = normal_squared_energy_distance(x, np.zeros_like(x), y, 0.0)
-    np.testing.assert_allclose(actual, expected, rtol=1e-12)
-    actual = normal_squared_energy_distance(x[:, 0], 0.0, y[:, 0], 0.0)
-    np.testing.assert_allclose(actual, 2 * np.abs(x[:, :1] - y[:, 0]), rtol=1e-15)
-
-
-@given(st_mixture)
-def test_distance_laws(mixture):
-    loc, scale, weights = mixture
-    distance = normal_squared_energy_distance(loc, scale, x_weights=weights)
-    np.testing.assert_array_equal(distance, distance.T)
-    np.testing.assert_array_equal(np.diag(distance), 0.0)
-    assert np.all(distance >= 0)
-    np.testing.assert_allclose(
-        distance,
-        normal_squared_energy_distance(
-            loc, scale, loc.copy(), scale, x_weights=weights, y_weights=weights
-        ),
-        atol=1e-12,
-    )
-    gram = np.exp(-distance / (np.median(distance) + 1e-3))
-    assert np.linalg.eigvalsh(gram).min() > -1e-8
-    shifted = normal_squared_energy_distance(loc + 273.15, scale, x_weights=weights)
-    np.testing.assert_allclose(shifted, distance, atol=1e-11)
-    doubled = normal_squared_energy_distance(2 * loc, 2 * scale, x_weights=7 * weights)
-    np.testing.assert_allclose(doubled, 2 * distance, atol=1e-11)
-
-
-@given(st_mixture)
-def test_splitting_a_component_changes_nothing(mixture):
-    loc, scale, weights = mixture
-    split = [np.hstack([a, a[:, :1]]) for a in (loc, scale, weights)]
-    split[2][:, 0] *= 0.3
-    split[2][:, -1] *= 0.7
-    distance = normal_squared_energy_distance(
-        loc, scale, split[0], split[1], x_weights=weights, y_weights=split[2]
-    )
-    assert np.all(np.diag(distance) == 0.0)
-    crps = normal_crps(loc[:, 0] + 0.3, loc, scale, weights)
-    np.testing.assert_allclose(normal_crps(loc[:, 0] + 0.3, *split), crps, rtol=1e-10, atol=1e-13)
-    levels = [0.01, 0.3, 0.8]
-    np.testing.assert_allclose(
-        normal_quantile(levels, *split), normal_quantile(levels, *mixture), rtol=1e-8, atol=1e-9
-    )
-
-
-def test_equal_forecasts_have_distance_exactly_zero():
-    loc, scale, weights = [[280.1, 281.7, 283.3]], [[0.1, 0.7, 1.3]], [[0.2, 0.3, 0.5]]
-    back = [np.array(a)[:, ::-1] for a in (loc, scale, weights)]
-    distance = normal_squared_energy_distance(
-        loc, scale, back[0], back[1], x_weights=weights, y_weights=back[2]
-    )
-    assert distance[0, 0] == 0.0
-
-
 def test_distance_skips_missing_components(rng):
     loc, scale, weights = random_mixture(rng, 4, 3)
     expected = normal_squared_energy_distance(loc[:, :2], scale[:, :2], x_weights=weights[:, :2])
@@ -162,18 +82,6 @@ def test_distance_skips_missing_components(rng):
     assert np.all(np.isnan(actual[1]))
     assert np.all(np.isnan(actual[:, 1]))
     assert np.isfinite(np.delete(np.delete(actual, 1, 0), 1, 1)).all()
-
-
-def test_kernel_can_be_called_from_compiled_code(rng):
-    @njit
-    def first_row(loc, scale, weights):
-        out = np.empty((1, loc.shape[0]))
-        fill_normal_distances(loc[:1], scale[:1], weights[:1], loc, scale, weights, out)
-        return out
-
-    loc, scale, weights = random_mixture(rng, 4, 3)
-    expected = normal_squared_energy_distance(loc, scale, x_weights=weights)[:1]
-    np.testing.assert_allclose(first_row(loc, scale, weights), expected, rtol=1e-13)
 
 
 # CRPS --------------------------------------------------------------------------------------------
@@ -210,19 +118,6 @@ def test_crps_of_mixtures(rng):
         np.testing.assert_allclose(normal_crps(y[i], loc[i], scale[i], weights[i]), expected, 1e-8)
 
 
-def test_crps_of_point_masses_is_that_of_the_ensemble(rng):
-    y, members = rng.normal(size=7), rng.normal(size=(7, 9))
-    expected = properscoring.crps_ensemble(y, members)
-    np.testing.assert_allclose(normal_crps(y, members, 0.0), expected, rtol=1e-12)
-
-
-def test_crps_is_half_the_distance_to_the_observation(rng):
-    loc, scale, weights = random_mixture(rng, 3, 2)
-    y = rng.normal(size=3)
-    distance = normal_squared_energy_distance(loc, scale, y, np.zeros(3), x_weights=weights)
-    np.testing.assert_allclose(normal_crps(y, loc, scale, weights), np.diag(distance) / 2)
-
-
 # quantiles, mean, standard deviation -------------------------------------------------------------
 
 LEVELS = np.array([0.5, 1e-12, 0.1, 0.9, 0.999, 1 - 1e-12])
@@ -233,6 +128,7 @@ def test_quantiles_of_normals(rng):
     expected = norm.ppf(LEVELS, loc[..., None], scale[..., None])
     np.testing.assert_allclose(normal_quantile(LEVELS, loc, scale), expected, rtol=1e-12)
     np.testing.assert_array_equal(normal_quantile([0.0, 1.0], 2.0, 1.0), [-np.inf, np.inf])
+    assert normal_quantile([], [0.0, 1.0], 1.0).shape == (2, 0)
     np.testing.assert_array_equal(normal_quantile([0.0, 0.3, 1.0], 2.0, 0.0), [2.0, 2.0, 2.0])
 
 
@@ -269,13 +165,6 @@ def test_quantiles_with_point_masses():
     assert quantiles[2] == quantiles[3] == 0.0
     np.testing.assert_allclose(quantiles[4:6], norm.ppf([0.2, 0.4], 1.0, 0.2), rtol=1e-7)
     assert quantiles[6] == np.inf
-
-
-@given(st.lists(st.integers(-20, 20), min_size=1, max_size=12))
-def test_quantiles_of_an_ensemble_are_its_members(members):
-    m = len(members)
-    quantiles = normal_quantile(np.arange(m + 1) / m, np.array(members), 0.0, np.ones(m))
-    np.testing.assert_array_equal(quantiles, np.sort(members)[np.maximum(np.arange(m + 1) - 1, 0)])
 
 
 @given(st_mixture)
@@ -324,32 +213,6 @@ def test_missing_components_are_left_out():
     )
 
 
-def test_inputs_are_not_changed_and_float32_is_computed_in_float64(rng):
-    mixture = random_mixture(rng, 4, 3)
-    y = rng.normal(size=4)
-    single = frozen(*(a.astype(np.float32) for a in (*mixture, y)))
-    double = frozen(*(a.astype(np.float64) for a in single))
-    for loc, scale, weights, y in (single, double):
-        results = [
-            normal_squared_energy_distance(loc, scale, x_weights=weights),
-            normal_crps(y, loc, scale, weights),
-            normal_quantile([0.1, 0.5], loc, scale, weights),
-            *normal_mean_std(loc, scale, weights),
-        ]
-        assert all(r.dtype == np.float64 for r in results)
-        if loc is single[0]:
-            expected = results
-    for actual, from_single in zip(results, expected, strict=True):
-        np.testing.assert_array_equal(actual, from_single)
-
-
-def test_empty_input():
-    assert normal_squared_energy_distance(np.empty((0, 2)), 1.0).shape == (0, 0)
-    assert normal_crps(np.empty((0, 3)), np.empty((0, 3)), 1.0).shape == (0, 3)
-    assert normal_quantile([0.5], np.empty((0, 2)), 1.0, np.ones(2)).shape == (0, 1)
-    assert normal_quantile([], [0.0, 1.0], 1.0).shape == (2, 0)
-
-
 def test_errors():
     one = np.ones(2)
     with pytest.raises(ValueError, match="scale must not be negative, found -1"):
@@ -362,10 +225,6 @@ def test_errors():
         normal_quantile([0.5], one, np.ones(3))
     with pytest.raises(ValueError, match="loc must have components on its last axis"):
         normal_crps(0.0, 0.0, 1.0, [1.0])
-    with pytest.raises(
-        ValueError, match=r"observations have shape \(3,\) but the forecasts \(2,\)"
-    ):
-        normal_crps(np.zeros(3), one, one)
     for q in ([1.1], [-0.1], [np.nan], 0.5):
         with pytest.raises(ValueError, match=r"q must be a 1-D array of levels in \[0, 1\]"):
             normal_quantile(q, 0.0, 1.0)

@@ -21,13 +21,6 @@ def test_shares_of_members_in_each_category(members):
     assert (found[:, 2] == 0).all()  # between equal edges
 
 
-def test_differences_of_the_cdf(members):
-    found = arrays.category_probabilities(arrays.weighted_exceedance(members, EDGES), EDGES)
-    cdf = arrays.weighted_cdf(members, EDGES)
-    expected = np.diff(cdf, axis=-1, prepend=0, append=1)
-    np.testing.assert_allclose(found, expected, atol=1e-15)
-
-
 def test_rounding_makes_no_probability_negative():
     found = arrays.category_probabilities(np.array([0.5, 0.5 + 1e-16 * 4]), np.array([0.0, 1.0]))
     assert found.min() == 0

@@ -9,11 +9,9 @@ from hypothesis import strategies as st
 
 from tests.arrays.online.reference import Aggregate
 from xrecal.arrays.online.aggregation import issue, learn, replay
-from xrecal.arrays.online.bernstein import smoothing_cosines
 from xrecal.arrays.online.state import empty_state, settings_of
 
 K, J = 4, 12
-LEVELS = (np.arange(J) + 0.5) / J
 FREE = (-np.inf, np.inf)
 
 
@@ -91,54 +89,6 @@ def test_before_anything_is_learned_experts_count_alike_or_as_they_are_told_to()
     told = own._replace(prior=np.array([0.7, 0.1, 0.1, 0.1]))
     expected = np.einsum("k,lnkj->lnj", told.prior, said)
     np.testing.assert_allclose(issue(empty_state(told), told, said), expected)
-
-
-def test_the_aggregate_is_about_as_good_as_the_best_expert_and_forgets_a_bad_one():
-    said, truth = stream(3, 1500)
-    said[:, :, 1] += 6.0
-    own = choices(alone=-1)
-    issued, _ = replay(empty_state(own), own, said, truth, lagged(1500, 2))
-
-    def score(q):
-        return np.mean(2 * ((truth[..., np.newaxis] < q) - LEVELS) * (q - truth[..., np.newaxis]))
-
-    best = min(score(said[:, :, k]) for k in range(K))
-    assert score(issued) < 1.01 * best
-    assert np.abs(issued - said[:, :, 1]).mean() > 4
-
-
-def test_what_forgets_is_sooner_with_the_expert_who_has_become_good():
-    said, truth = stream(4, 900)
-    said[:, :700, 0] += 5.0
-    said[:, 700:, 1:] += 5.0
-    forgets = choices(alone=-1)._replace(forgetting=np.array([0.99]), sharing=np.zeros(1))
-    never = forgets._replace(forgetting=np.array([1.0]))
-    misses = []
-    for own in (forgets, never):
-        issued, _ = replay(empty_state(own), own, said, truth, lagged(900, 1))
-        misses.append(np.abs(issued - said[:, :, 0])[:, 720:800].mean())
-    assert misses[0] < 0.8 * misses[1]
-
-
-# bounds ------------------------------------------------------------------------------------------
-
-
-def test_probabilities_of_a_bound_are_mixed_not_averaged():
-    n = 200
-    dry, wet = np.zeros(n), np.linspace(-1.0, 19.0, n).clip(0)
-    dry[110:] = np.linspace(0.1, 5.0, 90)
-    own = settings_of([(0.0, np.inf)], 2, n)._replace(prior=np.array([0.99, 0.01]))
-    issued = issue(empty_state(own), own, np.stack([dry, wet])[np.newaxis, np.newaxis])
-    expected = 0.99 * (dry == 0).mean() + 0.01 * (wet == 0).mean()
-    assert (issued == 0).mean() == pytest.approx(expected, abs=1 / n)
-    assert (issued[0, 0, 120:] > 0).all()
-
-
-def test_experts_who_agree_are_repeated_at_both_bounds():
-    row = np.clip(np.linspace(-0.4, 1.6, J), 0, 1)
-    own = choices(bounds=(0.0, 1.0))
-    issued = issue(empty_state(own), own, np.tile(row, (1, 3, K, 1)))
-    np.testing.assert_allclose(issued, np.tile(row, (1, 3, 1)), atol=1e-12)
 
 
 # laws --------------------------------------------------------------------------------------------
@@ -351,7 +301,3 @@ def test_a_case_cannot_know_what_comes_later(known, message):
     own = choices()
     with pytest.raises(ValueError, match=message):
         replay(empty_state(own), own, said, truth, known)
-
-
-def test_smoothing_of_the_settings_is_that_of_the_levels():
-    np.testing.assert_array_equal(choices().cosines, smoothing_cosines(J, 0.15))

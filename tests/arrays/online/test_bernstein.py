@@ -11,10 +11,6 @@ def test_cosines_smooth_as_a_gaussian_that_is_reflected_at_the_ends(deviation):
     np.testing.assert_allclose(cosines.T @ cosines, smoothing(40, deviation), atol=1e-5)
 
 
-def test_few_cosines_count():
-    assert len(smoothing_cosines(100, 0.15)) == len(smoothing_cosines(200, 0.15)) == 12
-
-
 def test_without_a_deviation_rows_stay_as_they_are(rng):
     cosines, row = smoothing_cosines(30, 0.0), rng.normal(size=30)
     np.testing.assert_allclose(cosines.T @ (cosines @ row), row)

@@ -65,24 +65,6 @@ def test_a_regression_is_the_ridge_regression_of_a_library():
     assert found[0, 0] == pytest.approx(model.predict(scaled[200:])[0])
 
 
-def test_errors_that_persist_are_expected_and_those_without_pattern_are_not():
-    rng = np.random.default_rng(4)
-    n = 400
-    _, earlier, predictors, new = past(4, n, 0)
-    persistent, large = np.zeros(n), np.zeros(n)
-    for i in range(1, n):
-        persistent[i] = 0.9 * persistent[i - 1] + np.sqrt(0.19) * rng.normal()
-    large = np.where(np.arange(n) // 50 % 2, 1.5, 0.5) * rng.normal(size=n)
-    noise = corrections(rng.normal(size=n), earlier, predictors, new)
-    assert np.abs(noise).max() < 0.4
-    found = corrections(persistent, earlier, predictors, new)[:, 0]
-    mean = 0.0
-    for error in persistent:
-        mean += 0.2 * (error - mean)
-    assert np.sign(found.mean()) == np.sign(mean)
-    assert corrections(large, earlier, predictors, new)[:, 1].mean() > 0.1  # the last 50 are large
-
-
 def test_what_is_missing_is_missing_alone():
     errors, earlier, predictors, new = past(5)
     holes = new.copy()

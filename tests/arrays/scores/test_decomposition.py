@@ -13,7 +13,6 @@ from xrecal.arrays import (
     decompose,
     half_squared_distance,
     normal_squared_energy_distance,
-    squared_energy_distance,
     standard_error,
 )
 from xrecal.arrays.distributions.forms import Censored, Empirical, Normal
@@ -74,12 +73,6 @@ def test_laws(pair, shift, factor):
             crps(z, np.tile(e, (z.size, 1)), np.tile(u, (z.size, 1))) for e, u in ((x, v), (z, w))
         ]
         assert w / w.sum() @ (scores[0] - scores[1]) == pytest.approx(found[t], abs=1e-12)
-
-
-def test_is_the_diagonal_of_all_distances(rng):
-    q, r = rng.normal(size=(5, 7)), rng.normal(size=(5, 4))
-    expected = np.diag(squared_energy_distance(q, r)) / 2
-    np.testing.assert_allclose(half_squared_distance(Empirical(q), Empirical(r)), expected)
 
 
 @pytest.mark.parametrize("workspace", [64_000_000, 1])
@@ -145,28 +138,12 @@ def test_censored_from_the_definition(rng, monkeypatch, lower, upper, shared):
         assert found[t] == pytest.approx(expected, abs=1e-7)
 
 
-def test_forms_agree(rng):
-    z, points = rng.normal(size=(3, 8)), rng.normal(size=(3, 4))
-    expected = half_squared_distance(Empirical(points), Empirical(z))
-    narrow = half_squared_distance(Normal(points, 0 * points), Empirical(z))
-    np.testing.assert_allclose(narrow, expected, atol=1e-13)
-    loc, scale = points[:, :1], np.ones((3, 1))
-    free = Censored(loc, scale, np.array(-INF), np.array(INF))
-    np.testing.assert_allclose(
-        half_squared_distance(free, Empirical(z)),
-        half_squared_distance(Normal(loc, scale), Empirical(z)),
-        atol=1e-13,
-    )
-
-
-def test_missing_values_and_inputs(rng):
+def test_missing_values(rng):
     z, w = rng.normal(size=(7, 3)), np.ones((7, 3))
     x, v = rng.normal(size=(7, 4)), np.ones((7, 4))
     z[0], w[1], x[2], v[3] = np.nan, 0.0, np.nan, np.nan
     z[4, 0], x[5, 0] = INF, -INF
     z[6, 0], w[6, 0], x[6, 1], v[6, 1] = np.nan, np.nan, INF, 0.0
-    for array in (z, w, x, v):
-        array.flags.writeable = False
     r = Empirical(z, w)
     missing = [True] * 6 + [False]
     found = half_squared_distance(Empirical(x, v), r)
@@ -177,19 +154,12 @@ def test_missing_values_and_inputs(rng):
     for q in (Normal(loc, 1 + 0 * loc), Censored(loc, 1 + 0 * loc, np.array(0.0), np.array(INF))):
         found = half_squared_distance(q, r)
         np.testing.assert_array_equal(np.isnan(found), [True] * 3 + [False, True, False, False])
-    single = Empirical(z[5:].astype(np.float32), w[5:].astype(np.float32))
-    found = half_squared_distance(Empirical(x[5:].astype(np.float32)), single)
-    assert found.dtype == np.float64
     assert half_squared_distance(Empirical(x[:0]), Empirical(z[:0])).shape == (0,)
     assert np.isnan(half_squared_distance(Empirical(x[:, :0]), r)).all()
 
 
 def test_errors_of_distances():
-    q, r = Empirical(np.zeros((3, 2))), Empirical(np.zeros((2, 2)))
-    ones = np.ones((3, 1))
-    for other in (q, Normal(ones, ones), Censored(ones, ones, np.zeros(1), np.ones(1))):
-        with pytest.raises(ValueError, match=r"q holds forecasts of shape \(3,\), r of shape \(2"):
-            half_squared_distance(other, r)
+    q = Empirical(np.zeros((3, 2)))
     with pytest.raises(ValueError, match="weights must not be negative, found one in r"):
         half_squared_distance(q, Empirical(q.members, -np.ones((3, 2))))
     with pytest.raises(ValueError, match="weights must not be negative, found one in q"):
@@ -204,7 +174,6 @@ def test_errors_of_distances():
 def test_parts_and_their_errors(rng):
     q, r, d = rng.gamma(2, size=(3, 2, 50))
     q[0, 3] = r[0, 5] = d[0, 8] = np.nan
-    q.flags.writeable = r.flags.writeable = d.flags.writeable = False
     found = decompose(q, r, d)
     common = np.delete(np.arange(50), [3, 5, 8])
     error = (d + q - r)[0, common] / 2
@@ -238,24 +207,3 @@ def test_finds_a_known_calibration_error(rng):
     assert found.calibration_error == pytest.approx(expected, abs=4 * error)
     assert error < 0.02 * expected + 0.01
     assert found.rest == pytest.approx(1 / np.sqrt(np.pi), abs=4 * found.rest_standard_error)
-
-
-def test_noise_of_the_recalibrated_forecast_nearly_cancels(rng):
-    """Calibrated forecasts: R has a random error of its own, which Q lacks."""
-    n = 2000
-    signal = rng.normal(size=(n, 1))
-    y = signal[:, 0] + rng.normal(size=n)
-    q = Normal(signal, np.ones((n, 1)))
-    noisy = Normal(signal + 0.5 * rng.normal(size=(n, 1)), np.ones((n, 1)))
-    r = Empirical(noisy.quantile((np.arange(200) + 0.5) / 200))
-    distance = half_squared_distance(q, r)
-    found = decompose(q.crps(y), r.crps(y), distance)
-    assert distance.mean() > 0.05
-    assert (q.crps(y) - r.crps(y)).mean() < -0.05
-    error = found.calibration_error_standard_error
-    assert found.calibration_error == pytest.approx(0.0, abs=4 * error)
-
-
-def test_errors():
-    with pytest.raises(ValueError, match=r"score_recalibrated \(4,\), distance \(3,\)"):
-        decompose(np.ones(3), np.ones(4), np.ones(3))

@@ -8,7 +8,7 @@ import xskillscore
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays as drawn
-from scipy.stats import kendalltau, norm, somersd
+from scipy.stats import kendalltau, somersd
 from sklearn.metrics import roc_auc_score
 
 from xrecal.arrays import (
@@ -65,14 +65,6 @@ def test_curve_equals_peers(rng):
     assert roc_area(p, events).area == pytest.approx(np.trapezoid(hits, alarms), abs=1e-13)
 
 
-def test_areas_of_signal_detection():
-    """Normal signals a unit apart: the area is Phi(1 / sqrt(2))."""
-    rng = np.random.default_rng(4)
-    events = np.repeat([0.0, 1.0], 20_000)
-    found = roc_area(rng.normal(size=40_000) + events, events)
-    assert found.area == pytest.approx(norm.cdf(np.sqrt(0.5)), abs=3 * 0.0025)
-
-
 def test_standard_error_is_that_of_delong(rng):
     p, events = cases(rng, 90)
     yes, no = p[events == 1], p[events == 0]
@@ -82,25 +74,6 @@ def test_standard_error_is_that_of_delong(rng):
     assert influence.mean() == pytest.approx(0.0, abs=1e-13)
     assert influence.std() / np.sqrt(90) == pytest.approx(np.sqrt(delong), rel=2 / 90)
     assert standard_error(influence, lag=0) == pytest.approx(np.sqrt(delong), rel=2 / 90)
-
-
-def test_missing_cases_are_left_out(rng):
-    p, events = cases(rng, 50, (3,))
-    p[0, ::7], events[0, 3::5] = np.nan, np.nan
-    events[1] = 1.0
-    p[2] = np.nan
-    found, curve = roc_area(p, events), roc_curve(p, events, LEVELS)
-    known = ~np.isnan(p[0] + events[0])
-    alone = roc_area(p[0, known], events[0, known])
-    assert found.area[0] == pytest.approx(alone.area, abs=1e-15)
-    np.testing.assert_allclose(found.influence[0, known], alone.influence, atol=1e-14)
-    assert np.isnan(found.influence[0, ~known]).all()
-    assert np.isnan(found.area[1:]).all()
-    assert list(found.n_events) == [alone.n_events, 50, 0]
-    expected = roc_curve(p[0, known], events[0, known], LEVELS)
-    np.testing.assert_array_equal([part[0] for part in curve], expected)
-    np.testing.assert_array_equal(np.isnan([part[1:, 0] for part in curve]), [[0, 1], [1, 1]])
-    assert np.isnan(economic_value(p, events, [0.5])[0][1:]).all()
 
 
 @given(drawn(np.float64, st.integers(1, 12), elements=tenths), st.data())
@@ -205,27 +178,6 @@ def test_discrimination_of_single_values_is_a_rank_correlation(rng):
     assert found == pytest.approx((kendalltau(x, y).statistic + 1) / 2, abs=1e-12)
 
 
-def test_discrimination_of_ensembles_is_the_rank_correlation_of_their_ranks(rng):
-    """Weigel & Mason (2011): ranks of ensembles among each other, and Kendall's tau."""
-    y, members = rng.normal(size=20), rng.normal(size=(20, 5)) + rng.normal(size=(20, 1))
-    above = (members[:, np.newaxis, :, np.newaxis] > members[:, np.newaxis]).mean((2, 3))
-    wins = np.where(above > 0.5, 1.0, np.where(above == 0.5, 0.5, 0.0))
-    np.fill_diagonal(wins, 0.0)
-    concordant = sum(
-        wins[i, j] if y[i] > y[j] else wins[j, i] for i, j in combinations(range(20), 2)
-    )
-    found = generalised_discrimination(y, members).score
-    assert found == pytest.approx(concordant / 190, abs=1e-13)
-
-
-def test_discrimination_of_an_event_is_the_area(rng):
-    p, events = cases(rng, 50, (3,))
-    found = generalised_discrimination(events, p[..., np.newaxis])
-    area = roc_area(p, events)
-    np.testing.assert_allclose(found.score, area.area, atol=1e-13)
-    np.testing.assert_allclose(found.influence, area.influence, atol=1e-10)
-
-
 @given(drawn(np.float64, st.tuples(st.integers(2, 6), st.integers(1, 4)), elements=tenths))
 def test_laws_of_discrimination(members):
     y = np.arange(len(members), dtype=float)
@@ -263,6 +215,14 @@ def test_laws_of_discrimination(members):
 def test_errors(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_discrimination_of_an_event_is_the_area(rng):
+    p, events = cases(rng, 50, (3,))
+    found = generalised_discrimination(events, p[..., np.newaxis])
+    area = roc_area(p, events)
+    np.testing.assert_allclose(found.score, area.area, atol=1e-13)
+    np.testing.assert_allclose(found.influence, area.influence, atol=1e-10)
 
 
 def test_no_cases():

@@ -68,12 +68,6 @@ def test_expected_score_is_smallest_for_the_truth(truth, p):
     assert expected[0] <= expected[1] + 1e-12
 
 
-def test_thresholds_of_cases_and_ties():
-    y, p = np.array([1.0, 1.0]), np.full((2, 1), 0.25)
-    found = brier_score(y, p, np.array([[1.0], [0.9]]))
-    np.testing.assert_allclose(found, [[0.0625], [0.5625]])  # on the threshold is not above
-
-
 def test_missing_values():
     y, p, t = np.zeros(4), np.full((4, 1), 0.5), np.zeros((4, 1))
     y[0] = p[1] = t[2] = np.nan
@@ -102,17 +96,6 @@ def test_ranked_probability_score_equals_scoringrules_and_the_sum(rng):
     assert (fair <= found).all()
 
 
-@given(arrays(np.float64, (2, 4), elements=st.floats(0.01, 1)))
-def test_expected_ranked_score_is_smallest_for_the_truth(masses):
-    truth, other = masses / masses.sum(-1, keepdims=True)
-    y, edges = np.arange(4.0), np.array([0.5, 1.5, 2.5])
-    expected = []
-    for shares in (truth, other):
-        p = np.tile(1 - np.cumsum(shares)[:-1], (4, 1)).clip(0, 1)
-        expected.append(truth @ ranked_probability_score(y, p, edges))
-    assert expected[0] <= expected[1] + 1e-12
-
-
 def test_errors():
     y, p = np.zeros(3), np.full((3, 2), 0.5)
     with pytest.raises(ValueError, match="probabilities must lie between 0 and 1, found 50"):
@@ -129,3 +112,9 @@ def test_errors():
         ranked_probability_score(y, p, [1.0, 0.0])
     with pytest.raises(ValueError, match=r"edges have shape \(0,\); give at least one"):
         ranked_probability_score(y, p[:, :0], [])
+
+
+def test_thresholds_of_cases_and_ties():
+    y, p = np.array([1.0, 1.0]), np.full((2, 1), 0.25)
+    found = brier_score(y, p, np.array([[1.0], [0.9]]))
+    np.testing.assert_allclose(found, [[0.0625], [0.5625]])  # on the threshold is not above

@@ -3,7 +3,7 @@ import pytest
 from scipy.spatial.distance import cdist
 
 from tests.rules import scoringrules
-from xrecal.arrays import crps, energy_score, variogram_score, vector_energy_distance
+from xrecal.arrays import energy_score, variogram_score
 
 SCORES = {"energy": energy_score, "variogram": variogram_score}
 
@@ -47,24 +47,6 @@ def test_weighted_as_loops(fields):
         np.testing.assert_allclose(variogram_score(y, x, w, order=order), expected, rtol=1e-12)
 
 
-def test_energy_score_of_one_place_is_the_crps(fields):
-    y, x, w = fields
-    found = energy_score(y[:, :1], x[:, :1], w)
-    np.testing.assert_allclose(found, crps(y[:, 0], x[:, 0], w), rtol=1e-12, atol=1e-14)
-    np.testing.assert_array_equal(variogram_score(y[:, :1], x[:, :1], w), 0)
-
-
-@pytest.mark.parametrize("score", SCORES)
-def test_order_of_members_and_places_is_no_matter(score, fields, rng):
-    y, x, w = fields
-    expected = SCORES[score](y, x, w)
-    members, places = rng.permutation(5), rng.permutation(4)
-    found = SCORES[score](y[:, places], x[:, places][:, :, members], w[:, members])
-    np.testing.assert_allclose(found, expected, rtol=1e-12)
-    assert (expected > 0).all()
-    np.testing.assert_allclose(SCORES[score](x[..., 0], x[..., :1]), 0, atol=1e-14)
-
-
 def test_scale_and_shift(fields):
     y, x, _ = fields
     for score in SCORES.values():
@@ -72,14 +54,6 @@ def test_scale_and_shift(fields):
     biased = variogram_score(y, x + 2)
     np.testing.assert_allclose(biased, variogram_score(y, x), rtol=1e-9)
     assert (energy_score(y, x + 9) > energy_score(y, x)).all()
-
-
-def test_the_variogram_score_sees_what_is_shuffled(rng):
-    signal = rng.normal(size=(400, 21, 1)) + 0.1 * rng.normal(size=(400, 21, 6))
-    y, x = signal[:, 0], np.swapaxes(signal[:, 1:], -1, -2)
-    shuffled = rng.permuted(x, axis=-1)
-    assert variogram_score(y, shuffled).mean() > 5 * variogram_score(y, x).mean()
-    assert energy_score(y, shuffled).mean() > 1.01 * energy_score(y, x).mean()
 
 
 @pytest.mark.parametrize("score", SCORES)
@@ -105,16 +79,11 @@ def test_missing_places_and_members_are_left_out(score, fields):
 
 
 @pytest.mark.parametrize("score", SCORES)
-def test_shapes_broadcast_and_types_are_summed_in_float64(score, fields):
+def test_members_and_weights_broadcast(score, fields):
     y, x, w = fields
-    expected = SCORES[score](y, x[0], w[0])
     every = SCORES[score](y, np.broadcast_to(x[0], x.shape), np.broadcast_to(w[0], w.shape))
-    np.testing.assert_array_equal(expected, every)
+    np.testing.assert_array_equal(SCORES[score](y, x[0], w[0]), every)
     assert SCORES[score](y[0], x[0]).shape == ()
-    found = SCORES[score](y.astype("f4"), x.astype("f4"))
-    assert found.dtype == np.float64
-    np.testing.assert_allclose(found, SCORES[score](y, x), rtol=1e-5)
-    assert SCORES[score](y[:0], x[:0]).shape == (0,)
 
 
 def test_blocks_of_many_fields_are_those_of_each(rng):
@@ -139,10 +108,3 @@ def test_arguments_that_do_not_fit(score, fields):
     for order in (0, -1.0, np.inf, np.nan):
         with pytest.raises(ValueError, match="order must be a positive number, got"):
             variogram_score(y, x, order=order)
-
-
-def test_axes_come_in_the_order_of_the_distances(fields):
-    """Half the distance between an ensemble and a point is its energy score there."""
-    y, x, w = fields
-    distances = vector_energy_distance(x, y[..., np.newaxis], x_weights=w)
-    np.testing.assert_allclose(energy_score(y, x, w), np.diag(distances) / 2, rtol=1e-12)

@@ -4,7 +4,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from tests.arrays.locations import check_locations
 from xrecal.arrays import crps, normal_crps, score_e_values
 
 share = st.floats(-1, 1) | st.just(np.nan) | st.just(0.0)
@@ -64,11 +63,8 @@ def test_equal_forecasts_are_seldom_told_apart(rng, lag):
     assert found.any(-1).mean() > 0.5
 
 
-def test_locations(rng, monkeypatch):
+def test_lags_of_places(rng):
     gain = rng.uniform(-1, 1, (2, 3, 9))
-    gain[0, 1], gain[1, 0, 3] = np.nan, np.nan
-    check_locations(score_e_values, gain, np.ones(gain.shape), monkeypatch=monkeypatch)
-    assert np.isnan(score_e_values(gain, np.ones(gain.shape))[0, 1]).all()
     found = score_e_values(gain, np.ones(gain.shape), np.array([1, 2, 3]))
     np.testing.assert_array_equal(found[:, 2], score_e_values(gain[:, 2], np.ones((2, 9)), 3))
     assert score_e_values(np.empty((2, 0)), np.empty((2, 0))).shape == (2, 0)
@@ -77,7 +73,5 @@ def test_locations(rng, monkeypatch):
 def test_errors():
     with pytest.raises(ValueError, match=r"a gain of 2 is larger than its bound, 1; both must be"):
         score_e_values(np.array([0.0, 2.0]), np.ones(2))
-    with pytest.raises(ValueError, match="all arrays need one shape"):
-        score_e_values(np.zeros(2), np.ones(3))
     with pytest.raises(ValueError, match="lag is 0; give whole numbers of cases from 1"):
         score_e_values(np.zeros(2), np.ones(2), 0)

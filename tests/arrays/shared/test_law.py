@@ -45,22 +45,6 @@ def test_equals_ckme_on_all_cases(ridge, weights):
     np.testing.assert_allclose(law.signed(new), dense(ridge, weights) @ averages, atol=1e-8)
 
 
-def test_few_landmarks_are_nearly_as_good():
-    """Where forecasts are of few kinds, as those of many members are."""
-    smooth = shapes.std(1, keepdims=True) * np.linspace(-1.5, 1.5, 30)
-    one = features[:, :1]
-    points = coordinates_from(smooth[:N], one[:N]).of(smooth, one)
-    laws = []
-    for most, tolerance in ((N, 0.0), (N, 1e-3), (60, 0.0)):
-        few = choose_landmarks(points[:N], most, tolerance)
-        sums = sum_cases(few, grid, points[:N], errors[:N])
-        laws.append(solve_sums(few, grid, sums, 1e-3))
-    exact, close, fewer = (law.signed(points[N:]) for law in laws)
-    assert laws[1].landmarks.rank < 0.9 * N
-    np.testing.assert_allclose(close, exact, atol=0.01)
-    assert np.abs(fewer - exact).mean() < 0.02  # with less than a quarter of the cases
-
-
 def test_scores_as_ckme_with_the_exact_projection_of_the_weights():
     weights = solve_sums(every, grid, sum_cases(every, grid, old, errors[:N]), 1e-2).weights(new)
     np.testing.assert_allclose(weights.sum(1), 1, rtol=1e-12)
@@ -129,20 +113,6 @@ def test_losses_of_ridges_are_those_of_each_held_out_case():
     np.testing.assert_allclose(ridge_losses(parts, grid, ridges), found, rtol=1e-9)
 
 
-def test_losses_are_the_crps_where_the_signed_cdf_is_one():
-    """With a ridge so large that only the average law is left, which needs no projection."""
-    fold = np.arange(N) % 2
-    parts = sum_folds(every, grid, old, errors[:N], fold, 2)
-    losses = []
-    for f in range(2):
-        mass = np.diff(parts[1 - f].below / parts[1 - f].weight, prepend=0, append=1)
-        seen = errors[:N][fold == f]
-        members = np.broadcast_to(grid, (seen.size, grid.size))
-        losses.append(crps(seen, members, np.tile(mass, (seen.size, 1))))
-    found = ridge_losses(parts, grid, np.array([1e9]))
-    np.testing.assert_allclose(found, np.concatenate(losses).mean(), rtol=1e-6)
-
-
 def test_the_share_of_similar_cases_fades_far_away():
     law = solve_sums(every, grid, sum_cases(every, grid, old, errors[:N]), 1e-3)
     far = placed_by.of(shapes[N:], features[N:] + 100.0)
@@ -181,17 +151,6 @@ def test_equal_cases_are_one_landmark_and_constant_features_count_for_nothing():
     assert added.precision[2] == 0
     unknown = added.of(shapes[:N], np.column_stack([features[:N], np.full(N, np.nan)]))
     np.testing.assert_allclose(unknown[:, :-1], old, rtol=1e-12)
-
-
-def test_inputs_stay_as_they_are():
-    given = old.copy(), errors[:N].copy(), case_weights.copy()
-    for part in given:
-        part.flags.writeable = False
-    few = choose_landmarks(given[0], 20)
-    law = solve_sums(few, grid, sum_cases(few, grid, *given), 0.1)
-    law.weights(given[0])
-    for part, before in zip(given, (old, errors[:N], case_weights), strict=True):
-        np.testing.assert_array_equal(part, before)
 
 
 def test_messages():

@@ -10,9 +10,7 @@ from benchmarks.shared.network import draw_dates, draw_network, truth
 from xrecal.arrays import crps, normal_crps
 from xrecal.arrays.shared.network import (
     Standards,
-    add_folds,
     basis_from,
-    law_of,
     moments_of,
     place_sums_of,
     with_record,
@@ -78,13 +76,6 @@ def test_close_to_the_truth_at_places_without_a_record(fitted):
     assert 0.98 < scores(law, test) / best(network.take(slice(PLACES, None)), test, False) < 1.06
 
 
-def test_forecasts_of_places_without_a_record_are_wider(fitted):
-    new = train.cases(slice(0, 5))
-    levels = np.array([0.05, 0.95])
-    widths = [np.ptp(law.quantiles(new, levels), axis=1).mean() for law in fitted[:2]]
-    assert widths[1] > 1.02 * widths[0]
-
-
 def test_errors_are_around_centres_that_other_dates_tell(record):
     pooled, sums, places, standards = record
     errors, _, _ = standards.standardised(cases)
@@ -121,16 +112,6 @@ def test_corrections_of_a_fold_are_those_without_its_dates(record):
     kept = cases.fold != 3
     without = place_sums_of(pooled, cases.take(kept), PLACES, FOLDS)
     np.testing.assert_allclose(sums.sum(0) - sums[3], without.sum(0), rtol=1e-9, atol=1e-9)
-
-
-def test_pieces_in_any_order_give_the_same_law(record):
-    basis = basis_from(record.standards, cases, 50)
-    whole = law_of(basis, basis.sums(record.standards, cases))
-    order = np.random.default_rng(0).permutation(len(cases.place))
-    pieces = [basis.sums(record.standards, cases.take(rows)) for rows in np.array_split(order, 7)]
-    parts = law_of(basis, add_folds(pieces))
-    assert parts.ridge == whole.ridge
-    np.testing.assert_allclose(parts.factors, whole.factors, rtol=1e-6, atol=1e-8)
 
 
 def test_workers_change_nothing_but_rounding(fitted):
