@@ -6,11 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from xrecal.arrays.distributions.forms import Distribution, Empirical
 from xrecal.arrays.splitting import Span
 from xrecal.typing import FloatArray
 
@@ -26,9 +27,6 @@ from .base import (
 from .folds import fold_groups
 from .shared_ckme import OWN
 from .tails import FITTED
-
-if TYPE_CHECKING:
-    from xrecal.arrays.distributions.forms import Distribution, Empirical
 
 Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
 
@@ -248,8 +246,6 @@ class Forecasting:
 
     def members(self, component: Component, weight: FloatArray) -> Empirical:
         """Members (L, T, k), or (L, n) observations, and weights (L, T, k) of one component."""
-        from xrecal.arrays.distributions.forms import Empirical
-
         forecast = self.of(component, weight)
         if component.on_cases:
             assert isinstance(forecast, Empirical)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from xrecal import arrays
+from xrecal.arrays.distributions.forms import Distribution, Empirical, Forecasts, find_bounds
 from xrecal.typing import FloatArray, IntArray
 
 from .base import Cases, FitArrays, NewCases, Parameter
@@ -16,10 +16,6 @@ from .climatology import similarity_weights
 from .pit import KeepsPIT
 from .ranges import ANY
 from .setting_checks import is_positive
-
-if TYPE_CHECKING:
-    from xrecal.arrays.distributions.forms import Distribution, Forecasts
-
 
 ABOVE = 1e-9
 """Level added at the upper end of an interval."""
@@ -120,8 +116,6 @@ class ConformalPrediction(KeepsPIT):
 
     def predict_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> Distribution:
         """Ends of the intervals; see :func:`xrecal.arrays.conformal_margins`."""
-        from xrecal.arrays.distributions.forms import Empirical
-
         weights = None
         if self.covariates:
             weights = similarity_weights(fitted["pit"], new, cases, self.covariates)
@@ -139,8 +133,6 @@ class ConformalPrediction(KeepsPIT):
         weights: FloatArray | None,
     ) -> FloatArray:
         """Ends (L, T, 2) moved by margins, no further than to where they meet."""
-        from xrecal.arrays.distributions.forms import find_bounds
-
         below, above = (
             arrays.conformal_margins(fitted[side], self.alpha / 2, weights).reshape(
                 len(fitted[side]), -1
@@ -163,7 +155,6 @@ class ConformalPrediction(KeepsPIT):
     ) -> FloatArray:
         """Ends (L, T, 2) at levels of the forecasts; see :func:`xrecal.arrays.conformal_levels`."""
         from xrecal.arrays.baselines.conformal import smallest_holding
-        from xrecal.arrays.distributions.forms import Forecasts
 
         if weights is None:
             return ends_at(forecasts, arrays.conformal_levels(fitted["pit"], self.alpha))

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from xrecal.arrays.distributions.forms import Forecasts, moments
 from xrecal.typing import FloatArray, IntArray
 
 from .base import Cases, FitArrays
-
-if TYPE_CHECKING:
-    from xrecal.arrays.distributions.forms import Forecasts
 
 REMEMBERED, USED = 500, 400
 """Errors that are remembered, and the known ones among them that an expert is corrected by.
@@ -118,8 +116,6 @@ def predictors(cases: Cases, forecasts: Forecasts, known: IntArray) -> FloatArra
         How far the mean of each lies from the last observation among the ``known`` (T,) first
         cases, and from the mean of the forecast of that, 0 without any; and the standard deviation.
     """
-    from xrecal.arrays.distributions.forms import moments
-
     (means,), (variances,) = moments(forecasts)
     observed = cases.observations[0]
     verified = np.where(np.isfinite(observed), np.arange(observed.size), -1)

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from xrecal.arrays.distributions.forms import distribution_of, moments, sort_members
 from xrecal.inputs.dates import CaseAxis
 from xrecal.typing import FloatArray
 
@@ -30,9 +31,7 @@ from .ckme import CKME
 from .components import CASES, Component, Forecasting
 from .corrected import CORRECTED, POOL, RECENT
 from .emos import EMOS
-
-if TYPE_CHECKING:
-    from .pool import LinearPool
+from .pool import LinearPool
 
 N_LEVELS = 100
 """Quantiles that an expert says."""
@@ -184,7 +183,6 @@ def rolling(
     new: NewCases, verified: Cases, limits: tuple[FloatArray, FloatArray]
 ) -> dict[str, FloatArray]:
     """Quantiles (T, J) of experts that are fitted to the last verified cases (1, n)."""
-    from xrecal.arrays.distributions.forms import moments
     from xrecal.arrays.online.rolling import rolling_emos, rolling_errors
 
     n, n_new = verified.observations.shape[1], new.forecasts.loc.shape[1]
@@ -211,8 +209,6 @@ def _as_issued(new: NewCases) -> FloatArray:
     Between members with weights, such as quantiles, on straight lines from the middle of the mass
     of one to that of the next.
     """
-    from xrecal.arrays.distributions.forms import distribution_of, sort_members
-
     missing = missing_forecasts(new.forecasts)[0]
     loc, scale, weights = sort_members(new.forecasts)
     if weights is None or scale is not None:

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from xrecal import arrays
+from xrecal.arrays.distributions.forms import Distribution, Empirical
 from xrecal.inputs.ahead import AHEAD
 from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.lengths import read_length
@@ -26,7 +27,6 @@ from .ranges import ANY, NOT_NEGATIVE
 from .settings import Settings, once
 
 if TYPE_CHECKING:
-    from xrecal.arrays.distributions.forms import Distribution
     from xrecal.arrays.online.state import Settings as Learning
     from xrecal.arrays.online.state import State
 
@@ -226,7 +226,6 @@ class OnlinePool(Settings):
 
     def predict_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> Distribution:
         """Averages of what the experts say, as equally likely members."""
-        from xrecal.arrays.distributions.forms import Empirical
         from xrecal.arrays.online.aggregation import issue
 
         experts, n = self.experts, cases.observations.shape[1]

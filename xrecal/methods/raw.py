@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from xrecal.arrays.distributions.forms import Distribution, Empirical, distribution_of
+from xrecal.arrays.status import TOO_FEW
 from xrecal.typing import IntArray
 
 from .base import N_QUANTILES, Cases, FitArrays, NewCases, equal_mass_levels, missing_forecasts
 from .settings import Settings
-
-if TYPE_CHECKING:
-    from xrecal.arrays.distributions.forms import Distribution
 
 
 @dataclass(frozen=True, repr=False)
@@ -37,9 +35,6 @@ class Raw(Settings):
 
     def predict_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> Distribution:
         """Quantiles of the forecasts."""
-        from xrecal.arrays.distributions.forms import Empirical, distribution_of
-        from xrecal.arrays.status import TOO_FEW
-
         members = distribution_of(new.forecasts).quantile(equal_mass_levels(N_QUANTILES))
         members[missing_forecasts(new.forecasts)] = np.nan
         members[(fitted["status"] & TOO_FEW) > 0] = np.nan
