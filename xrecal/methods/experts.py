@@ -185,22 +185,18 @@ def rolling(
     """Quantiles (T, J) of experts that are fitted to the last verified cases (1, n)."""
     from xrecal.arrays.online.rolling import rolling_emos, rolling_errors
 
-    n, n_new = verified.observations.shape[1], new.forecasts.loc.shape[1]
-    start = max(n - max(*WINDOWS, N_ERRORS), 0)
-    last = verified.select(np.arange(start, n))
+    n = verified.observations.shape[1]
+    last = verified.select(np.arange(max(n - max(*WINDOWS, N_ERRORS), 0), n))
     assert last.forecasts is not None
-    both = zip(moments(last.forecasts), moments(new.forecasts), strict=True)
-    means, variances = (np.concatenate(pair, axis=1) for pair in both)
-    none = np.full((1, n_new), np.nan)
-    observed = np.concatenate([last.observations, none], axis=1)
-    known = np.repeat([0, n - start], [n - start, n_new])  # what is past forecasts nothing
+    (means, variances), (now, spread) = moments(last.forecasts), moments(new.forecasts)
+    past, issued = (means[0], variances[0]), (now[0], spread[0])
+    observed, bounds = last.observations[0], (float(limits[0][0]), float(limits[1][0]))
     found = {
-        f"emos_{window}": rolling_emos((means, variances), observed, known, window, LEVELS, limits)
+        f"emos_{window}": rolling_emos(past, observed, issued, window, LEVELS, bounds)
         for window in WINDOWS
     }
-    errors = rolling_errors(means, observed, known, N_ERRORS, LEVELS, limits)
-    found[f"{ERRORS}_{N_ERRORS}"] = errors
-    return {label: quantiles[0, n - start :] for label, quantiles in found.items()}
+    errors = rolling_errors(past[0], observed, issued[0], N_ERRORS, LEVELS, bounds)
+    return found | {f"{ERRORS}_{N_ERRORS}": errors}
 
 
 def _as_issued(new: NewCases) -> FloatArray:
