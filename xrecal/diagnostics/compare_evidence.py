@@ -7,10 +7,11 @@ from collections.abc import Hashable, Mapping
 from dataclasses import replace
 from functools import partial
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import xarray as xr
 
+from xrecal.arrays.distributions.forms import Distribution
 from xrecal.fit.fit_hindcast import fit
 from xrecal.fit.held_out import Splits, hold_out
 from xrecal.fit.missing import without_unseen_values
@@ -32,9 +33,6 @@ from .comparison import Known
 from .evidence import Evidence
 from .pit import pit_of_cases
 from .skce import skce_test, skce_test_of
-
-if TYPE_CHECKING:
-    from xrecal.arrays.distributions.forms import Distribution
 
 LEVELS = equal_mass_levels(N_QUANTILES)
 PIECE = 2**28
