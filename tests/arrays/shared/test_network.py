@@ -5,14 +5,12 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from benchmarks.shared.fitting import FOLDS, Data, fit
+from benchmarks.shared.fitting import FOLDS, Data, add_folds, fit, fold_sums, law_of
 from benchmarks.shared.network import draw_dates, draw_network, truth
 from xrecal.arrays import crps, normal_crps
 from xrecal.arrays.shared.network import (
     Standards,
-    add_folds,
     basis_from,
-    law_of,
     moments_of,
     place_sums_of,
     with_record,
@@ -65,16 +63,14 @@ def test_close_to_the_truth_at_places_of_the_fit(fitted):
     test = Data(*(part[DATES:, :PLACES] for part in drawn))
     ratio = scores(fitted.known, test) / best(network.take(slice(PLACES)), test, True)
     assert 0.99 < ratio < 1.04
-    shared = fitted.known.at(
-        Corrections(*(np.zeros(PLACES) for _ in range(4))), fitted.known.features
-    )
+    shared = fitted.known._replace(corrections=Corrections(*np.zeros((4, PLACES))))
     assert scores(fitted.known, test) < 0.95 * scores(shared, test)  # without its own centres
 
 
 def test_close_to_the_truth_at_places_without_a_record(fitted):
     test = Data(*(part[DATES:, PLACES:] for part in drawn))
     elsewhere = features[PLACES:]
-    law = fitted.new.at(fitted.places.at(elsewhere), elsewhere)
+    law = fitted.new._replace(corrections=fitted.places.at(elsewhere), features=elsewhere)
     assert 0.98 < scores(law, test) / best(network.take(slice(PLACES, None)), test, False) < 1.06
 
 
@@ -125,9 +121,11 @@ def test_corrections_of_a_fold_are_those_without_its_dates(record):
 
 def test_pieces_in_any_order_give_the_same_law(record):
     basis = basis_from(record.standards, cases, 50)
-    whole = law_of(basis, basis.sums(record.standards, cases))
+    whole = law_of(basis, fold_sums(basis, record.standards, cases))
     order = np.random.default_rng(0).permutation(len(cases.place))
-    pieces = [basis.sums(record.standards, cases.take(rows)) for rows in np.array_split(order, 7)]
+    pieces = [
+        fold_sums(basis, record.standards, cases.take(rows)) for rows in np.array_split(order, 7)
+    ]
     parts = law_of(basis, add_folds(pieces))
     assert parts.ridge == whole.ridge
     np.testing.assert_allclose(parts.factors, whole.factors, rtol=1e-6, atol=1e-8)
@@ -166,7 +164,9 @@ def test_missing_members_are_left_out_and_missing_cases_count_for_nothing(record
     rest = cases.take(kept)
     basis = basis_from(record.standards, cases, 40)
     for one, other in zip(
-        basis.sums(record.standards, broken), basis.sums(record.standards, rest), strict=True
+        fold_sums(basis, record.standards, broken),
+        fold_sums(basis, record.standards, rest),
+        strict=True,
     ):
         for part, same in zip(one, other, strict=True):
             np.testing.assert_allclose(part, same, rtol=1e-9, atol=1e-9)
