@@ -11,9 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from xrecal import arrays
-from xrecal.arrays.distributions.forms import N_QUANTILES as N_QUANTILES
-from xrecal.arrays.distributions.forms import VALID, Distribution, Forecasts, verdicts
-from xrecal.arrays.distributions.forms import equal_mass_levels as equal_mass_levels
+from xrecal.arrays.distributions.forms import VALID, Distribution, Empirical, Forecasts, verdicts
 from xrecal.arrays.status import TOO_FEW
 from xrecal.inputs.dates import CaseAxis
 from xrecal.typing import FloatArray, IntArray
@@ -408,6 +406,12 @@ def names_of(condition_on: str | tuple[str, ...] | None) -> tuple[str, ...]:
 def missing_forecasts(forecasts: Forecasts) -> npt.NDArray[np.bool_]:
     """Where forecasts (L, T, m) have no member that counts, or an invalid one, (L, T)."""
     return np.asarray(verdicts(forecasts) != VALID)
+
+
+def equally_likely(members: FloatArray, dtype: npt.DTypeLike) -> Empirical:
+    """Members (L, T, k) of equal weight, which is NaN where a member is."""
+    weights = np.where(np.isnan(members), np.nan, 1 / members.shape[-1])
+    return Empirical(members.astype(dtype), weights.astype(dtype))
 
 
 def count_cases(cases: Cases, min_samples: int) -> dict[str, npt.NDArray[Any]]:

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from xrecal import arrays
-from xrecal.arrays.distributions.forms import Distribution, Empirical, Forecasts, find_bounds
+from xrecal.arrays.distributions.forms import Distribution, Forecasts, find_bounds
 from xrecal.typing import FloatArray, IntArray
 
-from .base import Cases, FitArrays, NewCases, Parameter
+from .base import Cases, FitArrays, NewCases, Parameter, equally_likely
 from .climatology import similarity_weights
 from .pit import KeepsPIT
 from .ranges import ANY
@@ -122,8 +122,7 @@ class ConformalPrediction(KeepsPIT):
         is_normal = new.forecasts.scale is not None
         make = self._between_levels if is_normal else self._with_margins
         ends = make(new.forecasts, cases, fitted, weights)
-        dtype = new.forecasts.loc.dtype
-        return Empirical(ends.astype(dtype), np.where(np.isnan(ends), np.nan, 0.5).astype(dtype))
+        return equally_likely(ends, new.forecasts.loc.dtype)
 
     def _with_margins(
         self,

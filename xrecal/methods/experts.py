@@ -14,19 +14,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from xrecal.arrays.distributions.forms import distribution_of, moments, sort_members
+from xrecal.arrays.distributions.forms import (
+    distribution_of,
+    equal_mass_levels,
+    moments,
+    sort_members,
+)
 from xrecal.inputs.dates import CaseAxis
 from xrecal.typing import FloatArray
 
-from .base import (
-    Bounds,
-    Cases,
-    FitArrays,
-    NewCases,
-    Parameter,
-    equal_mass_levels,
-    missing_forecasts,
-)
+from .base import Bounds, Cases, FitArrays, NewCases, Parameter, missing_forecasts
 from .ckme import CKME
 from .components import CASES, Component, Forecasting
 from .corrected import CORRECTED, POOL, RECENT

@@ -11,13 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from xrecal import arrays
-from xrecal.arrays.distributions.forms import Distribution, Empirical
+from xrecal.arrays.distributions.forms import Distribution
 from xrecal.inputs.ahead import AHEAD
 from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.lengths import read_length
 from xrecal.typing import FloatArray, IntArray
 
-from .base import Bounds, Cases, FitArrays, Method, NewCases, Parameter, count_cases
+from .base import Bounds, Cases, FitArrays, Method, NewCases, Parameter, count_cases, equally_likely
 from .components import Arrays
 from .corrected import REMEMBERED, Errors, predictors
 from .experts import N_LEVELS, Experts, prefixed
@@ -240,9 +240,7 @@ class OnlinePool(Settings):
                 at_issue = predictors(one, own.forecasts, np.full(members.shape[1], n))
                 said |= errors.correct(said, at_issue, n, experts.limits(part))
                 members[i] = issue(_state(part), self._settings(part), experts.stacked(said))[0]
-        dtype = new.forecasts.loc.dtype
-        weights = np.where(np.isnan(members), np.nan, 1 / N_LEVELS)
-        return Empirical(members.astype(dtype), weights.astype(dtype))
+        return equally_likely(members, new.forecasts.loc.dtype)
 
     def novelty_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> FloatArray:
         """Novelty (L, T) of forecasts to those that the pool was fitted to."""

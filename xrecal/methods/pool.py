@@ -10,22 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from xrecal import arrays
-from xrecal.arrays.distributions.forms import Distribution, Empirical
+from xrecal.arrays.distributions.forms import N_QUANTILES, Distribution, Empirical
 from xrecal.arrays.status import IDENTICAL, NOT_CONVERGED, TOO_FEW
 from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.lengths import as_span, read_gap, read_year_start
 from xrecal.typing import FloatArray, IntArray
 
-from .base import (
-    N_QUANTILES,
-    Bounds,
-    Cases,
-    FitArrays,
-    Method,
-    NewCases,
-    Parameter,
-    names_of,
-)
+from .base import Bounds, Cases, FitArrays, Method, NewCases, Parameter, names_of
 from .ckme import CKME
 from .climatology import Climatology
 from .components import (
@@ -34,7 +25,6 @@ from .components import (
     OBSERVATIONS,
     Component,
     Forecasting,
-    HeldOutInTime,
     components_of,
     fit_method,
     giving_way,
@@ -310,9 +300,9 @@ class LinearPool(Settings):
             "status": np.zeros(n_locations, np.int64),
         }
         counted = np.ones((n_locations, 2, n), np.bool_)
-        in_time = HeldOutInTime(as_span(self.gap), self.year_start)
+        in_time = as_span(self.gap), self.year_start
         fits = (
-            fit for method in self.mixed for fit in fit_method(method, cases, min_samples, in_time)
+            fit for method in self.mixed for fit in fit_method(method, cases, min_samples, *in_time)
         )
         for c, (component, (fitted, held_out)) in enumerate(
             zip(self.components, fits, strict=True)

@@ -6,11 +6,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from xrecal.arrays.distributions.forms import Distribution, Empirical, distribution_of
+from xrecal.arrays.distributions.forms import (
+    N_QUANTILES,
+    Distribution,
+    distribution_of,
+    equal_mass_levels,
+)
 from xrecal.arrays.status import TOO_FEW
 from xrecal.typing import IntArray
 
-from .base import N_QUANTILES, Cases, FitArrays, NewCases, equal_mass_levels, missing_forecasts
+from .base import Cases, FitArrays, NewCases, equally_likely, missing_forecasts
 from .settings import Settings
 
 
@@ -38,6 +43,4 @@ class Raw(Settings):
         members = distribution_of(new.forecasts).quantile(equal_mass_levels(N_QUANTILES))
         members[missing_forecasts(new.forecasts)] = np.nan
         members[(fitted["status"] & TOO_FEW) > 0] = np.nan
-        weights = np.where(np.isnan(members), np.nan, 1 / N_QUANTILES)
-        dtype = new.forecasts.loc.dtype
-        return Empirical(members.astype(dtype), weights.astype(dtype))
+        return equally_likely(members, new.forecasts.loc.dtype)

@@ -10,27 +10,19 @@ import numpy as np
 import numpy.typing as npt
 
 from xrecal.arrays.distributions.forms import (
+    N_QUANTILES,
     Distribution,
     Empirical,
     Forecasts,
     distribution_of,
+    equal_mass_levels,
     find_bounds,
 )
 from xrecal.arrays.status import BOUNDS, NOT_CONVERGED, TOO_FEW
 from xrecal.inputs.dates import CaseAxis
 from xrecal.typing import FloatArray, IntArray
 
-from .base import (
-    N_QUANTILES,
-    Cases,
-    Covariates,
-    FitArrays,
-    Method,
-    NewCases,
-    Parameter,
-    equal_mass_levels,
-    missing_forecasts,
-)
+from .base import Cases, Covariates, FitArrays, Method, NewCases, Parameter, missing_forecasts
 from .ckme import CKME
 from .folds import check_folds, fold_groups, period_of_cases
 from .ranges import ANY, POSITIVE_OR_INFINITE

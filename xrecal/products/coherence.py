@@ -19,9 +19,8 @@ from typing import Literal, TypeAlias, get_args
 import numpy as np
 import xarray as xr
 
-from xrecal.arrays.distributions.forms import Distribution
+from xrecal.arrays.distributions.forms import Distribution, equal_mass_levels
 from xrecal.inputs.forms import Form, Labelled, numbers_of
-from xrecal.methods.base import equal_mass_levels
 from xrecal.typing import FloatArray, IntArray
 
 from .coherence_dates import Drawn, draw_dates, of_dates

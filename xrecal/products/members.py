@@ -8,11 +8,10 @@ from functools import partial
 import numpy as np
 import xarray as xr
 
-from xrecal.arrays.distributions.forms import Distribution, Empirical
+from xrecal.arrays.distributions.forms import Distribution, Empirical, equal_mass_levels
 from xrecal.fit.fitted import Fitted
 from xrecal.inputs.covariates import Given
 from xrecal.inputs.forms import Labelled
-from xrecal.methods.base import equal_mass_levels
 from xrecal.typing import FloatArray, IntArray
 
 from .coherence import Coherence, check_coherence, coherent_members

@@ -59,7 +59,8 @@ def rolling_emos(
         coefficients, *(np.where(there, part, np.nan)[np.newaxis] for part in new)
     )
     loc, scale = (part[..., np.newaxis] for part in normal)
-    return Censored(loc, scale, *np.reshape(bounds, (2, 1, 1, 1))).quantile(levels)[0]
+    edges = np.reshape(bounds, (2, 1, 1, 1))
+    return np.asarray(Censored(loc, scale, *edges).quantile(levels)[0])
 
 
 def rolling_errors(
