@@ -88,7 +88,7 @@ class Errors(NamedTuple):
         said: Mapping[str, FloatArray],
         own: FloatArray,
         known: int,
-        limits: tuple[FloatArray, FloatArray],
+        bounds: tuple[float, float],
     ) -> dict[str, FloatArray]:
         """Quantiles (T, J) of the corrected experts, from the errors of the first known cases."""
         from xrecal.arrays.online.corrections import corrected, corrections
@@ -99,7 +99,6 @@ class Errors(NamedTuple):
         of_pool, of_recent = (
             corrections(score[used], earlier, self.predictors[used], own) for score in self.score
         )
-        bounds = float(limits[0][0]), float(limits[1][0])
         return {
             MOVED_POOL: corrected(said[POOL], of_pool * [1.0, 0.0], bounds),
             CORRECTED_POOL: corrected(said[POOL], of_pool, bounds),

@@ -144,16 +144,12 @@ class Experts:
         learned = cases.select(np.arange(n_slow))
         return self.pool.novelty_locations(new, learned, self._with_cases(learned, slow))
 
-    def limits(self, slow: FitArrays) -> tuple[FloatArray, FloatArray]:
-        """Lower and upper bound (1,), infinite without."""
-        none = (np.array([-np.inf]), np.array([np.inf]))
+    def limits(self, slow: FitArrays) -> tuple[float, float]:
+        """Lower and upper bound, infinite without."""
         if self.bounds is None:
-            return none
-        found = (slow[f"{EMOS_LABEL}_{end}"] for end in ("lower", "upper"))
-        lower, upper = (
-            np.where(np.isnan(a), b, a).astype(np.float64) for a, b in zip(found, none, strict=True)
-        )
-        return lower, upper
+            return -np.inf, np.inf
+        lower, upper = (float(slow[f"{EMOS_LABEL}_{end}"][0]) for end in ("lower", "upper"))
+        return (-np.inf if np.isnan(lower) else lower), (np.inf if np.isnan(upper) else upper)
 
     def _with_cases(self, learned: Cases, slow: FitArrays) -> dict[str, npt.NDArray[Any]]:
         """Slow experts with what each case has of its own."""
@@ -176,9 +172,7 @@ def last_cases(cases: Cases, known: int | None = None) -> Cases:
     return replace(cases.select(which), axis=CaseAxis(days=np.arange(which.size, dtype=np.float64)))
 
 
-def rolling(
-    new: NewCases, verified: Cases, limits: tuple[FloatArray, FloatArray]
-) -> dict[str, FloatArray]:
+def rolling(new: NewCases, verified: Cases, bounds: tuple[float, float]) -> dict[str, FloatArray]:
     """Quantiles (T, J) of experts that are fitted to the last verified cases (1, n)."""
     from xrecal.arrays.online.rolling import rolling_emos, rolling_errors
 
@@ -187,7 +181,7 @@ def rolling(
     assert last.forecasts is not None
     (means, variances), (now, spread) = moments(last.forecasts), moments(new.forecasts)
     past, issued = (means[0], variances[0]), (now[0], spread[0])
-    observed, bounds = last.observations[0], (float(limits[0][0]), float(limits[1][0]))
+    observed = last.observations[0]
     found = {
         f"emos_{window}": rolling_emos(past, observed, issued, window, LEVELS, bounds)
         for window in WINDOWS
@@ -220,8 +214,3 @@ def _quantiles(distribution: Any) -> FloatArray:
     """Quantiles (T, J) at the levels of the experts."""
     quantiles: FloatArray = distribution.quantile(LEVELS)[0]
     return quantiles.astype(np.float64)
-
-
-def prefixed(prefix: str, arrays: Mapping[str, Any]) -> dict[str, Any]:
-    """Arrays, or parameters, under names that begin with a prefix."""
-    return {prefix + name: value for name, value in arrays.items()}

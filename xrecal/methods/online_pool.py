@@ -20,7 +20,7 @@ from xrecal.typing import FloatArray, IntArray
 from .base import Bounds, Cases, FitArrays, Method, NewCases, Parameter, count_cases, equally_likely
 from .components import Arrays
 from .corrected import REMEMBERED, Errors, predictors
-from .experts import N_LEVELS, Experts, prefixed
+from .experts import N_LEVELS, Experts
 from .known import has_passed, known_cases
 from .pool import LinearPool
 from .ranges import ANY, NOT_NEGATIVE
@@ -168,7 +168,8 @@ class OnlinePool(Settings):
         last = partial(Parameter, dtype=np.int32, of_slots=True)
         slow = self.experts.parameters(max(n_features - 1, 0))  # when it verifies is no feature
         former = {
-            n: replace(p, labels=(), description="", for_updates=True) for n, p in slow.items()
+            FORMER + name: replace(p, labels=(), description="", for_updates=True)
+            for name, p in slow.items()
         }
         return {
             "expert_weight": Parameter(
@@ -196,7 +197,7 @@ class OnlinePool(Settings):
                 "last case that slow experts were fitted to before", for_updates=True
             ),
             **slow,
-            **prefixed(FORMER, former),
+            **former,
         }
 
     def check(self, axis: CaseAxis, n_cases: int) -> tuple[Method, str | None]:
