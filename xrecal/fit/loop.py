@@ -13,12 +13,12 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from xrecal.arrays.distributions.forms import Distribution, Forecasts, sort_members
+from xrecal.arrays.distributions.forms import Distribution, sort_members
 from xrecal.chunks.run import Named
 from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.pool import Pool
 from xrecal.methods import Method
-from xrecal.methods.base import Cases, Covariates, FitArrays, NewCases
+from xrecal.methods.base import Cases, FitArrays, NewCases
 from xrecal.typing import FloatArray, IntArray
 
 from .case_order import order_of_positions
@@ -288,9 +288,8 @@ class LoopTask:
         across = None
         if block.cases.squared is not None:
             across = block.cases.squared[:, test[:, np.newaxis], model.dates]
-        parts = (None if part is None else _rows(part, shape) for part in new.forecasts)
         new = NewCases(
-            type(new.forecasts)(*parts),  # type: ignore[arg-type]
+            new.forecasts.map(lambda part: _rows(part, shape)),
             replace(new.covariates, values=_rows(new.covariates.values, shape)),
             None if across is None else np.ascontiguousarray(across),
         )
@@ -338,11 +337,8 @@ def prediction_blocks(
 
 def new_at(new: NewCases, at: tuple[slice, slice]) -> NewCases:
     """Some forecasts of some locations."""
-    forecasts: Forecasts = type(new.forecasts)(
-        *(None if part is None else part[at] for part in new.forecasts)  # type: ignore[arg-type]
-    )
-    covariates: Covariates = new.covariates.take(at)
-    return NewCases(forecasts, covariates, None if new.across is None else new.across[at])
+    across = None if new.across is None else new.across[at]
+    return NewCases(new.forecasts.take(at), new.covariates.take(at), across)
 
 
 def _rows(array: npt.NDArray[Any], shape: tuple[int, int]) -> npt.NDArray[Any]:

@@ -142,10 +142,10 @@ class Cases:
     def as_new(self, which: IntArray) -> NewCases:
         """Some of the cases (positions among the n) as forecasts to recalibrate."""
         assert self.forecasts is not None
-        parts = (None if part is None else part[:, which] for part in self.forecasts)
+        at = slice(None), which
         return NewCases(
-            Forecasts(*parts),  # type: ignore[arg-type]
-            self.covariates.take((slice(None), which)),
+            self.forecasts.take(at),
+            self.covariates.take(at),
             None if self.squared is None else self.squared[:, which],
         )
 

@@ -159,8 +159,8 @@ class ConformalPrediction(KeepsPIT):
             return ends_at(forecasts, arrays.conformal_levels(fitted["pit"], self.alpha))
         half = smallest_holding(np.abs(fitted["pit"] - 0.5), 1 - self.alpha, weights)
         half = np.minimum(half, 0.5).reshape(-1)
-        flat = (None if p is None else p.reshape(-1, 1, p.shape[2]) for p in forecasts)
-        ends = ends_at(Forecasts(*flat), np.stack([0.5 - half, 0.5 + half], axis=-1))  # type: ignore[arg-type]
+        flat = forecasts.map(lambda part: part.reshape(-1, 1, part.shape[2]))
+        ends = ends_at(flat, np.stack([0.5 - half, 0.5 + half], axis=-1))
         return np.asarray(ends.reshape(*forecasts.loc.shape[:2], 2))
 
 

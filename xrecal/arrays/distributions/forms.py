@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import NamedTuple, Protocol, TypeAlias
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -63,9 +64,13 @@ class Forecasts(NamedTuple):
                 raise ValueError(f"{part} of {name} has shape {array.shape}, but loc has {shape}")
         return shape
 
-    def take(self, block: slice) -> Forecasts:
-        """Forecasts of some locations."""
-        return Forecasts(*(None if part is None else part[block] for part in self))  # type: ignore[arg-type]
+    def map(self, function: Callable[[FloatArray], FloatArray]) -> Forecasts:
+        """Forecasts with a function of each part that there is."""
+        return Forecasts(*(None if part is None else function(part) for part in self))  # type: ignore[arg-type]
+
+    def take(self, at: Any) -> Forecasts:
+        """Forecasts at an index of locations, and perhaps of cases."""
+        return self.map(lambda part: part[at])
 
 
 def verdicts(forecasts: Forecasts) -> IntArray:
