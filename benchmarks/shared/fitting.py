@@ -7,19 +7,19 @@ from typing import NamedTuple
 import numpy as np
 
 from xrecal.arrays.shared.landmarks import MAX_RANK
+from xrecal.arrays.shared.law import RIDGES, SharedLaw, ridge_losses, solve_sums
 from xrecal.arrays.shared.network import (
     Basis,
     Cases,
     Network,
     Standards,
-    add_folds,
     basis_from,
-    law_of,
     place_sums_of,
     with_record,
     without_record,
 )
 from xrecal.arrays.shared.places import Places, fit_pooled, without_places
+from xrecal.arrays.shared.sums import Sums, all_of, sum_folds
 
 from .network import draw_dates
 
@@ -138,8 +138,26 @@ def fit(data: Data, features: np.ndarray, workers: int, max_rank: int = MAX_RANK
 
 def _law_sums(basis: Basis, standards: Standards, chunks: Sequence[Cases], workers: int):
     return summed(
-        lambda chunk: basis.sums(standards, chunk),
+        lambda chunk: fold_sums(basis, standards, chunk),
         chunks,
         workers,
         lambda one, other: add_folds([one, other]),
     )
+
+
+def fold_sums(basis: Basis, standards: Standards, cases: Cases) -> list[Sums]:
+    """Sums over some cases, fold by fold."""
+    placed, errors = basis.placed(standards, cases)
+    fold = standards.fold_of(cases)
+    return sum_folds(basis.landmarks, basis.grid, placed, errors, fold, standards.n_folds)
+
+
+def add_folds(parts) -> list[Sums]:
+    """Sums of several sets of cases, fold by fold."""
+    return [all_of(same) for same in zip(*parts, strict=True)]
+
+
+def law_of(basis: Basis, folds: list[Sums]) -> SharedLaw:
+    """The law of all cases, with the ridge whose law of the other folds scores best on each."""
+    best = int(np.argmin(ridge_losses(folds, basis.grid)))
+    return solve_sums(basis.landmarks, basis.grid, all_of(folds), float(RIDGES[best]))

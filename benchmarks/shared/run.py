@@ -105,7 +105,7 @@ def skill(report: Report, fitted: Fitted, network: Network, n_places: int, n_dat
     test = draw(network, n_dates, TEST_DATES, MEMBERS, SEED)
     here, elsewhere = slice(n_places), slice(n_places, None)
     features = network.features[elsewhere]
-    new = fitted.new.at(fitted.places.at(features), features)
+    new = fitted.new._replace(corrections=fitted.places.at(features), features=features)
     report.start("CRPS over that of the truth")
     for name, places, law, known, most in (
         ("places of the fit", here, fitted.known, True, 1.01),

@@ -44,22 +44,29 @@ def said(stream: Stream):
 
     NaN before the warm-up and where unfit.
     """
-    cases, known = stream.cases, stream.known
-    means, variances = moments(cases.forecasts)
-    bounds = bounds_of(stream)
-    found = {
-        "raw": raw(stream),
-        f"errors {ERRORS}": rolling_errors(
-            means, cases.observations, known, ERRORS, LEVELS, bounds
-        ),
-    }
-    for window in WINDOWS:
-        found[f"EMOS {window}"] = rolling_emos(
-            (means, variances), cases.observations, known, window, LEVELS, bounds
-        )
+    found = {"raw": raw(stream), **rolled(stream)}
     found |= refitted(stream)
-    shape = (*cases.observations.shape, J)
+    shape = (*stream.cases.observations.shape, J)
     return np.stack([found.get(label, np.full(shape, np.nan)) for label in FITTED], axis=2)
+
+
+def rolled(stream: Stream):
+    """Quantiles of what is fitted to the last verified cases for each case."""
+    found: dict[str, np.ndarray] = {}
+    observed = stream.cases.observations
+    moments_of = np.stack(moments(stream.cases.forecasts))
+    for i, bounds in enumerate(zip(*bounds_of(stream), strict=True)):
+        for t, end in enumerate(stream.known):
+            past, new = moments_of[:, i, :end], moments_of[:, i, [t]]
+            said = {f"EMOS {w}": rolling_emos(past, observed[i, :end], new, w, LEVELS, bounds)
+                    for w in WINDOWS}  # fmt: skip
+            said[f"errors {ERRORS}"] = rolling_errors(
+                past[0], observed[i, :end], new[0], ERRORS, LEVELS, bounds
+            )
+            for label, quantiles in said.items():
+                whole = found.setdefault(label, np.full((*observed.shape, J), np.nan))
+                whole[i, t] = quantiles[0]
+    return found
 
 
 def with_corrected(stream: Stream, said, **constants):

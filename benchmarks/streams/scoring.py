@@ -6,7 +6,7 @@ import numpy as np
 
 from benchmarks.hindsight import best_weights
 from xrecal.arrays import quantile_score
-from xrecal.arrays.online.aggregation import replay
+from xrecal.arrays.online.aggregation import issue, learn
 from xrecal.arrays.online.bernstein import smoothing_cosines
 from xrecal.arrays.online.corrections import RATE, RIDGE
 from xrecal.arrays.online.state import (
@@ -43,7 +43,6 @@ class Choice(NamedTuple):
     smoothing: float | None = None
     memory: float | None = None
     contrast: float | None = None
-    sharing: float | None = None
     alone: bool = True
     """Whether the static pool is a strategy by itself"""
     rate: float | None = None
@@ -58,9 +57,6 @@ class Choice(NamedTuple):
         given = {"fading": self.fading, "memory": self.memory, "contrast": self.contrast}
         if self.forgetting is not None:
             given["forgetting"] = np.array(self.forgetting)
-            given["sharing"] = np.zeros(len(self.forgetting))
-        if self.sharing is not None:
-            given["sharing"] = np.full(found.sharing.size, self.sharing)
         if self.smoothing is not None:
             given["cosines"] = smoothing_cosines(LEVELS.size, self.smoothing)
         return found._replace(**{k: v for k, v in given.items() if v is not None})
@@ -89,7 +85,6 @@ CHOICES = {
     "smoothing over levels": candidates("smoothing", SMOOTHING, 0.05, 0.1, 0.3),
     "contrast of strategies": candidates("contrast", CONTRAST, 0.3, 3.0),
     "memory of strategies": candidates("memory", MEMORY, 0.99, 0.98),
-    "sharing between locations": candidates("sharing", 0.0, 0.05),
     "rate of recent errors": candidates("rate", RATE, 0.1, 0.3),
     "ridge of the regressions of errors": candidates("ridge", RIDGE, 20.0, 100.0),
     "static pool as a strategy": {"yes": DEFAULT, "no": Choice(alone=False)},
@@ -120,8 +115,12 @@ def aggregated(stream: Stream, said, choice: Choice = DEFAULT):
     own = choice.settings(np.stack(bounds_of(stream), axis=-1))
     chosen = said[:, start:, [LABELS.index(label) for label in choice.experts]]
     known = np.maximum(stream.known[start:] - start, 0)
-    issued, _ = replay(empty_state(own), own, chosen, stream.cases.observations[:, start:], known)
-    return issued[:, stream.first - start :]
+    observed, state, learned, issued = stream.cases.observations[:, start:], empty_state(own), 0, []
+    for end in np.unique(known):  # cases that are issued by the same state
+        state = learn(state, own, chosen[:, learned:end], observed[:, learned:end])
+        learned = end
+        issued.append(issue(state, own, chosen[:, known == end]))
+    return np.concatenate(issued, axis=1)[:, stream.first - start :]
 
 
 class Judged(NamedTuple):

@@ -10,13 +10,13 @@ from benchmarks.shared.network import draw_dates, draw_network
 from tests.labelled import freeze
 from tests.marks import forbid_compute
 from xrecal.arrays import pool_weights
-from xrecal.arrays.distributions.forms import Forecasts
+from xrecal.arrays.distributions.forms import Forecasts, equal_mass_levels
 from xrecal.arrays.distributions.weighted import weighted_quantile
 from xrecal.arrays.shared.held_out import hold_out
 from xrecal.arrays.shared.network import Cases as ArrayCases
 from xrecal.arrays.shared.passes import folds_of, landmarks_for, run
 from xrecal.inputs import pool as pooling
-from xrecal.methods.base import Cases, Covariates, equal_mass_levels
+from xrecal.methods.base import Cases, Covariates
 from xrecal.methods.components import N_HELD_OUT, fit_method
 from xrecal.methods.shared_ckme import InMemory
 

@@ -11,12 +11,12 @@ import xrecal
 from benchmarks.shared.network import draw_dates, draw_network
 from tests.labelled import freeze
 from tests.marks import forbid_compute
+from xrecal.arrays.distributions.forms import equal_mass_levels
 from xrecal.arrays.shared.issuing import issue
 from xrecal.arrays.shared.network import Cases
 from xrecal.arrays.shared.passes import folds_of, landmarks_for, run
 from xrecal.inputs import pool as pooling
 from xrecal.methods import SharedCKME
-from xrecal.methods.base import equal_mass_levels
 from xrecal.methods.shared_ckme import InMemory
 
 KNOWN, NEW, DATES, LATER, M = 16, 4, 24, 6, 5

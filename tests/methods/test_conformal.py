@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 import xrecal
 from xrecal import arrays
 from xrecal.arrays.distributions.forms import Forecasts
-from xrecal.arrays.status import TOO_FEW
 from xrecal.methods.base import Covariates
 from xrecal.methods.conformal import ABOVE
 
@@ -130,17 +129,6 @@ def test_intervals_hold_the_observation_as_often_as_promised(rng):
     )
     inside = (low <= truth[:, 20]) & (truth[:, 20] <= high)
     assert 0.67 < inside.mean() < 0.78  # promised: 15 of 21 cases
-
-
-def test_few_cases(rng):
-    cases = make_cases(rng)
-    cases.observations[0, 19:] = np.nan
-    method = xrecal.ConformalPrediction()
-    fitted = method.fit_locations(cases, 20)
-    np.testing.assert_array_equal(fitted["status"], [TOO_FEW, 0])
-    found = method.predict_locations(as_new(cases.forecasts), cases, fitted)
-    for part in found:
-        np.testing.assert_array_equal(np.isnan(part).all((1, 2)), [True, False])
 
 
 def test_similar_cases_tell_the_margins_of_ensembles(rng):

@@ -3,8 +3,6 @@ import pytest
 
 import xrecal
 from xrecal import arrays
-from xrecal.arrays.distributions.forms import Forecasts
-from xrecal.arrays.status import TOO_FEW
 
 from .of_arrays import FORMS, as_cases, as_new, covariates_of, forms
 
@@ -55,23 +53,3 @@ def test_equal_means_stay_equal(rng):
     cases.forecasts.loc[:, ::2] = 280.1
     fitted = xrecal.IDR().fit_locations(cases, 20)
     assert np.unique(fitted["index"][0, ::2]).size == 1
-
-
-def test_few_cases(rng):
-    cases = make_cases(rng)
-    cases.observations[0, 19:] = np.nan
-    for method in (xrecal.IDR(), xrecal.IDR(condition_on="lead")):
-        fitted = method.fit_locations(cases, 20)
-        np.testing.assert_array_equal(fitted["n_cases"], [19, 50])
-        np.testing.assert_array_equal(fitted["status"], [TOO_FEW, 0])
-        for name in ("index", "index_coefficient"):
-            np.testing.assert_array_equal(np.isnan(fitted[name]).all(-1), [True, False])
-        new = as_new(Forecasts(rng.normal(size=(2, 3, 4))), covariates_of(rng, 2, 3))
-        weights = method.predict_locations(new, cases, fitted).weights
-        np.testing.assert_array_equal(np.isnan(weights).all((1, 2)), [True, False])
-
-
-def test_needs_no_dates():
-    assert xrecal.IDR().covariates == ()
-    assert xrecal.IDR().shares_members
-    np.testing.assert_array_equal(xrecal.IDR().slots(3)[0], [0, 1, 2])

@@ -4,7 +4,6 @@ import pytest
 import xrecal
 from xrecal import arrays
 from xrecal.arrays.distributions.forms import Forecasts
-from xrecal.arrays.status import TOO_FEW
 from xrecal.methods.pit import SEED
 
 from .of_arrays import FORMS, as_cases, as_new, covariates_of, forms
@@ -65,14 +64,3 @@ def test_past_levels_count_by_covariates(rng):
     expected = arrays.climatology_weights(fitted["pit"], 7, features=of, new_features=new_of)
     np.testing.assert_array_equal(found.weights, expected)
     np.testing.assert_array_equal(np.isnan(found.weights[1]).all(-1), np.arange(7) == 3)
-
-
-def test_few_cases(rng):
-    cases = make_cases(rng)
-    cases.observations[0, 19:] = np.nan
-    fitted = xrecal.PITRecalibration().fit_locations(cases, 20)
-    np.testing.assert_array_equal(fitted["status"], [TOO_FEW, 0])
-    np.testing.assert_array_equal(np.isnan(fitted["pit"]).all(-1), [True, False])
-    found = xrecal.PITRecalibration().predict_locations(as_new(cases.forecasts), cases, fitted)
-    assert np.isnan(found.weights[0]).all()
-    assert np.isnan(found.mean()[0]).all()

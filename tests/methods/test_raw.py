@@ -29,17 +29,3 @@ def test_quantiles_of_the_forecast(rng, scale):
         np.testing.assert_allclose(found.members, expected)
     else:
         np.testing.assert_allclose(found.members.mean(-1), loc.mean(-1), atol=0.02)
-
-
-def test_missing_forecasts_and_few_cases(rng):
-    loc = rng.normal(size=(2, 30, 4))
-    loc[0, 3] = np.nan
-    observed = loc[..., 0].copy()
-    observed[1, 5:] = np.nan
-    none = Covariates(np.zeros((2, 30, 0)))
-    cases = Cases(Forecasts(loc), observed, none, CaseAxis())
-    fitted = xrecal.Raw().fit_locations(cases, 20)
-    found = xrecal.Raw().predict_locations(NewCases(Forecasts(loc), none), cases, fitted)
-    assert np.isnan(found.weights[0, 3]).all()
-    assert np.isfinite(found.weights[0, 4]).all()
-    assert np.isnan(found.weights[1]).all()

@@ -24,9 +24,8 @@ _MORE_TRAINING = {
     "rolling": "a smaller gap or a longer window",
 }
 
-# Dates as float days differ from what they stand for by rounding; less than this, a tenth of a
-# second, is no difference.
-_ROUNDING = 1e-6
+ROUNDING = 1e-6
+"""Days, a tenth of a second: dates as numbers are off by less, from rounding."""
 
 
 class Split(NamedTuple):
@@ -167,7 +166,10 @@ def splits(
     parts = []
     for label in range(part.max() + 1):
         test = part == label
-        train = _before(test, apart, reach) if only_past else _around(test, apart)
+        if only_past:
+            train = _before(test, apart, reach)
+        else:
+            train = distance_to(np.flatnonzero(test), apart.position) > apart.length + ROUNDING
         if not train.any():
             more = _MORE_TRAINING["retrospective" if only_past and reach is None else by]
             tested = np.flatnonzero(test)
@@ -224,7 +226,7 @@ def replay(
         seen = (each <= first).any(1)
         from_case = 0
         if reach is not None:
-            inside = reach.position[first] - reach.position <= reach.length + _ROUNDING
+            inside = reach.position[first] - reach.position <= reach.length + ROUNDING
             from_case = int(inside.argmax())
             seen &= inside
         fits = bool(again[first] > fitted and seen.sum() >= least)
@@ -293,33 +295,36 @@ def _refits(
     if reach is None:
         start = int(np.searchsorted(_blocks(n, blocks), 1))
     else:
-        full = reach.position - reach.position[:1] >= reach.length - _ROUNDING
+        full = reach.position - reach.position[:1] >= reach.length - ROUNDING
         if not full.any():
             raise ValueError(f"the window is never full in {n} cases; give a shorter one")
         start = int(full.argmax())
     since = step.position - step.position[start]
-    fit = np.floor((since + _ROUNDING) / step.length)
+    fit = np.floor((since + ROUNDING) / step.length)
     fit[:start] = -1
     # Long breaks between cases (a season a year) leave numbers out: count those with cases.
     return np.cumsum(np.diff(fit, prepend=-1) > 0) - 1
 
 
-def _around(test: BoolArray, apart: Measure) -> BoolArray:
-    """Cases to train on: those further than the gap from each tested one."""
-    position, tested = apart.position, apart.position[test]
-    after = np.searchsorted(tested, position)
-    below, above = tested[np.maximum(after - 1, 0)], tested[np.minimum(after, tested.size - 1)]
-    nearest = np.minimum(np.abs(position - below), np.abs(above - position))
-    return ~test & (nearest > apart.length + _ROUNDING)
+def distance_to(held: IntArray, position: FloatArray) -> FloatArray:
+    """Distance (n,) of cases at ascending positions (n,) to the nearest of some, by number."""
+    case = np.arange(position.size)
+    # Between the held-out cases before and behind: the nearer one decides.
+    behind = np.searchsorted(held, case)
+    before, behind = np.maximum(behind - 1, 0), np.minimum(behind, held.size - 1)
+    nearest: FloatArray = np.minimum(
+        abs(position - position[held[before]]), abs(position[held[behind]] - position)
+    )
+    return nearest
 
 
 def _before(test: BoolArray, apart: Measure, reach: Measure | None) -> BoolArray:
     """Cases to train on: before the first tested one by more than the gap, within the reach."""
     first = int(test.argmax())
     train: BoolArray = np.arange(test.size) < first
-    train &= apart.position[first] - apart.position > apart.length + _ROUNDING
+    train &= apart.position[first] - apart.position > apart.length + ROUNDING
     if reach is not None:
-        train &= reach.position[first] - reach.position <= reach.length + _ROUNDING
+        train &= reach.position[first] - reach.position <= reach.length + ROUNDING
     return train
 
 

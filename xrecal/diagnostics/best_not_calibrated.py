@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from xrecal.typing import FloatArray
+
 from .p_values import rejections, shown_p
 
 if TYPE_CHECKING:
     import xarray as xr
-
-    from xrecal.typing import FloatArray
 
 TESTS = {"pit_p_value": "PIT", "skce_p_value": "SKCE"}
 CLEAR = 2.0

@@ -7,10 +7,11 @@ from collections.abc import Hashable, Mapping
 from dataclasses import replace
 from functools import partial
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import xarray as xr
 
+from xrecal.arrays.distributions.forms import N_QUANTILES, Distribution, equal_mass_levels
 from xrecal.fit.fit_hindcast import fit
 from xrecal.fit.held_out import Splits, hold_out
 from xrecal.fit.missing import without_unseen_values
@@ -20,7 +21,6 @@ from xrecal.inputs.covariates import Given
 from xrecal.inputs.forms import Form, Labelled, numbers_of
 from xrecal.inputs.pairing import Pairs, in_order, known_pairs, pair_cases
 from xrecal.methods import Method
-from xrecal.methods.base import N_QUANTILES, equal_mass_levels
 from xrecal.products.recalibrated import Recalibrated
 from xrecal.products.replayed import replayed, updates_as_it_goes
 from xrecal.products.scores import CRPS, crps_of, pit_of
@@ -32,9 +32,6 @@ from .comparison import Known
 from .evidence import Evidence
 from .pit import pit_of_cases
 from .skce import skce_test, skce_test_of
-
-if TYPE_CHECKING:
-    from xrecal.arrays.distributions.forms import Distribution
 
 LEVELS = equal_mass_levels(N_QUANTILES)
 PIECE = 2**28

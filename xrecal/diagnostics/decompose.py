@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Hashable
 from functools import reduce
 from operator import and_
-from typing import TYPE_CHECKING
 
 import xarray as xr
 
+from xrecal.arrays.distributions.forms import Distribution, Forecasts, distribution_of
 from xrecal.chunks.over_cases import over_cases
 from xrecal.fit.fit_hindcast import DEFAULT, checked
 from xrecal.fit.held_out import By, Splits, hold_out
@@ -30,9 +30,6 @@ from .evidence import (
     task_name,
     where_enough,
 )
-
-if TYPE_CHECKING:
-    from xrecal.arrays.distributions.forms import Distribution, Forecasts
 
 _TEXTS = {
     "miscalibration": "miscalibration: what recalibration would gain",
@@ -132,7 +129,6 @@ def score_parts_of(
     distribution: Distribution, observations: FloatArray, issued: Forecasts
 ) -> tuple[FloatArray, ...]:
     """CRPS as issued, CRPS as predicted, half their squared distance, each (L, T)."""
-    from xrecal.arrays.distributions.forms import distribution_of
     from xrecal.arrays.scores.decomposition import half_squared_distance
 
     before = distribution_of(issued)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import xarray as xr
 
+from xrecal.arrays.distributions.forms import Forecasts
 from xrecal.chunks.blockwise import require_free
 from xrecal.inputs.dims import Dims
 from xrecal.inputs.forms import Labelled
@@ -30,9 +31,6 @@ from .evidence import (
 )
 from .reliability import read_events
 from .series import over_series
-
-if TYPE_CHECKING:
-    from xrecal.arrays.distributions.forms import Forecasts
 
 LEVEL = "probability_level"
 COST_LOSS = "cost_loss"

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import TYPE_CHECKING
 
 import xarray as xr
 
+from xrecal.arrays.distributions.forms import Distribution
 from xrecal.inputs.dims import Dims
 from xrecal.inputs.forms import Labelled
 from xrecal.inputs.metadata import shown_units
@@ -14,10 +14,6 @@ from xrecal.inputs.pairing import Observations
 from xrecal.methods.call_errors import explained
 from xrecal.products.scores import AS_ISSUED, Score, Verified, scored
 from xrecal.typing import FloatArray
-
-if TYPE_CHECKING:
-    from xrecal.arrays.distributions.forms import Distribution
-
 
 ERROR_SPREAD = Score("error_spread", "error-spread score", AS_ISSUED)
 

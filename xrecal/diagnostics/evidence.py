@@ -18,6 +18,7 @@ import xarray as xr
 
 from xrecal import arrays
 from xrecal.arrays.advice import Advice, Typed
+from xrecal.arrays.distributions.forms import N_QUANTILES, equal_mass_levels
 from xrecal.arrays.status import DEPENDENT, ENOUGH, EVIDENCE_MEANINGS, FEW, FEWEST, TOO_FEW
 from xrecal.chunks.blockwise import require_free, work_on
 from xrecal.chunks.over_cases import over_cases
@@ -36,7 +37,6 @@ from xrecal.inputs.pairing import (
     pair_variables,
 )
 from xrecal.inputs.roles import CALIBRATION, LEAD, candidates, find_dim
-from xrecal.methods.base import N_QUANTILES, equal_mass_levels
 from xrecal.products.reductions import Reduction
 from xrecal.products.source import Issued, reduce
 from xrecal.products.statistics import quantiles_of

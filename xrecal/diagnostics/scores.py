@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from functools import partial
-from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias, get_args
 
 import xarray as xr
 
+from xrecal.arrays.distributions.forms import Empirical
 from xrecal.inputs.dims import Dims
 from xrecal.inputs.forms import Labelled
 from xrecal.inputs.pairing import Observations
 from xrecal.methods.call_errors import explained
 from xrecal.products.scores import Score, Verified, scored
 from xrecal.typing import FloatArray
-
-if TYPE_CHECKING:
-    from xrecal.arrays.distributions.forms import Empirical
 
 Emphasis: TypeAlias = Literal["center", "tails", "upper", "lower"]
 

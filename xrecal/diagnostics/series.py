@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from xrecal.arrays.distributions.missing import forecasts_from
 from xrecal.chunks.blockwise import require_one_chunk, run_blockwise
 from xrecal.fit.state import NEW_MEMBER
 from xrecal.inputs.forms import Form, numbers_of, task_parts
@@ -129,8 +130,6 @@ class _SeriesTask:
 
     def __call__(self, *args: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], ...]:
         """Results (...) or (..., *cases) of some locations."""
-        from xrecal.arrays.distributions.missing import forecasts_from
-
         lead = np.broadcast_shapes(
             *(a.shape[: a.ndim - n] for a, (_, n) in zip(args, self.core, strict=True))
         )

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 import xarray as xr
 
+from xrecal.arrays.distributions.forms import VALID, Forecasts, verdicts
 from xrecal.arrays.rows import is_whole
 from xrecal.chunks.warnings import warn
 from xrecal.inputs.covariates import season_of
@@ -28,9 +29,6 @@ from .evidence import (
 )
 from .pit import BLOCK_TEXT
 from .series import over_series
-
-if TYPE_CHECKING:
-    from xrecal.arrays.distributions.forms import Forecasts
 
 Test: TypeAlias = Literal["serial", "bootstrap", "wild", "montecarlo", "block"]
 
@@ -263,7 +261,6 @@ def _estimates(
     """Errors, p-values, statuses, block lengths and numbers of cases (L,)."""
     from xrecal.arrays import SkceSettings, skce_locations
     from xrecal.arrays.calibration.skce import one_row_each
-    from xrecal.arrays.distributions.forms import VALID, verdicts
 
     estimates = skce_locations(
         forecasts, observed, SkceSettings(**settings), location_numbers=numbers, season=season

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 import xarray as xr
 
+from xrecal.arrays.distributions.forms import Distribution, Empirical
 from xrecal.inputs.dims import Dims, read_levels
 from xrecal.inputs.forms import Labelled
 from xrecal.inputs.pairing import Observations
 from xrecal.methods.call_errors import explained
 from xrecal.products.scores import AS_ISSUED, Score, Verified, scored
 from xrecal.typing import FloatArray, IntArray
-
-if TYPE_CHECKING:
-    from xrecal.arrays.distributions.forms import Distribution, Empirical
 
 WIS = Score("wis", "weighted interval score", AS_ISSUED)
 HUB_LEVELS = (0.01, 0.025, *(k / 20 for k in range(1, 20)), 0.975, 0.99)

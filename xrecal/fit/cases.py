@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from xrecal.arrays.dispatch import namespace
+from xrecal.arrays.distributions.forms import Forecasts, sort_members, usable_observations
+from xrecal.arrays.distributions.missing import forecasts_from
+from xrecal.arrays.status import FILL, INVALID
 from xrecal.chunks.run import Named
 from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.forms import VECTOR
@@ -15,9 +18,6 @@ from xrecal.methods.base import Cases, Covariates
 from xrecal.typing import FloatArray, IntArray
 
 from .missing import without_absurd
-
-if TYPE_CHECKING:
-    from xrecal.arrays.distributions.forms import Forecasts
 
 COVARIATE = "covariate_"
 """Prefix of covariates among the variables of the state."""
@@ -52,8 +52,6 @@ def cases_of(
         Largest value that a model has seen, beside which values are missing; without it all others
         of the place.
     """
-    from xrecal.arrays.status import FILL
-
     parts, values, filled = without_absurd(forecasts, list(observed.values()), largest)
     cases, flags = usable_cases(parts, values, covariates, axis, periods)
     return cases, flags | FILL * filled
@@ -67,9 +65,6 @@ def usable_cases(
     periods: Mapping[str, float | None],
 ) -> tuple[Cases, IntArray]:
     """Cases of values none of which is absurd; see :func:`cases_of`."""
-    from xrecal.arrays.distributions.forms import usable_observations
-    from xrecal.arrays.status import INVALID
-
     forecasts, (own, *partners) = forecasts_of(parts), observed
     known = covariates_of([covariates[name] for name in periods], periods, own)
     usable, invalid = usable_observations(forecasts, own)
@@ -90,8 +85,6 @@ def kept_parts(parts: Mapping[str, Any]) -> dict[str, Any]:
 
 def parts_to_keep(parts: Named, cases: Cases) -> dict[str, FloatArray]:
     """Parts (L, n, m) of the forecasts of cases as the state keeps them."""
-    from xrecal.arrays.distributions.forms import sort_members
-
     assert cases.forecasts is not None
     if "loc" in parts:
         ordered = sort_members(cases.forecasts)._asdict()
@@ -119,9 +112,6 @@ def forecasts_of(parts: Mapping[str, FloatArray]) -> Forecasts:
     Of vectors with the members of one variable after those of another; a member that one of them
     misses is missing in all.
     """
-    from xrecal.arrays.distributions.forms import Forecasts
-    from xrecal.arrays.distributions.missing import forecasts_from
-
     names = [name for name in parts if name.startswith(VECTOR)]
     vector = [parts[n] for n in sorted(names, key=lambda n: int(n.removeprefix(VECTOR)))]
     if not vector:

@@ -6,21 +6,20 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 import xarray as xr
 
+from xrecal.arrays.status import MEANINGS
 from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.forms import VECTOR, Kind
 from xrecal.inputs.leads import MatchedLeads
+from xrecal.inputs.pool import Pool
 from xrecal.methods import Method
 from xrecal.methods.base import Parameter
 from xrecal.methods.call_errors import explained
 from xrecal.typing import Places
-
-if TYPE_CHECKING:
-    from xrecal.inputs.pool import Pool
 
 CASE = "calibration"
 """Dimension of the calibration cases in the state."""
@@ -206,8 +205,6 @@ def describe_state(
     state: xr.Dataset, method: Method, attrs: Mapping[str, Any], n_features: int
 ) -> xr.Dataset:
     """Attributes that make the state readable on its own."""
-    from xrecal.arrays.status import MEANINGS
-
     units = {"units": attrs["units"]} if "units" in attrs else {}
     described: dict[str, dict[str, Any]] = {
         "loc": {"long_name": "calibration forecasts", **units},

@@ -12,6 +12,7 @@ import numpy.typing as npt
 import xarray as xr
 
 from xrecal.arrays.advice import Advice, Typed
+from xrecal.arrays.splitting import splits as split_cases
 from xrecal.chunks.blockwise import work_on
 from xrecal.chunks.run import run
 from xrecal.chunks.warnings import warn, warn_once
@@ -308,7 +309,6 @@ def prepare_all(
 def folds_of(method: Method, prepared: Prepared, splits: Splits) -> list[Fold]:
     """Splits of the cases, each with the method as it can be used on its training cases."""
     from xrecal.arrays.ckme.folds import count_near
-    from xrecal.arrays.splitting import splits as split_cases
 
     axis = prepared.axis
     n = prepared.pairs.observations.sizes[prepared.pairs.dim]

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from xrecal.arrays.distributions.forms import Distribution, sort_members
 from xrecal.chunks.run import Named
 from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.pool import Pool
 from xrecal.methods import Method
-from xrecal.methods.base import Cases, Covariates, FitArrays, NewCases
+from xrecal.methods.base import Cases, FitArrays, NewCases
 from xrecal.typing import FloatArray, IntArray
 
 from .case_order import order_of_positions
@@ -25,9 +26,6 @@ from .cases import COVARIATE, cases_of, cases_of_state
 from .pooling import as_cases, at_positions, bytes_at, of_all_positions
 from .shared_component import Sharing, fit_sharing
 from .update_task import UpdateTask
-
-if TYPE_CHECKING:
-    from xrecal.arrays.distributions.forms import Distribution, Forecasts
 
 KnownName: TypeAlias = Literal["observed", "cases", "issued", "learned"]
 """What is known of the cases of a round, besides their distributions: observations (L, T), numbers
@@ -217,8 +215,6 @@ class LoopTask:
 
     def _learned(self, block: _Block, one: Round, model: _Model | None) -> _Model | None:
         """The model after a fit, or after an update of the one before."""
-        from xrecal.arrays.distributions.forms import sort_members
-
         fold = one.fit or (None if model is None else model.fold)
         if fold is None:
             return None
@@ -253,8 +249,6 @@ class LoopTask:
 
     def _updated(self, model: _Model, added: Cases, dates: IntArray) -> _Model:
         """The model with more cases, of which it may know some."""
-        from xrecal.arrays.distributions.forms import sort_members
-
         fold, pool = model.fold, model.fold.pooled
         order, every = order_of_positions(model.dates, dates)
         axis = replace(self.axis.take(every), step=None)
@@ -294,9 +288,8 @@ class LoopTask:
         across = None
         if block.cases.squared is not None:
             across = block.cases.squared[:, test[:, np.newaxis], model.dates]
-        parts = (None if part is None else _rows(part, shape) for part in new.forecasts)
         new = NewCases(
-            type(new.forecasts)(*parts),  # type: ignore[arg-type]
+            new.forecasts.map(lambda part: _rows(part, shape)),
             replace(new.covariates, values=_rows(new.covariates.values, shape)),
             None if across is None else np.ascontiguousarray(across),
         )
@@ -344,11 +337,8 @@ def prediction_blocks(
 
 def new_at(new: NewCases, at: tuple[slice, slice]) -> NewCases:
     """Some forecasts of some locations."""
-    forecasts: Forecasts = type(new.forecasts)(
-        *(None if part is None else part[at] for part in new.forecasts)  # type: ignore[arg-type]
-    )
-    covariates: Covariates = new.covariates.take(at)
-    return NewCases(forecasts, covariates, None if new.across is None else new.across[at])
+    across = None if new.across is None else new.across[at]
+    return NewCases(new.forecasts.take(at), new.covariates.take(at), across)
 
 
 def _rows(array: npt.NDArray[Any], shape: tuple[int, int]) -> npt.NDArray[Any]:

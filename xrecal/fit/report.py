@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from html import escape
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import xarray as xr
@@ -15,13 +15,11 @@ import xarray as xr
 from xrecal.arrays.status import MEANINGS, TOO_FEW
 from xrecal.chunks.texts import quoted
 from xrecal.inputs.ahead import AHEAD
+from xrecal.inputs.leads import MatchedLeads
 from xrecal.inputs.metadata import shown_units
 from xrecal.methods.settings_html import folded, framed, settings_table, table
 
-if TYPE_CHECKING:
-    from xrecal.inputs.leads import MatchedLeads
-
-    from .fitted import Fitted, FittedVariable
+from .fitted import Fitted, FittedVariable
 
 Fact: TypeAlias = tuple[str, str]
 """A label and its text."""

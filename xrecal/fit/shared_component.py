@@ -80,9 +80,8 @@ def fit_sharing(
     names = (*cases.covariates.names, *shared.of_places)
     periods = (*cases.covariates.periods, *[None] * len(shared.of_places))
     values = np.concatenate([cases.covariates.values, beside], axis=-1)
-    parts = (None if part is None else by_date(part) for part in cases.forecasts)
     own, _ = shared.array_cases(
-        type(cases.forecasts)(*parts),  # type: ignore[arg-type]
+        cases.forecasts.map(by_date),
         by_date(cases.observations),
         Covariates(by_date(values), names, periods),
         np.repeat(shared.folds(cases.axis, n), n_places),

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from xrecal.arrays.status import FILL, INVALID
 from xrecal.chunks.blockwise import require_one_chunk, work_on
 from xrecal.chunks.run import Named, run
 from xrecal.chunks.tree import joined_chunks
@@ -140,8 +141,6 @@ class SharedChunks:
 
         And bits of the status of each location.
         """
-        from xrecal.arrays.status import FILL, INVALID
-
         dtype = self.cases["observed"]["observations"][0].dtype
         used, flags = run(
             _UsableObservations(self.periods),
@@ -248,8 +247,6 @@ def cases_of_places(
 
     Values are missing beside those of the same case, as what else a chunk holds must not matter.
     """
-    from xrecal.arrays.status import FILL
-
     each = {name: a[:, np.newaxis] for name, a in forecasts.items()}
     given = observed["observations"][:, np.newaxis]
     parts, (own,), filled = without_absurd(each, [given])

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from xrecal.arrays.dispatch import namespace
 from xrecal.arrays.distributions.missing import largest_of
+from xrecal.arrays.status import FILL, INVALID
 from xrecal.chunks.run import Named
 from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.forms import VECTOR
@@ -140,8 +141,6 @@ class UpdateTask:
 
     def learned_again(self, joined: dict[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
         """The arrays, with those that the method learns from all cases together."""
-        from xrecal.arrays.status import FILL, INVALID
-
         if not self.method.relearns:
             return joined
         shared = {name for name, p in self.parameters.items() if p.of_all_places}

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from xrecal.arrays.distributions.missing import LEAST, absurd_among, largest_of
 from xrecal.chunks.blockwise import is_lazy, on_device, require_one_chunk, run_blockwise
 from xrecal.chunks.warnings import warn_of_missing, warn_once
 from xrecal.typing import FloatArray
@@ -123,8 +124,6 @@ def known_values(
 
 def _known_in_memory(given: tuple[xr.DataArray, ...], name: str) -> tuple[xr.DataArray, ...]:
     """Members, and observations if given, beside all others."""
-    from xrecal.arrays.distributions.missing import absurd_among
-
     arrays = [a.to_numpy() for a in given]
     found = absurd_among(*(a.reshape(1, -1) for a in arrays))
     masks = [mask.reshape(a.shape) for mask, a in zip(found, arrays, strict=True)]
@@ -141,8 +140,6 @@ def _known_in_memory(given: tuple[xr.DataArray, ...], name: str) -> tuple[xr.Dat
 
 def _known_of_cases(members: FloatArray, *observed: FloatArray) -> Any:
     """Members (..., m), and observations (...), beside those of the same case."""
-    from xrecal.arrays.distributions.missing import LEAST, absurd_among, largest_of
-
     lead = np.broadcast_shapes(members.shape[:-1], *(a.shape for a in observed))
     whole = [np.broadcast_to(members, (*lead, members.shape[-1]))]
     whole += [np.broadcast_to(a, lead) for a in observed]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import xarray as xr
 
 from xrecal.arrays.advice import Advice, Typed
+from xrecal.arrays.distributions.missing import absurd_among
 from xrecal.chunks.warnings import warn_once
 from xrecal.typing import FloatArray
 
@@ -20,6 +20,7 @@ from .leads import MatchedLeads, matched_leads
 from .metadata import check_units, joined
 from .missing import OTHERS, known_values, warn_of_absurd, warn_of_customary, without_declared
 from .places import at_places, lack_names, like_places
+from .pool import Pool
 from .roles import (
     CALIBRATION,
     LEVEL,
@@ -32,9 +33,6 @@ from .roles import (
 )
 from .valid_time import read_times
 from .valid_time_lookup import look_up
-
-if TYPE_CHECKING:
-    from .pool import Pool
 
 Observations = Labelled | Mapping[Hashable, xr.DataArray]
 
@@ -307,8 +305,6 @@ def _values_for_missing(pairs: Pairs) -> tuple[FloatArray, FloatArray]:
 
     Of arrays that are not in memory, or are on a GPU, nothing is known.
     """
-    from xrecal.arrays.distributions.missing import absurd_among
-
     loc, observed, dim = pairs.form.loc, pairs.observations, pairs.dim
     if (
         dim not in loc.dims

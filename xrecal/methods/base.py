@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from xrecal import arrays
-from xrecal.arrays.distributions.forms import N_QUANTILES as N_QUANTILES
-from xrecal.arrays.distributions.forms import equal_mass_levels as equal_mass_levels
+from xrecal.arrays.distributions.forms import VALID, Distribution, Empirical, Forecasts, verdicts
+from xrecal.arrays.status import TOO_FEW
 from xrecal.inputs.dates import CaseAxis
 from xrecal.typing import FloatArray, IntArray
 
@@ -20,7 +20,6 @@ from .folds import period_of_cases
 from .ranges import FINITE
 
 if TYPE_CHECKING:
-    from xrecal.arrays.distributions.forms import Distribution, Forecasts
     from xrecal.arrays.kernels.kernel import Features
 
 Output: TypeAlias = Literal["weighted", "normal"]
@@ -142,13 +141,11 @@ class Cases:
 
     def as_new(self, which: IntArray) -> NewCases:
         """Some of the cases (positions among the n) as forecasts to recalibrate."""
-        from xrecal.arrays.distributions.forms import Forecasts
-
         assert self.forecasts is not None
-        parts = (None if part is None else part[:, which] for part in self.forecasts)
+        at = slice(None), which
         return NewCases(
-            Forecasts(*parts),  # type: ignore[arg-type]
-            self.covariates.take((slice(None), which)),
+            self.forecasts.take(at),
+            self.covariates.take(at),
             None if self.squared is None else self.squared[:, which],
         )
 
@@ -408,14 +405,16 @@ def names_of(condition_on: str | tuple[str, ...] | None) -> tuple[str, ...]:
 
 def missing_forecasts(forecasts: Forecasts) -> npt.NDArray[np.bool_]:
     """Where forecasts (L, T, m) have no member that counts, or an invalid one, (L, T)."""
-    from xrecal.arrays.distributions.forms import VALID, verdicts
-
     return np.asarray(verdicts(forecasts) != VALID)
+
+
+def equally_likely(members: FloatArray, dtype: npt.DTypeLike) -> Empirical:
+    """Members (L, T, k) of equal weight, which is NaN where a member is."""
+    weights = np.where(np.isnan(members), np.nan, 1 / members.shape[-1])
+    return Empirical(members.astype(dtype), weights.astype(dtype))
 
 
 def count_cases(cases: Cases, min_samples: int) -> dict[str, npt.NDArray[Any]]:
     """``n_cases`` to learn from at each location (L,), and ``status``: whether they are too few."""
-    from xrecal.arrays.status import TOO_FEW
-
     n_cases = np.isfinite(cases.observations).sum(-1).astype(np.int32)
     return {"n_cases": n_cases, "status": TOO_FEW * (n_cases < min_samples)}

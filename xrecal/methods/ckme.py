@@ -10,6 +10,7 @@ import numpy as np
 
 from xrecal import arrays
 from xrecal.arrays.dispatch import namespace
+from xrecal.arrays.distributions.forms import Distribution, Empirical
 from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.lengths import as_span, read_gap, read_year_start
 from xrecal.typing import FloatArray, IntArray
@@ -25,7 +26,6 @@ from .tails import tailed, with_tail_slots
 if TYPE_CHECKING:
     from xrecal.arrays.ckme.embedding import FittedCKME
     from xrecal.arrays.ckme.embedding import Settings as ArraySettings
-    from xrecal.arrays.distributions.forms import Distribution, Empirical
 
 DENSE_ONLY = ("kernel", "bandwidth", "loss", "gap", "support", "half_life", "compare")
 """Settings that compare cases one by one; with another than the default, positions are left out
@@ -352,8 +352,6 @@ class CKME(Settings):
         self, new: NewCases, cases: Cases, fitted: FitArrays
     ) -> tuple[Empirical, FloatArray]:
         """Weighted ensembles in which past observations give way to errors, and the novelty."""
-        from xrecal.arrays.distributions.forms import Empirical
-
         compared = self.comparison(new, cases, fitted)
         of: FittedCKME = compared["fitted"]
         members, weights, observed, novelty = arrays.ckme_weights_of_both(
@@ -387,8 +385,6 @@ class CKME(Settings):
         with_novelty: bool = False,
     ) -> tuple[Empirical, FloatArray | None]:
         """Weights of past observations, or of members that each forecast has for itself."""
-        from xrecal.arrays.distributions.forms import Empirical
-
         members, weights, *novelty = arrays.ckme_weights(
             **self.comparison(new, cases, fitted),
             projection=self.projection,

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from xrecal import arrays
+from xrecal.arrays.distributions.forms import Distribution, Empirical
+from xrecal.arrays.status import TOO_FEW
 from xrecal.inputs.covariates import DAY
 from xrecal.inputs.dates import CaseAxis
 from xrecal.typing import FloatArray
@@ -15,9 +16,6 @@ from xrecal.typing import FloatArray
 from .base import Cases, FitArrays, Method, NewCases, missing_forecasts, names_of
 from .setting_checks import is_positive
 from .settings import Settings
-
-if TYPE_CHECKING:
-    from xrecal.arrays.distributions.forms import Distribution
 
 
 @dataclass(frozen=True, repr=False)
@@ -72,9 +70,6 @@ class Climatology(Settings):
 
     def predict_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> Distribution:
         """Weights of the observations; see :func:`xrecal.arrays.climatology_weights`."""
-        from xrecal.arrays.distributions.forms import Empirical
-        from xrecal.arrays.status import TOO_FEW
-
         weights = similarity_weights(cases.observations, new, cases, names_of(self.condition_on))
         if self.window is not None:
             day, new_day = (

@@ -6,29 +6,24 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from xrecal.arrays.splitting import Span
-from xrecal.typing import FloatArray
-
-from .base import (
+from xrecal.arrays.distributions.forms import (
     N_QUANTILES,
-    Cases,
-    FitArrays,
-    Method,
-    NewCases,
-    Parameter,
+    Distribution,
+    Empirical,
     equal_mass_levels,
 )
+from xrecal.arrays.splitting import ROUNDING, Span, distance_to
+from xrecal.typing import FloatArray
+
+from .base import Cases, FitArrays, Method, NewCases, Parameter
 from .folds import fold_groups
 from .shared_ckme import OWN
 from .tails import FITTED
-
-if TYPE_CHECKING:
-    from xrecal.arrays.distributions.forms import Distribution, Empirical
 
 Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
 
@@ -131,19 +126,6 @@ def _own_parameters(method: Method, n_features: int) -> Mapping[str, Parameter]:
     return MappingProxyType({name: p for name, p in every.items() if not p.for_updates})
 
 
-class HeldOutInTime(NamedTuple):
-    """How cases are held out in time."""
-
-    gap: Span = 0
-    """Left out of training on either side."""
-    year_start: str | None = None
-    """Date on which years of cases begin."""
-
-
-NEXT_TO_EACH_OTHER = HeldOutInTime()
-"""Without a gap, in years of their own."""
-
-
 def components_of(methods: Sequence[Method]) -> tuple[Component, ...]:
     """Components of a pool of methods, in the order in which they are fitted."""
     components: list[Component] = []
@@ -160,45 +142,44 @@ def components_of(methods: Sequence[Method]) -> tuple[Component, ...]:
 
 
 def fit_method(
-    method: Method, cases: Cases, min_samples: int, in_time: HeldOutInTime = NEXT_TO_EACH_OTHER
+    method: Method, cases: Cases, min_samples: int, gap: Span = 0, year_start: str | None = None
 ) -> Iterable[tuple[FitArrays, FloatArray]]:
     """Fitted parameters and held-out quantiles (L, 2, n, Q) of each component of a method.
 
     The quantiles are of cases forecast without their fold, and of cases forecast from earlier ones
-    alone.
+    alone; in both, without the cases nearer than a gap. Years of cases begin on ``year_start``.
     """
     fits = method.fit_supports(cases, min_samples, N_HELD_OUT)
     if fits is None:
-        fits = [(method.fit_locations(cases, min_samples), _held_out(method, cases, in_time))]
+        fitted = method.fit_locations(cases, min_samples)
+        fits = [(fitted, _held_out(method, cases, gap, year_start))]
     return fits
 
 
-def _held_out(method: Method, cases: Cases, in_time: HeldOutInTime) -> FloatArray:
+def _held_out(method: Method, cases: Cases, gap: Span, year_start: str | None) -> FloatArray:
     """Quantiles (L, 2, n, Q) from refits without parts of the cases."""
     from xrecal.arrays.ckme.folds import assign_folds, gap_axis
     from xrecal.arrays.ckme.search import LATER_PARTS
 
     known = np.isfinite(cases.observations)
     n_locations, n = known.shape
-    groups, blocks = fold_groups("auto", cases.axis, n, in_time.year_start)
+    groups, blocks = fold_groups("auto", cases.axis, n, year_start)
     fold = assign_folds(groups, known, blocks, cases.axis.step)
     # Blocks hide a change of the forecast system: later cases are forecast from earlier ones too.
     later = assign_folds(cases.axis.steps(n), known, LATER_PARTS)
     quantiles = np.full((n_locations, 2, n, N_HELD_OUT), np.nan)
-    position, gap = gap_axis(in_time.gap, cases.axis.steps(n), cases.axis.days)
+    position, length = gap_axis(gap, cases.axis.steps(n), cases.axis.days)
     for f in range(fold.max() + 1):
-        train = known & (fold != f) & _apart(fold == f, position, gap)
+        train = known & (fold != f) & _apart(fold == f, position, length)
         _forecast(method, cases, train, fold == f, quantiles[:, 0])
     for f in range(1, later.max() + 1):
-        train = known & (later < f) & _apart(later == f, position, gap)
+        train = known & (later < f) & _apart(later == f, position, length)
         _forecast(method, cases, train, later == f, quantiles[:, 1])
     return quantiles
 
 
 def _apart(held: npt.NDArray[np.bool_], position: FloatArray, gap: float) -> npt.NDArray[np.bool_]:
     """Where cases (L, n) are further than the gap from all those held out; all without a gap."""
-    from xrecal.arrays.ckme.folds import ROUNDING, distance_to
-
     apart = np.ones(held.shape, np.bool_)
     if gap > 0:
         for kept, of_location in zip(apart, held, strict=True):
@@ -248,8 +229,6 @@ class Forecasting:
 
     def members(self, component: Component, weight: FloatArray) -> Empirical:
         """Members (L, T, k), or (L, n) observations, and weights (L, T, k) of one component."""
-        from xrecal.arrays.distributions.forms import Empirical
-
         forecast = self.of(component, weight)
         if component.on_cases:
             assert isinstance(forecast, Empirical)

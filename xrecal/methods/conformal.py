@@ -4,22 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from xrecal import arrays
+from xrecal.arrays.distributions.forms import Distribution, Forecasts, find_bounds
 from xrecal.typing import FloatArray, IntArray
 
-from .base import Cases, FitArrays, NewCases, Parameter
+from .base import Cases, FitArrays, NewCases, Parameter, equally_likely
 from .climatology import similarity_weights
 from .pit import KeepsPIT
 from .ranges import ANY
 from .setting_checks import is_positive
-
-if TYPE_CHECKING:
-    from xrecal.arrays.distributions.forms import Distribution, Forecasts
-
 
 ABOVE = 1e-9
 """Level added at the upper end of an interval."""
@@ -120,16 +116,13 @@ class ConformalPrediction(KeepsPIT):
 
     def predict_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> Distribution:
         """Ends of the intervals; see :func:`xrecal.arrays.conformal_margins`."""
-        from xrecal.arrays.distributions.forms import Empirical
-
         weights = None
         if self.covariates:
             weights = similarity_weights(fitted["pit"], new, cases, self.covariates)
         is_normal = new.forecasts.scale is not None
         make = self._between_levels if is_normal else self._with_margins
         ends = make(new.forecasts, cases, fitted, weights)
-        dtype = new.forecasts.loc.dtype
-        return Empirical(ends.astype(dtype), np.where(np.isnan(ends), np.nan, 0.5).astype(dtype))
+        return equally_likely(ends, new.forecasts.loc.dtype)
 
     def _with_margins(
         self,
@@ -139,8 +132,6 @@ class ConformalPrediction(KeepsPIT):
         weights: FloatArray | None,
     ) -> FloatArray:
         """Ends (L, T, 2) moved by margins, no further than to where they meet."""
-        from xrecal.arrays.distributions.forms import find_bounds
-
         below, above = (
             arrays.conformal_margins(fitted[side], self.alpha / 2, weights).reshape(
                 len(fitted[side]), -1
@@ -163,14 +154,13 @@ class ConformalPrediction(KeepsPIT):
     ) -> FloatArray:
         """Ends (L, T, 2) at levels of the forecasts; see :func:`xrecal.arrays.conformal_levels`."""
         from xrecal.arrays.baselines.conformal import smallest_holding
-        from xrecal.arrays.distributions.forms import Forecasts
 
         if weights is None:
             return ends_at(forecasts, arrays.conformal_levels(fitted["pit"], self.alpha))
         half = smallest_holding(np.abs(fitted["pit"] - 0.5), 1 - self.alpha, weights)
         half = np.minimum(half, 0.5).reshape(-1)
-        flat = (None if p is None else p.reshape(-1, 1, p.shape[2]) for p in forecasts)
-        ends = ends_at(Forecasts(*flat), np.stack([0.5 - half, 0.5 + half], axis=-1))  # type: ignore[arg-type]
+        flat = forecasts.map(lambda part: part.reshape(-1, 1, part.shape[2]))
+        ends = ends_at(flat, np.stack([0.5 - half, 0.5 + half], axis=-1))
         return np.asarray(ends.reshape(*forecasts.loc.shape[:2], 2))
 
 

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from xrecal.arrays.distributions.forms import Forecasts, moments
 from xrecal.typing import FloatArray, IntArray
 
 from .base import Cases, FitArrays
-
-if TYPE_CHECKING:
-    from xrecal.arrays.distributions.forms import Forecasts
 
 REMEMBERED, USED = 500, 400
 """Errors that are remembered, and the known ones among them that an expert is corrected by.
@@ -90,7 +88,7 @@ class Errors(NamedTuple):
         said: Mapping[str, FloatArray],
         own: FloatArray,
         known: int,
-        limits: tuple[FloatArray, FloatArray],
+        bounds: tuple[float, float],
     ) -> dict[str, FloatArray]:
         """Quantiles (T, J) of the corrected experts, from the errors of the first known cases."""
         from xrecal.arrays.online.corrections import corrected, corrections
@@ -101,7 +99,6 @@ class Errors(NamedTuple):
         of_pool, of_recent = (
             corrections(score[used], earlier, self.predictors[used], own) for score in self.score
         )
-        bounds = float(limits[0][0]), float(limits[1][0])
         return {
             MOVED_POOL: corrected(said[POOL], of_pool * [1.0, 0.0], bounds),
             CORRECTED_POOL: corrected(said[POOL], of_pool, bounds),
@@ -118,8 +115,6 @@ def predictors(cases: Cases, forecasts: Forecasts, known: IntArray) -> FloatArra
         How far the mean of each lies from the last observation among the ``known`` (T,) first
         cases, and from the mean of the forecast of that, 0 without any; and the standard deviation.
     """
-    from xrecal.arrays.distributions.forms import moments
-
     (means,), (variances,) = moments(forecasts)
     observed = cases.observations[0]
     verified = np.where(np.isfinite(observed), np.arange(observed.size), -1)

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from xrecal import arrays
+from xrecal.arrays.distributions.forms import Censored, Distribution, Normal, find_bounds, moments
+from xrecal.arrays.status import BOUNDS, NOT_CONVERGED, TOO_FEW
 from xrecal.typing import IntArray
 
 from .base import Bounds, Cases, FitArrays, NewCases, Parameter
 from .ranges import ANY, NOT_NEGATIVE
 from .settings import Settings
-
-if TYPE_CHECKING:
-    from xrecal.arrays.distributions.forms import Distribution
 
 COEFFICIENTS = ("intercept", "slope", "spread_intercept", "spread_slope")
 
@@ -111,8 +110,6 @@ class EMOS(Settings):
 
     def update_locations(self, added: Cases, fitted: FitArrays, slots: IntArray) -> FitArrays:
         """Mean and variance of the added cases (L, n), NaN where there is no observation."""
-        from xrecal.arrays.distributions.forms import moments
-
         assert added.forecasts is not None
         known = np.isfinite(added.observations)
         predictors = (np.where(known, values, np.nan) for values in moments(added.forecasts))
@@ -120,9 +117,6 @@ class EMOS(Settings):
 
     def relearn_locations(self, cases: Cases, fitted: FitArrays, min_samples: int) -> FitArrays:
         """Coefficients at each location; see :func:`xrecal.arrays.fit_emos`."""
-        from xrecal.arrays.distributions.forms import find_bounds
-        from xrecal.arrays.status import BOUNDS, NOT_CONVERGED, TOO_FEW
-
         lower, upper, violated = find_bounds(cases.observations, self.bounds)
         features = cases.covariates.features(self.covariates).values
         coefficients, n_cases, converged = arrays.fit_emos(
@@ -149,8 +143,6 @@ class EMOS(Settings):
 
     def predict_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> Distribution:
         """Normal distributions; see :func:`xrecal.arrays.predict_emos`."""
-        from xrecal.arrays.distributions.forms import Censored, Normal, moments
-
         features = new.covariates.features(self.covariates).values
         coefficients = np.stack([fitted[name] for name in COEFFICIENTS], axis=-1)
         if features.shape[2]:

@@ -9,30 +9,26 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from xrecal.arrays.distributions.forms import (
+    distribution_of,
+    equal_mass_levels,
+    moments,
+    sort_members,
+)
 from xrecal.inputs.dates import CaseAxis
 from xrecal.typing import FloatArray
 
-from .base import (
-    Bounds,
-    Cases,
-    FitArrays,
-    NewCases,
-    Parameter,
-    equal_mass_levels,
-    missing_forecasts,
-)
+from .base import Bounds, Cases, FitArrays, NewCases, Parameter, missing_forecasts
 from .ckme import CKME
 from .components import CASES, Component, Forecasting
 from .corrected import CORRECTED, POOL, RECENT
 from .emos import EMOS
-
-if TYPE_CHECKING:
-    from .pool import LinearPool
+from .pool import LinearPool
 
 N_LEVELS = 100
 """Quantiles that an expert says."""
@@ -148,16 +144,12 @@ class Experts:
         learned = cases.select(np.arange(n_slow))
         return self.pool.novelty_locations(new, learned, self._with_cases(learned, slow))
 
-    def limits(self, slow: FitArrays) -> tuple[FloatArray, FloatArray]:
-        """Lower and upper bound (1,), infinite without."""
-        none = (np.array([-np.inf]), np.array([np.inf]))
+    def limits(self, slow: FitArrays) -> tuple[float, float]:
+        """Lower and upper bound, infinite without."""
         if self.bounds is None:
-            return none
-        found = (slow[f"{EMOS_LABEL}_{end}"] for end in ("lower", "upper"))
-        lower, upper = (
-            np.where(np.isnan(a), b, a).astype(np.float64) for a, b in zip(found, none, strict=True)
-        )
-        return lower, upper
+            return -np.inf, np.inf
+        lower, upper = (float(slow[f"{EMOS_LABEL}_{end}"][0]) for end in ("lower", "upper"))
+        return (-np.inf if np.isnan(lower) else lower), (np.inf if np.isnan(upper) else upper)
 
     def _with_cases(self, learned: Cases, slow: FitArrays) -> dict[str, npt.NDArray[Any]]:
         """Slow experts with what each case has of its own."""
@@ -180,29 +172,22 @@ def last_cases(cases: Cases, known: int | None = None) -> Cases:
     return replace(cases.select(which), axis=CaseAxis(days=np.arange(which.size, dtype=np.float64)))
 
 
-def rolling(
-    new: NewCases, verified: Cases, limits: tuple[FloatArray, FloatArray]
-) -> dict[str, FloatArray]:
+def rolling(new: NewCases, verified: Cases, bounds: tuple[float, float]) -> dict[str, FloatArray]:
     """Quantiles (T, J) of experts that are fitted to the last verified cases (1, n)."""
-    from xrecal.arrays.distributions.forms import moments
     from xrecal.arrays.online.rolling import rolling_emos, rolling_errors
 
-    n, n_new = verified.observations.shape[1], new.forecasts.loc.shape[1]
-    start = max(n - max(*WINDOWS, N_ERRORS), 0)
-    last = verified.select(np.arange(start, n))
+    n = verified.observations.shape[1]
+    last = verified.select(np.arange(max(n - max(*WINDOWS, N_ERRORS), 0), n))
     assert last.forecasts is not None
-    both = zip(moments(last.forecasts), moments(new.forecasts), strict=True)
-    means, variances = (np.concatenate(pair, axis=1) for pair in both)
-    none = np.full((1, n_new), np.nan)
-    observed = np.concatenate([last.observations, none], axis=1)
-    known = np.repeat([0, n - start], [n - start, n_new])  # what is past forecasts nothing
+    (means, variances), (now, spread) = moments(last.forecasts), moments(new.forecasts)
+    past, issued = (means[0], variances[0]), (now[0], spread[0])
+    observed = last.observations[0]
     found = {
-        f"emos_{window}": rolling_emos((means, variances), observed, known, window, LEVELS, limits)
+        f"emos_{window}": rolling_emos(past, observed, issued, window, LEVELS, bounds)
         for window in WINDOWS
     }
-    errors = rolling_errors(means, observed, known, N_ERRORS, LEVELS, limits)
-    found[f"{ERRORS}_{N_ERRORS}"] = errors
-    return {label: quantiles[0, n - start :] for label, quantiles in found.items()}
+    errors = rolling_errors(past[0], observed, issued[0], N_ERRORS, LEVELS, bounds)
+    return found | {f"{ERRORS}_{N_ERRORS}": errors}
 
 
 def _as_issued(new: NewCases) -> FloatArray:
@@ -211,8 +196,6 @@ def _as_issued(new: NewCases) -> FloatArray:
     Between members with weights, such as quantiles, on straight lines from the middle of the mass
     of one to that of the next.
     """
-    from xrecal.arrays.distributions.forms import distribution_of, sort_members
-
     missing = missing_forecasts(new.forecasts)[0]
     loc, scale, weights = sort_members(new.forecasts)
     if weights is None or scale is not None:
@@ -231,8 +214,3 @@ def _quantiles(distribution: Any) -> FloatArray:
     """Quantiles (T, J) at the levels of the experts."""
     quantiles: FloatArray = distribution.quantile(LEVELS)[0]
     return quantiles.astype(np.float64)
-
-
-def prefixed(prefix: str, arrays: Mapping[str, Any]) -> dict[str, Any]:
-    """Arrays, or parameters, under names that begin with a prefix."""
-    return {prefix + name: value for name, value in arrays.items()}

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from xrecal import arrays
+from xrecal.arrays.distributions.forms import Distribution, Empirical, moments
 from xrecal.typing import FloatArray, IntArray
 
 from .base import Cases, FitArrays, NewCases, Parameter, count_cases
 from .settings import Settings
-
-if TYPE_CHECKING:
-    from xrecal.arrays.distributions.forms import Distribution
 
 
 @dataclass(frozen=True, repr=False)
@@ -62,8 +59,6 @@ class IDR(Settings):
 
     def fit_locations(self, cases: Cases, min_samples: int) -> FitArrays:
         """Index of the cases; the isotonic step is made for new forecasts."""
-        from xrecal.arrays.distributions.forms import moments
-
         assert cases.forecasts is not None
         mean = moments(cases.forecasts)[0]
         features = cases.covariates.features(self.covariates).values
@@ -81,8 +76,6 @@ class IDR(Settings):
 
     def update_locations(self, added: Cases, fitted: FitArrays, slots: IntArray) -> FitArrays:
         """Index of the added cases, with the coefficients of the fit."""
-        from xrecal.arrays.distributions.forms import moments
-
         assert added.forecasts is not None
         features = added.covariates.features(self.covariates).values
         mean = moments(added.forecasts)[0]
@@ -90,8 +83,6 @@ class IDR(Settings):
 
     def predict_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> Distribution:
         """Weights of the past observations; see :func:`xrecal.arrays.idr_weights`."""
-        from xrecal.arrays.distributions.forms import Empirical, moments
-
         features = new.covariates.features(self.covariates).values
         mean = moments(new.forecasts)[0]
         index = _index(fitted["index_coefficient"], mean, features)

@@ -8,13 +8,10 @@ from collections.abc import Hashable
 import numpy as np
 import xarray as xr
 
-from xrecal.arrays.splitting import measure
+from xrecal.arrays.splitting import ROUNDING, measure
 from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.lengths import as_span
 from xrecal.typing import FloatArray, IntArray
-
-ROUNDING = 1e-6
-"""Days; dates as numbers differ from what they stand for by less."""
 
 
 def known_cases(axis: CaseAxis, ahead: FloatArray, delay: int | str) -> IntArray:

@@ -8,9 +8,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from xrecal.arrays.distributions.forms import N_QUANTILES, equal_mass_levels
 from xrecal.typing import FloatArray
 
-from .base import N_QUANTILES, equal_mass_levels, missing_forecasts
+from .base import missing_forecasts
 from .components import OBSERVATIONS, Forecasting
 
 AVERAGE = "average"

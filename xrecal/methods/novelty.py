@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from xrecal.arrays.dispatch import namespace
+from xrecal.arrays.distributions.forms import Empirical
 from xrecal.typing import FloatArray
-
-if TYPE_CHECKING:
-    from xrecal.arrays.distributions.forms import Empirical
 
 
 def shares_left(
@@ -47,8 +43,6 @@ def joined(
     past: FloatArray, observed: FloatArray, beside: Empirical, gets: FloatArray
 ) -> Empirical:
     """Past observations (L, n) with weights (L, T, n), and behind them others by a share."""
-    from xrecal.arrays.distributions.forms import Empirical
-
     members, mass = beside
     assert mass is not None
     xp = namespace(members)

@@ -11,22 +11,22 @@ import numpy as np
 import numpy.typing as npt
 
 from xrecal import arrays
+from xrecal.arrays.distributions.forms import Distribution
 from xrecal.inputs.ahead import AHEAD
 from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.lengths import read_length
 from xrecal.typing import FloatArray, IntArray
 
-from .base import Bounds, Cases, FitArrays, Method, NewCases, Parameter, count_cases
+from .base import Bounds, Cases, FitArrays, Method, NewCases, Parameter, count_cases, equally_likely
 from .components import Arrays
 from .corrected import REMEMBERED, Errors, predictors
-from .experts import N_LEVELS, Experts, prefixed
+from .experts import N_LEVELS, Experts
 from .known import has_passed, known_cases
 from .pool import LinearPool
 from .ranges import ANY, NOT_NEGATIVE
 from .settings import Settings, once
 
 if TYPE_CHECKING:
-    from xrecal.arrays.distributions.forms import Distribution
     from xrecal.arrays.online.state import Settings as Learning
     from xrecal.arrays.online.state import State
 
@@ -168,7 +168,8 @@ class OnlinePool(Settings):
         last = partial(Parameter, dtype=np.int32, of_slots=True)
         slow = self.experts.parameters(max(n_features - 1, 0))  # when it verifies is no feature
         former = {
-            n: replace(p, labels=(), description="", for_updates=True) for n, p in slow.items()
+            FORMER + name: replace(p, labels=(), description="", for_updates=True)
+            for name, p in slow.items()
         }
         return {
             "expert_weight": Parameter(
@@ -196,7 +197,7 @@ class OnlinePool(Settings):
                 "last case that slow experts were fitted to before", for_updates=True
             ),
             **slow,
-            **prefixed(FORMER, former),
+            **former,
         }
 
     def check(self, axis: CaseAxis, n_cases: int) -> tuple[Method, str | None]:
@@ -226,7 +227,6 @@ class OnlinePool(Settings):
 
     def predict_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> Distribution:
         """Averages of what the experts say, as equally likely members."""
-        from xrecal.arrays.distributions.forms import Empirical
         from xrecal.arrays.online.aggregation import issue
 
         experts, n = self.experts, cases.observations.shape[1]
@@ -241,9 +241,7 @@ class OnlinePool(Settings):
                 at_issue = predictors(one, own.forecasts, np.full(members.shape[1], n))
                 said |= errors.correct(said, at_issue, n, experts.limits(part))
                 members[i] = issue(_state(part), self._settings(part), experts.stacked(said))[0]
-        dtype = new.forecasts.loc.dtype
-        weights = np.where(np.isnan(members), np.nan, 1 / N_LEVELS)
-        return Empirical(members.astype(dtype), weights.astype(dtype))
+        return equally_likely(members, new.forecasts.loc.dtype)
 
     def novelty_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> FloatArray:
         """Novelty (L, T) of forecasts to those that the pool was fitted to."""

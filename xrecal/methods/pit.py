@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from xrecal import arrays
+from xrecal.arrays.distributions.forms import Distribution, Empirical
+from xrecal.arrays.status import TOO_FEW
 from xrecal.typing import IntArray
 
 from .base import Cases, FitArrays, NewCases, Parameter
 from .climatology import similarity_weights
 from .settings import Settings
-
-if TYPE_CHECKING:
-    from xrecal.arrays.distributions.forms import Distribution
 
 SEED = 0
 """Of the random numbers that place an observation within a jump of the forecast's CDF."""
@@ -33,8 +32,6 @@ class KeepsPIT(Settings):
 
     def fit_locations(self, cases: Cases, min_samples: int) -> FitArrays:
         """PIT of the cases (L, n); see :func:`xrecal.arrays.pit_values`."""
-        from xrecal.arrays.status import TOO_FEW
-
         pit = _pit(cases, np.arange(cases.observations.shape[1]))
         n_cases = np.isfinite(pit).sum(-1).astype(np.int32)
         few = n_cases < min_samples
@@ -43,8 +40,6 @@ class KeepsPIT(Settings):
 
     def update_locations(self, added: Cases, fitted: FitArrays, slots: IntArray) -> FitArrays:
         """PIT of the added cases (L, n), with random numbers of their own; NaN without a fit."""
-        from xrecal.arrays.status import TOO_FEW
-
         pit = _pit(added, slots)
         pit[(fitted["status"] & TOO_FEW) > 0] = np.nan
         return {"pit": pit}
@@ -81,8 +76,6 @@ class PITRecalibration(KeepsPIT):
 
     def predict_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> Distribution:
         """Quantiles at the past levels; see :func:`xrecal.arrays.recalibrated_members`."""
-        from xrecal.arrays.distributions.forms import Empirical
-
         members = arrays.recalibrated_members(new.forecasts, fitted["pit"])
         weights = similarity_weights(fitted["pit"], new, cases, self.covariates)
         weights = np.where(np.isnan(members).all(-1, keepdims=True), np.nan, weights)

@@ -4,26 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from xrecal import arrays
+from xrecal.arrays.distributions.forms import N_QUANTILES, Distribution, Empirical
+from xrecal.arrays.status import IDENTICAL, NOT_CONVERGED, TOO_FEW
 from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.lengths import as_span, read_gap, read_year_start
 from xrecal.typing import FloatArray, IntArray
 
-from .base import (
-    N_QUANTILES,
-    Bounds,
-    Cases,
-    FitArrays,
-    Method,
-    NewCases,
-    Parameter,
-    names_of,
-)
+from .base import Bounds, Cases, FitArrays, Method, NewCases, Parameter, names_of
 from .ckme import CKME
 from .climatology import Climatology
 from .components import (
@@ -32,7 +25,6 @@ from .components import (
     OBSERVATIONS,
     Component,
     Forecasting,
-    HeldOutInTime,
     components_of,
     fit_method,
     giving_way,
@@ -54,9 +46,6 @@ from .raw import Raw
 from .setting_checks import check_choices
 from .settings import Settings, check_methods, once
 from .tails import FITTED, SIDE, SIDES, tailed, tails_of_mixture, with_tail_slots
-
-if TYPE_CHECKING:
-    from xrecal.arrays.distributions.forms import Distribution
 
 
 @dataclass(frozen=True, repr=False)
@@ -284,7 +273,6 @@ class LinearPool(Settings):
     def fit_locations(self, cases: Cases, min_samples: int) -> FitArrays:
         """Components and their weights; see :func:`xrecal.arrays.pool_weights`."""
         from xrecal.arrays.rows import location_blocks
-        from xrecal.arrays.status import TOO_FEW
 
         n_locations, n = cases.observations.shape
         bytes_each = 2 * 8 * len(self.components) * n * N_HELD_OUT
@@ -304,7 +292,6 @@ class LinearPool(Settings):
     def _fit_block(self, cases: Cases, min_samples: int) -> dict[str, npt.NDArray[Any]]:
         """Fit and weigh the components at a few locations."""
         from xrecal.arrays.ckme.search import COMPARED
-        from xrecal.arrays.status import IDENTICAL
 
         n_locations, n = cases.observations.shape
         quantiles = np.empty((n_locations, 2, len(self.components), n, N_HELD_OUT))
@@ -313,9 +300,9 @@ class LinearPool(Settings):
             "status": np.zeros(n_locations, np.int64),
         }
         counted = np.ones((n_locations, 2, n), np.bool_)
-        in_time = HeldOutInTime(as_span(self.gap), self.year_start)
+        in_time = as_span(self.gap), self.year_start
         fits = (
-            fit for method in self.mixed for fit in fit_method(method, cases, min_samples, in_time)
+            fit for method in self.mixed for fit in fit_method(method, cases, min_samples, *in_time)
         )
         for c, (component, (fitted, held_out)) in enumerate(
             zip(self.components, fits, strict=True)
@@ -344,8 +331,6 @@ class LinearPool(Settings):
 
     def relearn_locations(self, cases: Cases, fitted: FitArrays, min_samples: int) -> FitArrays:
         """Components fitted to all cases, but for CKMEs: these, weights and tails stay."""
-        from xrecal.arrays.status import NOT_CONVERGED
-
         learned = {"n_cases": np.isfinite(cases.observations).sum(-1).astype(np.int32)}
         status = fitted["status"] & ~NOT_CONVERGED
         for component in self.components:
@@ -376,7 +361,6 @@ class LinearPool(Settings):
 
     def mix(self, forecasting: Forecasting, novelty: FloatArray | None = None) -> Distribution:
         """Mixture of the components that have weight, as they forecast."""
-        from xrecal.arrays.distributions.forms import Empirical
         from xrecal.arrays.distributions.tails import Tails, mass_of
 
         new, cases, fitted = forecasting.new, forecasting.cases, forecasting.fitted

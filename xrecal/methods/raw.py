@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from xrecal.arrays.distributions.forms import (
+    N_QUANTILES,
+    Distribution,
+    distribution_of,
+    equal_mass_levels,
+)
+from xrecal.arrays.status import TOO_FEW
 from xrecal.typing import IntArray
 
-from .base import N_QUANTILES, Cases, FitArrays, NewCases, equal_mass_levels, missing_forecasts
+from .base import Cases, FitArrays, NewCases, equally_likely, missing_forecasts
 from .settings import Settings
-
-if TYPE_CHECKING:
-    from xrecal.arrays.distributions.forms import Distribution
 
 
 @dataclass(frozen=True, repr=False)
@@ -37,12 +40,7 @@ class Raw(Settings):
 
     def predict_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> Distribution:
         """Quantiles of the forecasts."""
-        from xrecal.arrays.distributions.forms import Empirical, distribution_of
-        from xrecal.arrays.status import TOO_FEW
-
         members = distribution_of(new.forecasts).quantile(equal_mass_levels(N_QUANTILES))
         members[missing_forecasts(new.forecasts)] = np.nan
         members[(fitted["status"] & TOO_FEW) > 0] = np.nan
-        weights = np.where(np.isnan(members), np.nan, 1 / N_QUANTILES)
-        dtype = new.forecasts.loc.dtype
-        return Empirical(members.astype(dtype), weights.astype(dtype))
+        return equally_likely(members, new.forecasts.loc.dtype)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, cast
 
 from .base import Method, is_method
 from .setting_checks import check_bounds, check_names, did_you_mean
+from .settings_html import settings_html
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -55,8 +56,6 @@ class Settings(Method):
         return f"{type(self).__name__}({', '.join(settings)})"
 
     def _repr_html_(self) -> str:
-        from .settings_html import settings_html
-
         return settings_html(self)
 
 

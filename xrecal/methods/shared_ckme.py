@@ -9,26 +9,25 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from xrecal.arrays.distributions.forms import (
+    N_QUANTILES,
+    Distribution,
+    Empirical,
+    Forecasts,
+    distribution_of,
+    equal_mass_levels,
+    find_bounds,
+)
+from xrecal.arrays.status import BOUNDS, NOT_CONVERGED, TOO_FEW
 from xrecal.inputs.dates import CaseAxis
 from xrecal.typing import FloatArray, IntArray
 
-from .base import (
-    N_QUANTILES,
-    Cases,
-    Covariates,
-    FitArrays,
-    Method,
-    NewCases,
-    Parameter,
-    equal_mass_levels,
-    missing_forecasts,
-)
+from .base import Cases, Covariates, FitArrays, Method, NewCases, Parameter, missing_forecasts
 from .ckme import CKME
 from .folds import check_folds, fold_groups, period_of_cases
 from .ranges import ANY, POSITIVE_OR_INFINITE
 
 if TYPE_CHECKING:
-    from xrecal.arrays.distributions.forms import Distribution, Forecasts
     from xrecal.arrays.shared.network import Cases as ArrayCases
     from xrecal.arrays.shared.packed import Sizes
     from xrecal.arrays.shared.passes import Shared
@@ -251,7 +250,6 @@ class SharedCKME(Method):
         self, new: NewCases, cases: Cases, fitted: FitArrays
     ) -> tuple[Distribution, FloatArray]:
         """Quantiles of equal mass, and the novelty (L, T) of the forecasts."""
-        from xrecal.arrays.distributions.forms import Empirical
         from xrecal.arrays.shared.issuing import issue
         from xrecal.arrays.shared.packed import unpack
 
@@ -315,10 +313,8 @@ class Packing:
 
     def __call__(self, fit: Shared | None, sample: Sample) -> dict[str, npt.NDArray[Any]]:
         """Arrays by name."""
-        from xrecal.arrays.distributions.forms import find_bounds
         from xrecal.arrays.shared.packed import nothing
         from xrecal.arrays.shared.places import COUNT
-        from xrecal.arrays.status import BOUNDS, NOT_CONVERGED, TOO_FEW
 
         n = sample.draws.size if fit is None else int(fit.place_sums[COUNT].sum())
         status = TOO_FEW * (n < self.min_samples)
@@ -349,8 +345,6 @@ def packed_fit(method: SharedCKME, fit: Shared, min_samples: int) -> dict[str, n
 
 def members_of(forecasts: Forecasts) -> FloatArray:
     """Members (..., n, m) of forecasts in any form: as they are, or quantiles of equal mass."""
-    from xrecal.arrays.distributions.forms import distribution_of
-
     if forecasts.scale is None and forecasts.weights is None:
         members = np.asarray(forecasts.loc, np.float64)
         return np.where(np.isfinite(members), members, np.nan)

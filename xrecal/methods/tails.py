@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from xrecal.arrays.dispatch import namespace
+from xrecal.arrays.distributions.forms import Empirical
 from xrecal.typing import FloatArray, IntArray
 
 if TYPE_CHECKING:
-    from xrecal.arrays.distributions.forms import Empirical
     from xrecal.arrays.distributions.tails import Tails
 
 TAIL = "tail"
@@ -40,7 +40,6 @@ def with_tail_slots(cases: IntArray, components: Sequence[str]) -> tuple[IntArra
 
 def tailed(issued: Empirical, tails: Tails, bounds: Any) -> Empirical:
     """Weighted ensembles (L, T, n) between bounds (L, 2) with tails."""
-    from xrecal.arrays.distributions.forms import Empirical
     from xrecal.arrays.distributions.tails import POINTS, Tails, with_tails
     from xrecal.arrays.rows import WORKSPACE, location_blocks
 

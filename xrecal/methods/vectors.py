@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from xrecal.arrays.distributions.forms import Distribution, Empirical
 from xrecal.inputs.dates import CaseAxis
+from xrecal.typing import FloatArray
 
 from .base import Cases, FitArrays, Method, NewCases, Parameter, Variables
 from .ckme import CKME
 
 if TYPE_CHECKING:
     from xrecal.arrays.ckme.vector_ckme import Vectors
-    from xrecal.arrays.distributions.forms import Distribution
-    from xrecal.typing import FloatArray
 
 SCALE = "variable_spread"
 """Parameter of the state."""
@@ -125,7 +125,6 @@ class VectorCKME(Method):
         """Weighted ensembles; see :func:`xrecal.arrays.vector_ckme_weights`."""
         from xrecal.arrays.ckme.embedding import complete_fit
         from xrecal.arrays.ckme.vector_ckme import vector_ckme_weights
-        from xrecal.arrays.distributions.forms import Empirical
 
         assert cases.forecasts is not None
         features = cases.covariates.features(self.covariates)

@@ -15,13 +15,14 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from xrecal.arrays.distributions.forms import equal_mass_levels
 from xrecal.chunks.blockwise import one_blas_thread
 from xrecal.chunks.malloc import KEPT_BYTES
 from xrecal.inputs.ahead import AHEAD
 from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.forms import Kind
 from xrecal.methods import Method
-from xrecal.methods.base import Cases, Covariates, equal_mass_levels
+from xrecal.methods.base import Cases, Covariates
 from xrecal.methods.components import N_HELD_OUT
 from xrecal.typing import FloatArray
 

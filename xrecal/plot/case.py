@@ -13,6 +13,8 @@ from matplotlib.axes import Axes
 
 from xrecal.arrays.distributions.missing import level_masses
 from xrecal.inputs.forms import Form, Labelled
+from xrecal.products.probabilities import cdf as probability_of
+from xrecal.products.statistics import quantile
 from xrecal.typing import FloatArray
 
 from .labels import WIDTH_BELOW, label_of, pretty_units, shown_labels
@@ -276,8 +278,6 @@ def read_case(forecast: Labelled, *, name: str, figure: str) -> OneCase:
 
 def reach(case: OneCase) -> Floats:
     """Values between which nearly all of normal distributions lies, evenly spaced."""
-    from xrecal.products.statistics import quantile
-
     ends = only_variable(quantile(case.labelled, list(TAILS)), name="forecast").to_numpy()
     return np.linspace(float(ends[0]), float(ends[1]), N_POINTS)
 
@@ -386,8 +386,6 @@ def _name_steps(ax: Axes, members: Members, names: tuple[str, ...], colour: str)
 
 def _normal_cdf(case: OneCase) -> tuple[Floats, Floats]:
     """Values, and the probability of at most these; jumps at bounds are vertical."""
-    from xrecal.products.probabilities import cdf as probability_of
-
     x = reach(case)
     bounds = [part for part in (case.form.lower, case.form.upper) if part is not None]
     ends = np.array([float(bound) for bound in bounds if np.isfinite(bound)])

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import xarray as xr
 
 from xrecal.arrays.dispatch import namespace, to_host
+from xrecal.arrays.distributions.forms import Empirical, Normal
 from xrecal.chunks.blockwise import require_free
 from xrecal.chunks.warnings import warn
 from xrecal.fit.fitted import CASE, Fitted
@@ -23,9 +23,6 @@ from xrecal.typing import FloatArray
 from .novelty import DESCRIBED
 from .recalibrated import SLOT, Recalibrated, by_position
 from .reductions import Reduction, on_circle, on_device
-
-if TYPE_CHECKING:
-    from xrecal.arrays.distributions.forms import Empirical, Normal
 
 
 @on_device

@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from xrecal.arrays.distributions.forms import Distribution
 from xrecal.chunks.blockwise import require_free, run_blockwise, work_on
 from xrecal.chunks.warnings import warn_once
-from xrecal.fit.fitted import CASE
+from xrecal.fit.fitted import CASE, Fitted, FittedVariable
 from xrecal.inputs.covariates import Given, season_of
 from xrecal.inputs.dims import read_inner_levels
 from xrecal.inputs.forms import Form, Labelled
 from xrecal.inputs.metadata import probability_attributes
+from xrecal.inputs.pool import Pool
 from xrecal.inputs.roles import LEVEL
 from xrecal.inputs.seasonal import take_cases
 from xrecal.inputs.thresholds import Edges, Thresholds, check_edges, read_edges
@@ -26,11 +28,6 @@ from xrecal.typing import FloatArray
 
 from .recalibrated import Recalibrated, recalibrated
 from .source import Source, issued, reduce
-
-if TYPE_CHECKING:
-    from xrecal.arrays.distributions.forms import Distribution
-    from xrecal.fit.fitted import Fitted, FittedVariable
-    from xrecal.inputs.pool import Pool
 
 CATEGORY = "category"
 """Dimension of the categories."""

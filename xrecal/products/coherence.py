@@ -14,22 +14,19 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 import xarray as xr
 
+from xrecal.arrays.distributions.forms import Distribution, equal_mass_levels
 from xrecal.inputs.forms import Form, Labelled, numbers_of
-from xrecal.methods.base import equal_mass_levels
 from xrecal.typing import FloatArray, IntArray
 
 from .coherence_dates import Drawn, draw_dates, of_dates
 from .recalibrated import Recalibrated
 from .schaake_dates import Template, past_observations, require_own_cases, template_slots
 from .source import Sources, check_count, reduce
-
-if TYPE_CHECKING:
-    from xrecal.arrays.distributions.forms import Distribution
 
 Coherence: TypeAlias = Literal["ecc", "schaake", "dates"]
 

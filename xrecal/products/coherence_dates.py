@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import xarray as xr
 
+from xrecal.arrays.distributions.forms import Empirical
 from xrecal.chunks.blockwise import run_blockwise, work_on
 from xrecal.chunks.run import Named, total
 from xrecal.fit.fitted import CASE, FittedVariable
@@ -21,9 +22,6 @@ from .recalibrated import SLOT, PredictTask, Recalibrated, taken_labels
 from .reductions import on_circle
 from .schaake_dates import PICK, past_observations, require_own_cases
 from .source import reduce
-
-if TYPE_CHECKING:
-    from xrecal.arrays.distributions.forms import Empirical
 
 
 @on_circle

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from xrecal.arrays.distributions.forms import Distribution
 from xrecal.chunks.blockwise import require_free
 from xrecal.fit.fit_hindcast import DEFAULT, checked
 from xrecal.fit.held_out import By, HeldOut, Splits, hold_out
@@ -40,9 +41,6 @@ from .replayed import replayed, updates_as_it_goes
 from .scores import CRPS, PIT, crps_of, pit_of
 from .source import check_count
 from .statistics import quantiles
-
-if TYPE_CHECKING:
-    from xrecal.arrays.distributions.forms import Distribution
 
 OutputOf: TypeAlias = Literal["quantile", "crps", "pit", "members", "exceedance", "categories"]
 

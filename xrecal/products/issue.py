@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 import xarray as xr
 
+from xrecal.arrays.distributions.forms import Empirical
 from xrecal.fit.fitted import Fitted
 from xrecal.typing import FloatArray
 
@@ -16,9 +16,6 @@ from .apply import BEYOND, mass_beyond, record_of
 from .novelty import DESCRIBED
 from .recalibrated import Recalibrated, recalibrated
 from .reductions import Reduction
-
-if TYPE_CHECKING:
-    from xrecal.arrays.distributions.forms import Empirical
 
 
 def issue(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from functools import partial
-from typing import TYPE_CHECKING
 
 import xarray as xr
 
+from xrecal.arrays.distributions.forms import Distribution, Empirical
 from xrecal.inputs.dims import Dims
 from xrecal.inputs.forms import Labelled
 from xrecal.inputs.pairing import Observations
@@ -15,9 +15,6 @@ from xrecal.methods.call_errors import explained
 from xrecal.typing import FloatArray
 
 from .scores import Score, Verified, scored
-
-if TYPE_CHECKING:
-    from xrecal.arrays.distributions.forms import Distribution, Empirical
 
 LOG_SCORE = Score(
     "log_score",

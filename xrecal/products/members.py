@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 import xarray as xr
 
+from xrecal.arrays.distributions.forms import Distribution, Empirical, equal_mass_levels
+from xrecal.fit.fitted import Fitted
 from xrecal.inputs.covariates import Given
 from xrecal.inputs.forms import Labelled
-from xrecal.methods.base import equal_mass_levels
 from xrecal.typing import FloatArray, IntArray
 
 from .coherence import Coherence, check_coherence, coherent_members
@@ -20,10 +20,6 @@ from .recalibrated import Recalibrated, recalibrated
 from .reductions import Reduction, on_circle
 from .schaake_dates import Template
 from .source import Source, check_count, issued, reduce
-
-if TYPE_CHECKING:
-    from xrecal.arrays.distributions.forms import Distribution, Empirical
-    from xrecal.fit.fitted import Fitted
 
 
 @on_circle

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import xarray as xr
 
 from xrecal.fit.fitted import Fitted
 from xrecal.fit.mismatch_warnings import warn_of_novel
 from xrecal.inputs.covariates import Given
 from xrecal.inputs.forms import Labelled
+from xrecal.methods import Method
 
 from .recalibrated import Recalibrated, recalibrated
-
-if TYPE_CHECKING:
-    from xrecal.methods import Method
 
 DESCRIBED = {
     "long_name": "novelty of the forecast: 0 like past ones, 1 unlike all",

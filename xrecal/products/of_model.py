@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from xrecal.fit.fitted import Fitted
 from xrecal.inputs.covariates import Given
 from xrecal.inputs.forms import Labelled
 from xrecal.methods.call_errors import explained, unexplained
@@ -17,8 +18,6 @@ from .source import Sources, issued
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
-
-    from xrecal.fit.fitted import Fitted
 
 _PARAMETERS = "Parameters\n----------\n"
 _TEXTS = {

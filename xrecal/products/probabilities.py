@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import xarray as xr
 
+from xrecal.arrays.distributions.forms import Distribution
 from xrecal.inputs.forms import Labelled
 from xrecal.inputs.metadata import probability_attributes
 from xrecal.inputs.thresholds import Threshold, read_thresholds
@@ -16,9 +17,6 @@ from xrecal.typing import FloatArray
 from .of_model import sources_of
 from .reductions import Reduction
 from .source import Source, reduce
-
-if TYPE_CHECKING:
-    from xrecal.arrays.distributions.forms import Distribution
 
 
 def exceedance_of(distribution: Distribution, thresholds: FloatArray) -> tuple[FloatArray, ...]:

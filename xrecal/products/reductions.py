@@ -7,13 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
+from xrecal.arrays.distributions.forms import Empirical
 from xrecal.inputs.circular import refuse_circular
 from xrecal.typing import FloatArray
-
-if TYPE_CHECKING:
-    from xrecal.arrays.distributions.forms import Empirical
 
 Reduction: TypeAlias = Callable[..., tuple[FloatArray, ...]]
 """Distributions (L, T) and, where given, arrays (L, T, ...), to arrays (L, T, ...)."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import xarray as xr
 
+from xrecal.arrays.distributions.forms import Distribution, Empirical
 from xrecal.chunks.over_cases import over_cases
+from xrecal.fit.fitted import Fitted, FittedVariable
 from xrecal.fit.missing import warn_of_unseen_values, without_unseen_values
 from xrecal.fit.select_fits import explicit_member_dim, single_dims
 from xrecal.inputs.cases import with_named_cases
@@ -34,10 +36,6 @@ from .of_model import OfModel
 from .recalibrated import Recalibrated, recalibrated
 from .reductions import Reduction, on_circle
 from .source import Issued, Source, Sources, check_seed, reduce
-
-if TYPE_CHECKING:
-    from xrecal.arrays.distributions.forms import Distribution, Empirical
-    from xrecal.fit.fitted import Fitted, FittedVariable
 
 AS_ISSUED = "score of the issued distribution, not corrected for ensemble size"
 FAIR = "fair: of an infinite ensemble, from exchangeable members"
@@ -122,8 +120,6 @@ def pit_of(
     Arrays ``location`` (L, T) add up to the number of the location. Augmented: in plain ensembles
     that the observation has joined.
     """
-    from xrecal.arrays.distributions.forms import Empirical
-
     if augmented:
         assert isinstance(distribution, Empirical)
         joined = [distribution.members, observations[..., np.newaxis]]

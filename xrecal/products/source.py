@@ -11,12 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from xrecal.arrays.distributions.forms import Censored, Distribution, Normal, distribution_of
+from xrecal.arrays.distributions.missing import forecasts_from
 from xrecal.arrays.rows import is_whole
 from xrecal.chunks.blockwise import require_one_chunk, work_on
 from xrecal.chunks.run import EACH, Inputs, Named, run, with_core_last
@@ -25,13 +27,10 @@ from xrecal.inputs.forms import Form, Labelled, numbers_of, read_forms, task_par
 from xrecal.inputs.metadata import describing, history_line, joined, with_conventions
 from xrecal.inputs.missing import known_values
 from xrecal.inputs.roles import CALIBRATION, candidates
+from xrecal.methods import Method
 from xrecal.typing import FloatArray
 
 from .reductions import Reduction, name_of, of_circular, takes_device_arrays
-
-if TYPE_CHECKING:
-    from xrecal.arrays.distributions.forms import Distribution, Normal
-    from xrecal.methods import Method
 
 
 class Source(Protocol):
@@ -240,9 +239,6 @@ class StatisticTask:
 
     def __call__(self, forecasts: Named, extras: Named) -> Named:
         """Run the task on one chunk."""
-        from xrecal.arrays.distributions.forms import distribution_of
-        from xrecal.arrays.distributions.missing import forecasts_from
-
         parts = dict(forecasts)
         lower, upper = parts.pop("lower", None), parts.pop("upper", None)
         distribution = distribution_of(forecasts_from(parts))
@@ -253,8 +249,6 @@ class StatisticTask:
 
 def _censored(normal: Normal, lower: FloatArray | None, upper: FloatArray | None) -> Distribution:
     """Single normal distributions (..., 1) with bounds; NaN where these leave no values."""
-    from xrecal.arrays.distributions.forms import Censored
-
     below = np.full_like(normal.loc, -np.inf) if lower is None else lower
     above = np.full_like(normal.loc, np.inf) if upper is None else upper
     empty = (below > above) | (below == np.inf) | (above == -np.inf)

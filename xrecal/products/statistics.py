@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import xarray as xr
 
+from xrecal.arrays.distributions.forms import Distribution
 from xrecal.inputs.circular import PERIOD
 from xrecal.inputs.dims import level_coordinate, read_levels
 from xrecal.inputs.forms import Labelled
@@ -17,10 +18,6 @@ from xrecal.typing import FloatArray
 from .of_model import sources_of
 from .reductions import Reduction, on_circle
 from .source import Source, Sources, reduce
-
-if TYPE_CHECKING:
-    from xrecal.arrays.distributions.forms import Distribution
-
 
 MEDIAN = 0.5
 """The only level of a quantile that has a CF cell method."""

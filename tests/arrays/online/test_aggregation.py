@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.arrays.online.reference import Aggregate
-from xrecal.arrays.online.aggregation import issue, learn, replay
+from xrecal.arrays.online.aggregation import issue, learn
 from xrecal.arrays.online.state import empty_state, settings_of
 
 K, J = 4, 12
@@ -40,6 +40,16 @@ def with_gaps(said, truth, seed=0):
 
 def lagged(n, lag):
     return np.maximum(np.arange(n) - lag + 1, 0)
+
+
+def replay(state, own, said, truth, known):
+    """Issue each case after those that had verified by then, and learn these in turn."""
+    issued, done = np.empty((*said.shape[:2], J)), 0
+    for t, end in enumerate(known):
+        state = learn(state, own, said[:, done:end], truth[:, done:end])
+        done = end
+        issued[:, [t]] = issue(state, own, said[:, [t]])
+    return issued, state
 
 
 def choices(n_locations=1, bounds=FREE, alone=3):
@@ -100,27 +110,13 @@ seeds = st.integers(0, 10**6)
 @given(seed=seeds, cuts=st.lists(st.integers(0, 30), max_size=5))
 def test_thirty_cases_at_once_are_thirty_steps_bit_for_bit(seed, cuts):
     said, truth = with_gaps(*stream(seed, 30, 2, lower=-0.5), seed)
-    own = choices(2, (-0.5, np.inf))._replace(sharing=np.array([0.0, 0.1, 0.3]))
+    own = choices(2, (-0.5, np.inf))
     whole = learn(empty_state(own), own, said, truth)
     state = empty_state(own)
     edges = [0, *sorted(cuts), 30]
     for start, end in pairwise(edges):
         state = learn(state, own, said[:, start:end], truth[:, start:end])
     assert_same(state, whole)
-
-
-@settings(max_examples=25, deadline=None)
-@given(seed=seeds, lag=st.integers(1, 9))
-def test_a_replay_is_learning_and_issuing_in_turn_bit_for_bit(seed, lag):
-    said, truth = with_gaps(*stream(seed, 25, 2), seed)
-    own, known = choices(2), lagged(25, lag)
-    issued, last = replay(empty_state(own), own, said, truth, known)
-    state = empty_state(own)
-    for t, end in enumerate(known):
-        start = known[t - 1] if t else 0
-        state = learn(state, own, said[:, start:end], truth[:, start:end])
-        np.testing.assert_array_equal(issued[:, [t]], issue(state, own, said[:, [t]]))
-    assert_same(state, last)
 
 
 @settings(max_examples=25, deadline=None)
@@ -215,17 +211,13 @@ def test_strategies_keep_their_scores_where_the_expert_that_stands_alone_is_miss
     assert np.isfinite(issue(after, own, said[:, :1])).all()
 
 
-def test_locations_learn_alone_unless_they_share():
+def test_locations_learn_alone():
     said, truth = with_gaps(*stream(9, 40, 2))
     own, single = choices(2), choices(1)
     both = learn(empty_state(own), own, said, truth)
     for cell in range(2):
         alone = learn(empty_state(single), single, said[[cell]], truth[[cell]])
         assert_same([part[[cell]] for part in both], alone)
-    shared = own._replace(sharing=np.ones(3))
-    state = learn(empty_state(shared), shared, said, truth)
-    np.testing.assert_allclose(state.regret[0], state.regret[1])
-    assert (state.regret != both.regret).any()
 
 
 def test_a_perfect_strategy_takes_all():
@@ -278,26 +270,10 @@ def test_shapes_that_do_not_fit_are_refused():
 def test_a_state_of_other_settings_is_refused():
     said, truth = stream(0, 5)
     own = choices()
-    two = own._replace(forgetting=np.ones(2), sharing=np.zeros(2))
+    two = own._replace(forgetting=np.ones(2))
     with pytest.raises(
         ValueError, match=r"the state has arrays of shape .*empty_state\(settings\)"
     ):
         learn(empty_state(two), own, said, truth)
     with pytest.raises(ValueError, match="3 ways of forgetting, but 1 of sharing; replace both"):
         issue(empty_state(own), own._replace(sharing=np.zeros(1)), said)
-
-
-@pytest.mark.parametrize(
-    ("known", "message"),
-    [
-        ([0, 0, 1], "known must have 5 numbers of verified cases"),
-        ([0, 1, 0, 1, 2], "never descend"),
-        ([0, -1, 0, 1, 2], "known must have 5"),
-        ([0, 1, 3, 3, 3], "case 2 knows 3 cases, but only 2 came before it"),
-    ],
-)
-def test_a_case_cannot_know_what_comes_later(known, message):
-    said, truth = stream(0, 5)
-    own = choices()
-    with pytest.raises(ValueError, match=message):
-        replay(empty_state(own), own, said, truth, known)

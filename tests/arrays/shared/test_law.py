@@ -116,9 +116,9 @@ def test_losses_of_ridges_are_those_of_each_held_out_case():
 def test_the_share_of_similar_cases_fades_far_away():
     law = solve_sums(every, grid, sum_cases(every, grid, old, errors[:N]), 1e-3)
     far = placed_by.of(shapes[N:], features[N:] + 100.0)
-    assert (law.similar_share(far) < 1e-6).all()
+    assert (law.share @ law.landmarks.similarities(far) < 1e-6).all()
     np.testing.assert_allclose(law.signed(far), np.tile(law.average, (NEW, 1)), atol=1e-6)
-    assert np.median(law.similar_share(old)) > 0.8
+    assert np.median(law.share @ law.landmarks.similarities(old)) > 0.8
 
 
 def test_similarities_are_the_energy_distance_kernel_times_that_of_features():

@@ -42,14 +42,14 @@ def fitted(pieces):
     sample = draw_sample(cases[0], date[pieces[0]], 500)
     for rows, some in zip(pieces[1:], cases[1:], strict=True):
         sample = join_samples(sample, draw_sample(some, date[rows], 500), 500)
-    pooled = first_regression(sample.cases)
+    pooled = first_regression(sample)
     sums = sum(place_sums_of(pooled, some, PLACES, FOLDS) for some in cases)
-    pooled = second_regression(pooled, sums, features, sample.cases)
+    pooled = second_regression(pooled, sums, features, sample)
     sums = sum(place_sums_of(pooled, some, PLACES, FOLDS) for some in cases)
-    started = start_laws(pooled, sums, features, sample.cases, RANK)
+    started = start_laws(pooled, sums, features, sample, RANK)
     folds = {}
-    for some in cases:
-        folds = join_sums(folds, law_sums_of(started, some))
+    for some, rows in zip(cases, pieces, strict=True):
+        folds = join_sums(folds, law_sums_of(some, date[rows], started))
     return finish(started, folds)
 
 

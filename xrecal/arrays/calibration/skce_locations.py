@@ -174,8 +174,8 @@ def skce_locations(
     skce, p_value = np.full((2, shape[0]), np.nan)
     status, length = np.zeros((2, shape[0]), dtype=np.int64)
     for i in range(shape[0]):
-        one = Forecasts(*(None if part is None else part[i] for part in forecasts))  # type: ignore[arg-type]
-        found = _one(one, observations[i], dates[i], settings, int(numbers[i]))
+        one = forecasts.take(i), observations[i], dates[i]
+        found = _one(*one, settings, int(numbers[i]))
         skce[i], p_value[i], status[i], length[i] = found
     return SkceEstimates(skce, p_value, status, length)
 

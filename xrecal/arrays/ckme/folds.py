@@ -10,15 +10,12 @@ import numpy.typing as npt
 
 from xrecal.arrays.compiled import IndexMatrix, Indices
 from xrecal.arrays.kernels.kernel import subset
-from xrecal.arrays.splitting import Span, measure
+from xrecal.arrays.splitting import ROUNDING, Span, distance_to, measure
 from xrecal.typing import FloatArray, IntArray
 
 DEFAULT_BLOCKS = 5
 """Contiguous blocks that are made where one group holds most of the cases: holding it out would
 leave too little to learn from."""
-
-ROUNDING = 1e-6
-"""Days by which distances of dates differ from what they stand for."""
 
 TRAINED_ON = 0.75
 """Share of the training cases that folds must keep to be held out together."""
@@ -56,18 +53,6 @@ def count_near(days: FloatArray, tested: IntArray, others: IntArray, within: flo
     behind = others_days[np.minimum(after, others_days.size - 1)]
     nearest = np.minimum(np.abs(tested_days - before), np.abs(behind - tested_days))
     return int((nearest <= within + ROUNDING).sum())
-
-
-def distance_to(held: IntArray, position: FloatArray) -> FloatArray:
-    """Distance (n,) of cases at ascending positions (n,) to the nearest of some, by number."""
-    case = np.arange(position.size)
-    # Between the held-out cases before and behind: the nearer one decides.
-    behind = np.searchsorted(held, case)
-    before, behind = np.maximum(behind - 1, 0), np.minimum(behind, held.size - 1)
-    nearest: FloatArray = np.minimum(
-        abs(position - position[held[before]]), abs(position[held[behind]] - position)
-    )
-    return nearest
 
 
 def arrange_folds(fold: IntArray, position: FloatArray, gap: float, forward: bool) -> Folds:

@@ -64,13 +64,13 @@ class Forecasts(NamedTuple):
                 raise ValueError(f"{part} of {name} has shape {array.shape}, but loc has {shape}")
         return shape
 
-    def map(self, change: Callable[[FloatArray], FloatArray]) -> Forecasts:
-        """Forecasts whose parts are all changed in the same way."""
-        return Forecasts(*(None if part is None else change(part) for part in self))  # type: ignore[arg-type]
+    def map(self, function: Callable[[FloatArray], FloatArray]) -> Forecasts:
+        """Forecasts with a function of each part that there is."""
+        return Forecasts(*(None if part is None else function(part) for part in self))  # type: ignore[arg-type]
 
-    def take(self, chosen: Any) -> Forecasts:
-        """Some of the forecasts, chosen by what indexes their parts."""
-        return self.map(lambda part: part[chosen])
+    def take(self, at: Any) -> Forecasts:
+        """Forecasts at an index of locations, and perhaps of cases."""
+        return self.map(lambda part: part[at])
 
 
 def verdicts(forecasts: Forecasts) -> IntArray:

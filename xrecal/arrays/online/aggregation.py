@@ -1,4 +1,4 @@
-"""Experts to one forecast, by weights that go on learning: learn, issue, and both day by day.
+"""Experts to one forecast, by weights that go on learning: learn from cases, and issue.
 
 Experts say quantiles at the levels (j - ½) / J. At each location there are strategies, each with
 weights of the experts (:mod:`xrecal.arrays.online.bernstein`), and perhaps one expert by itself;
@@ -17,11 +17,11 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from xrecal.arrays.compiled import Floats4, Indices, Matrix, OutCube, OutMatrix, inner, kernel
+from xrecal.arrays.compiled import Floats4, Matrix, OutCube, OutMatrix, inner, kernel
 from xrecal.typing import FloatArray
 
 from .averages import average_by_level, present_experts, quantile_crps
-from .bernstein import Regrets, expert_weights, fill_steps, learn_steps, share_regrets
+from .bernstein import expert_weights, fill_steps, learn_steps, regrets_of
 from .state import Settings, State, empty_state
 
 Record = TypeVar("Record", Settings, State)
@@ -83,53 +83,6 @@ def mean_weights(state: State, settings: Settings) -> FloatArray:
     return weights
 
 
-def replay(
-    state: State,
-    settings: Settings,
-    quantiles: npt.ArrayLike,
-    observations: npt.ArrayLike,
-    known: npt.ArrayLike,
-) -> tuple[FloatArray, State]:
-    """Issue and learn case after case, each time from what had verified by then.
-
-    Parameters
-    ----------
-    state, settings, quantiles, observations
-        As in :func:`learn`, cases in the order in which they were issued.
-    known : array_like of int, shape (n,)
-        How many cases, from the first on, had verified when each was issued; never descending.
-
-    Returns
-    -------
-    issued : array of float64, shape (L, n, J)
-        What :func:`issue` gives for each case after :func:`learn` of those known.
-    state : State
-        After the cases known when the last one was issued.
-
-    Raises
-    ------
-    ValueError
-        If shapes do not fit, or a case would know itself or a later one.
-    """
-    said, observed = _checked(state, settings, quantiles, observations)
-    counts = np.ascontiguousarray(known, np.int64)
-    n = said.shape[1]
-    if counts.shape != (n,) or (counts < 0).any() or (np.diff(counts) < 0).any():
-        raise ValueError(
-            f"known must have {n} numbers of verified cases, one for each case, which never "
-            f"descend, found {counts!r:.200}"
-        )
-    if (counts > np.arange(n)).any():
-        early = int(np.argmax(counts > np.arange(n)))
-        raise ValueError(
-            f"case {early} knows {counts[early]} cases, but only {early} came before it: give the "
-            "number of those that had verified when it was issued"
-        )
-    learned, issued = _own(state), np.empty((*said.shape[:2], said.shape[3]))
-    _replay_cases(said, observed, counts, _own(settings), learned, issued)
-    return issued, learned
-
-
 def _own(record: Record) -> Record:
     """A copy whose arrays compiled code takes: contiguous, and to be written to."""
     own: dict[str, Any] = {
@@ -147,11 +100,6 @@ def _checked(
     observations: npt.ArrayLike | None,
 ) -> tuple[FloatArray, FloatArray]:
     """Contiguous quantiles (L, n, K, J) and observations (L, n); ValueError if they do not fit."""
-    if settings.sharing.shape != settings.forgetting.shape:
-        raise ValueError(
-            f"settings have {settings.forgetting.size} ways of forgetting, but "
-            f"{settings.sharing.size} of sharing; replace both at once"
-        )
     held, needed = ([part.shape for part in each] for each in (state, empty_state(settings)))
     if held != needed:
         raise ValueError(
@@ -179,62 +127,46 @@ def _checked(
 def _learn_cases(
     quantiles: Floats4, observations: Matrix, settings: Settings, state: State
 ) -> None:
-    for i in range(observations.shape[1]):
-        _learn_case(quantiles[:, i], observations[:, i], settings, state)
-
-
-@kernel
-def _issue_cases(quantiles: Floats4, settings: Settings, state: State, out: OutCube) -> None:
-    for i in range(quantiles.shape[1]):
-        _issue_case(quantiles[:, i], settings, state, out[:, i])
-
-
-@kernel
-def _replay_cases(
-    quantiles: Floats4,
-    observations: Matrix,
-    known: Indices,
-    settings: Settings,
-    state: State,
-    out: OutCube,
-) -> None:
-    learned = 0
-    for i in range(known.size):
-        while learned < known[i]:
-            _learn_case(quantiles[:, learned], observations[:, learned], settings, state)
-            learned += 1
-        _issue_case(quantiles[:, i], settings, state, out[:, i])
-
-
-@inner
-def _learn_case(quantiles: Any, observations: Any, settings: Any, state: Any) -> None:
-    """Add one case, quantiles (L, K, J) and observations (L,), to the state."""
-    n_cells, n_experts, n_levels = quantiles.shape
+    n_cells, n_cases, n_experts, n_levels = quantiles.shape
     n_strategies, alone = settings.forgetting.size, settings.alone
     weights, steps = np.empty((n_experts, n_levels)), np.empty((n_experts, n_levels))
     issued, scores = np.empty(n_levels), np.zeros(n_strategies + 1)
     for cell in range(n_cells):
-        said, y = quantiles[cell], observations[cell]
-        present, n_present = present_experts(said)
-        if np.isnan(y) or n_present == 0:
-            continue
-        for s in range(n_strategies):
-            regrets = Regrets(state.regret[cell, s], state.square[cell, s], state.largest[cell, s])
-            expert_weights(regrets, settings.prior, present, weights)
-            low, high = settings.bounds[cell]
-            average_by_level(said, weights, low, high, issued)
-            scores[s] = quantile_crps(issued, y)
-            fill_steps(said, weights, y, steps)
-            forgetting, fading = settings.forgetting[s], settings.fading
-            learn_steps(regrets, steps, present, forgetting, fading, settings.cosines)
-        if alone >= 0:
-            if not present[alone]:
+        low, high = settings.bounds[cell]
+        for i in range(n_cases):
+            said, y = quantiles[cell, i], observations[cell, i]
+            present, n_present = present_experts(said)
+            if np.isnan(y) or n_present == 0:
                 continue
-            scores[n_strategies] = quantile_crps(said[alone], y)
-        state.cases[cell] = settings.memory * state.cases[cell] + 1.0
-        for s in range(n_strategies + 1):
-            state.score[cell, s] = settings.memory * state.score[cell, s] + scores[s]
-    share_regrets(state.regret, settings.sharing)
+            for s in range(n_strategies):
+                regrets = regrets_of(state, cell, s)
+                expert_weights(regrets, settings.prior, present, weights)
+                average_by_level(said, weights, low, high, issued)
+                scores[s] = quantile_crps(issued, y)
+                fill_steps(said, weights, y, steps)
+                forgetting, fading = settings.forgetting[s], settings.fading
+                learn_steps(regrets, steps, present, forgetting, fading, settings.cosines)
+            if alone >= 0:
+                if not present[alone]:
+                    continue
+                scores[n_strategies] = quantile_crps(said[alone], y)
+            state.cases[cell] = settings.memory * state.cases[cell] + 1.0
+            for s in range(n_strategies + 1):
+                state.score[cell, s] = settings.memory * state.score[cell, s] + scores[s]
+
+
+@kernel
+def _issue_cases(quantiles: Floats4, settings: Settings, state: State, out: OutCube) -> None:
+    n_cells, n_cases, n_experts, n_levels = quantiles.shape
+    total = np.empty((n_experts, n_levels))
+    for cell in range(n_cells):
+        low, high = settings.bounds[cell]
+        for i in range(n_cases):
+            out[cell, i].fill(np.nan)
+            present, n_present = present_experts(quantiles[cell, i])
+            if n_present > 0:
+                _total_weights(cell, present, settings, state, total)
+                average_by_level(quantiles[cell, i], total, low, high, out[cell, i])
 
 
 @kernel
@@ -250,20 +182,6 @@ def _fill_mean_weights(settings: Settings, state: State, out: OutMatrix) -> None
 
 
 @inner
-def _issue_case(quantiles: Any, settings: Any, state: Any, out: Any) -> None:
-    """Quantiles (L, J) of the aggregate from those of the experts (L, K, J)."""
-    n_cells, n_experts, n_levels = quantiles.shape
-    total = np.empty((n_experts, n_levels))
-    for cell in range(n_cells):
-        out[cell].fill(np.nan)
-        present, n_present = present_experts(quantiles[cell])
-        if n_present > 0:
-            _total_weights(cell, present, settings, state, total)
-            low, high = settings.bounds[cell]
-            average_by_level(quantiles[cell], total, low, high, out[cell])
-
-
-@inner
 def _total_weights(cell: int, present: Any, settings: Any, state: Any, out: Any) -> None:
     """Weights (K, J) at a location of the experts that are present (K,), by all strategies."""
     n_experts, n_levels = out.shape
@@ -273,8 +191,7 @@ def _total_weights(cell: int, present: Any, settings: Any, state: Any, out: Any)
     _strategy_weights(state.score[cell], state.cases[cell], settings.contrast, with_alone, shares)
     out.fill(0.0)
     for s in range(n_strategies):
-        regrets = Regrets(state.regret[cell, s], state.square[cell, s], state.largest[cell, s])
-        expert_weights(regrets, settings.prior, present, weights)
+        expert_weights(regrets_of(state, cell, s), settings.prior, present, weights)
         for k in range(n_experts):
             for j in range(n_levels):
                 out[k, j] += shares[s] * weights[k, j]

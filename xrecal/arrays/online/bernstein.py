@@ -34,6 +34,12 @@ class Regrets(NamedTuple):
     """(K,)"""
 
 
+@inner
+def regrets_of(state: Any, cell: int, s: int) -> Regrets:
+    """Regrets of one strategy at one location, views into the state."""
+    return Regrets(state.regret[cell, s], state.square[cell, s], state.largest[cell, s])
+
+
 @lru_cache(maxsize=16)
 def smoothing_cosines(n_levels: int, deviation: float) -> FloatArray:
     r"""Cosines (F, J) with which rows are smoothed over levels: ``cosines.T @ (cosines @ row)``.
@@ -148,18 +154,3 @@ def learn_steps(
             rate = learning_rate(square[k, j], largest[k], logarithm)
             gain = 0.5 * smooth[j] * (1.0 - rate * smooth[j])
             regret[k, j] = forgetting * regret[k, j] + gain
-
-
-@inner
-def share_regrets(regret: Any, sharing: Any) -> None:
-    """Draw regrets (L, S, K, J) to their mean over the locations, by a part (S,) of the way."""
-    n_cells, n_strategies, n_experts, n_levels = regret.shape
-    for s in range(n_strategies):
-        if sharing[s] > 0.0 and n_cells > 1:
-            for k in range(n_experts):
-                for j in range(n_levels):
-                    mean = 0.0
-                    for cell in range(n_cells):
-                        mean += regret[cell, s, k, j] / n_cells
-                    for cell in range(n_cells):
-                        regret[cell, s, k, j] += sharing[s] * (mean - regret[cell, s, k, j])

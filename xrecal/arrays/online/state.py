@@ -32,8 +32,6 @@ class Settings(NamedTuple):
 
     forgetting: Vector
     """(S,) what is left of a regret after a case, in (0, 1]"""
-    sharing: Vector
-    """(S,) how far regrets are then drawn to their mean over the locations, in [0, 1]"""
     fading: float
     """What is left of the largest step of an expert after a case, in (0, 1]"""
     prior: Vector
@@ -82,7 +80,7 @@ def settings_of(
     Returns
     -------
     Settings
-        With equal prior weights and without sharing; ``_replace`` gives others.
+        With equal prior weights; ``_replace`` gives others.
 
     Examples
     --------
@@ -99,7 +97,6 @@ def settings_of(
         raise ValueError(f"alone must be one of {n_experts} experts from 0, or -1, found {alone}")
     return Settings(
         np.array(FORGETTING),
-        np.zeros(len(FORGETTING)),
         FADING,
         np.full(n_experts, 1 / n_experts),
         alone,

@@ -43,10 +43,6 @@ class SharedLaw(NamedTuple):
         similar = self.landmarks.similarities(placed).T
         return np.asarray(similar @ self.factors + self.average)
 
-    def similar_share(self, placed: FloatArray) -> FloatArray:
-        """Share (n,) of the law that comes from cases like it; the rest is the average law."""
-        return np.asarray(self.share @ self.landmarks.similarities(placed))
-
     def weights(self, placed: FloatArray) -> FloatArray:
         """Probabilities (n, J + 1) of the thresholds, for cases (n, d).
 

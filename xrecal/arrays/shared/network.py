@@ -9,7 +9,6 @@ features of the place tell.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -20,10 +19,9 @@ from xrecal.typing import FloatArray, IntArray
 from .cells import NothingToLearnError, error_grid
 from .coordinates import Coordinates, coordinates_from
 from .landmarks import MAX_RANK, Landmarks, choose_landmarks
-from .law import RIDGES, SharedLaw, ridge_losses, solve_sums
+from .law import SharedLaw
 from .places import Corrections, Places, Pooled, fit_places, inflation_of, place_sums
 from .relevance import choose_relevance
-from .sums import Sums, all_of, sum_folds
 
 ROOM = 3.0
 """How far the grid reaches beyond the extremes of a sample, in their distances from its median."""
@@ -94,12 +92,6 @@ class Basis(NamedTuple):
         errors, shapes, features = standards.standardised(cases)
         return self.coordinates.of(shapes, features), errors
 
-    def sums(self, standards: Standards, cases: Cases) -> list[Sums]:
-        """Sums over some cases, fold by fold. Those of other cases are added."""
-        placed, errors = self.placed(standards, cases)
-        fold = standards.fold_of(cases)
-        return sum_folds(self.landmarks, self.grid, placed, errors, fold, standards.n_folds)
-
 
 class Network(NamedTuple):
     """One law of errors, and centres and scales of P places to which it applies."""
@@ -134,10 +126,6 @@ class Network(NamedTuple):
         centre, scale, weights = self.predict(cases)
         found = weighted_quantile(self.law.grid[np.newaxis], levels, weights[np.newaxis])[0]
         return np.asarray(centre[:, np.newaxis] + scale[:, np.newaxis] * found)
-
-    def at(self, corrections: Corrections, features: FloatArray) -> Network:
-        """The same law at other places."""
-        return self._replace(corrections=corrections, features=features)
 
 
 def moments_of(members: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -230,14 +218,3 @@ def basis_from(standards: Standards, sample: Cases, max_rank: int = MAX_RANK) ->
     coordinates = choose_relevance(coordinates, grid, cases, fold, standards.n_folds, few)
     placed = coordinates.of(*cases[1:])
     return Basis(coordinates, choose_landmarks(placed, max_rank), grid)
-
-
-def law_of(basis: Basis, folds: list[Sums], ridges: FloatArray = RIDGES) -> SharedLaw:
-    """The law of all cases, with the ridge whose law of the other folds scores best on each."""
-    best = int(np.argmin(ridge_losses(folds, basis.grid, ridges)))
-    return solve_sums(basis.landmarks, basis.grid, all_of(folds), float(ridges[best]))
-
-
-def add_folds(parts: Iterable[list[Sums]]) -> list[Sums]:
-    """Sums of several sets of cases, fold by fold."""
-    return [all_of(same) for same in zip(*parts, strict=True)]

@@ -52,18 +52,21 @@ def landmarks_for(n_cases: int) -> int:
     return int(min(max(n_cases // 10, FEWEST_LANDMARKS), MOST_LANDMARKS, max(n_cases, 1)))
 
 
-def first_regression(sample: Cases) -> Pooled:
+def first_regression(sample: Sample) -> Pooled:
     """The regression of a sample of cases of all places; see :func:`.places.fit_pooled`."""
-    return fit_pooled(*sample.moments(), sample.observations)
+    if not sample.draws.size:
+        raise NothingToLearnError("there are no cases")
+    return fit_pooled(*sample.cases.moments(), sample.cases.observations)
 
 
 def second_regression(
-    pooled: Pooled, sums: FloatArray, features: FloatArray, sample: Cases
+    pooled: Pooled, sums: FloatArray, features: FloatArray, sample: Sample
 ) -> Pooled:
     """The same once what is peculiar to places is taken away; see :func:`.without_places`."""
     places, _ = with_record(pooled, sums, features)
-    parts = (*sample.moments(), sample.observations)
-    return without_places(pooled, places.local, sample.place, parts)
+    cases = sample.cases
+    parts = (*cases.moments(), cases.observations)
+    return without_places(pooled, places.local, cases.place, parts)
 
 
 class Started(NamedTuple):
@@ -81,7 +84,7 @@ class Started(NamedTuple):
 
 
 def start_laws(
-    pooled: Pooled, sums: FloatArray, features: FloatArray, sample: Cases, max_rank: int
+    pooled: Pooled, sums: FloatArray, features: FloatArray, sample: Sample, max_rank: int
 ) -> Started:
     """Corrections of each place, and the bases on which both laws will be learned.
 
@@ -93,7 +96,7 @@ def start_laws(
         From :func:`.network.place_sums_of` over all cases.
     features : array of float, shape (P, k)
         Of the places.
-    sample : Cases
+    sample : Sample
         Of all places and dates.
     max_rank : int
         Landmarks at most.
@@ -110,8 +113,8 @@ def start_laws(
     places, known = with_record(pooled, sums, features)
     fold = np.arange(features.shape[0]) % min(FOLDS, features.shape[0])
     new = without_record(pooled, sums, features, places, fold)
-    bases = basis_from(known, sample, max_rank), basis_from(new, sample, max_rank)
-    seen = np.array([[part.min(), part.max()] for part in moments_and_covariates(sample)])
+    bases = basis_from(known, sample.cases, max_rank), basis_from(new, sample.cases, max_rank)
+    seen = np.array([[part.min(), part.max()] for part in moments_and_covariates(sample.cases)])
     return Started(places, sums.sum(0), (known, new), bases, seen)
 
 
@@ -125,9 +128,11 @@ FoldSums = Mapping[tuple[int, int], Sums]
 """Sums of each law and fold that has cases."""
 
 
-def law_sums_of(started: Started, cases: Cases) -> FoldSums:
-    """Sums over some cases for both laws, of the folds that they are in."""
+def law_sums_of(cases: Cases, date: IntArray, started: Started | None) -> FoldSums:
+    """Sums over some cases for both laws, of the folds that they are in; none without a start."""
     found: dict[tuple[int, int], Sums] = {}
+    if started is None:
+        return found
     for law, (standards, basis) in enumerate(zip(started.standards, started.bases, strict=True)):
         fold = standards.fold_of(cases)
         placed, errors = basis.placed(standards, cases)
@@ -211,7 +216,7 @@ def added_sums_of(fit: Shared, cases: Cases) -> tuple[FloatArray, Sums, Sums]:
         law = fit.laws[which]
         standards = Standards(fit.pooled, fit.at_fit[which], fit.features, count, 1, None)
         basis = Basis(fit.coordinates[which], law.landmarks, law.grid)
-        laws.append(basis.sums(standards, one_fold)[0])
+        laws.append(sum_cases(law.landmarks, law.grid, *basis.placed(standards, one_fold)))
     return of_places, laws[0], laws[1]
 
 
@@ -281,12 +286,12 @@ def run(
     """
     count = features.shape[0]
     sample = engine.total(draw_sample, join_samples)
-    pooled = engine.once(IfAny(_first), sample)
+    pooled = engine.once(IfAny(first_regression), sample)
     sums = engine.total(_place_sums, np.add, pooled, count)
-    pooled = engine.once(IfAny(_second), pooled, sums, features, sample)
+    pooled = engine.once(IfAny(second_regression), pooled, sums, features, sample)
     sums = engine.total(_place_sums, np.add, pooled, count)
-    started = engine.once(IfAny(_start), pooled, sums, features, sample, max_rank)
-    folds = engine.total(_law_sums, join_sums, started)
+    started = engine.once(IfAny(start_laws), pooled, sums, features, sample, max_rank)
+    folds = engine.total(law_sums_of, join_sums, started)
     fit = engine.once(IfAny(finish), started, folds, ridges)
     return Learned(fit, sample, started, sums, folds)
 
@@ -307,30 +312,10 @@ class IfAny:
             return None
 
 
-def _first(sample: Sample) -> Pooled:
-    if not sample.draws.size:
-        raise NothingToLearnError("there are no cases")
-    return first_regression(sample.cases)
-
-
-def _second(pooled: Pooled, sums: FloatArray, features: FloatArray, sample: Sample) -> Pooled:
-    return second_regression(pooled, sums, features, sample.cases)
-
-
-def _start(
-    pooled: Pooled, sums: FloatArray, features: FloatArray, sample: Sample, max_rank: int
-) -> Started:
-    return start_laws(pooled, sums, features, sample.cases, max_rank)
-
-
 def _place_sums(cases: Cases, date: IntArray, pooled: Pooled | None, count: int) -> FloatArray:
     if pooled is None:
         return np.zeros((FOLDS, 7, count))
     return place_sums_of(pooled, cases, count, FOLDS)
-
-
-def _law_sums(cases: Cases, date: IntArray, started: Started | None) -> FoldSums:
-    return {} if started is None else law_sums_of(started, cases)
 
 
 def folds_of(groups: IntArray) -> IntArray:
