@@ -275,5 +275,3 @@ def test_a_state_of_other_settings_is_refused():
         ValueError, match=r"the state has arrays of shape .*empty_state\(settings\)"
     ):
         learn(empty_state(two), own, said, truth)
-    with pytest.raises(ValueError, match="3 ways of forgetting, but 1 of sharing; replace both"):
-        issue(empty_state(own), own._replace(sharing=np.zeros(1)), said)
