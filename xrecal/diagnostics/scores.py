@@ -16,13 +16,13 @@ from xrecal.products.scores import Score, Verified, scored
 from xrecal.typing import FloatArray
 
 if TYPE_CHECKING:
-    from xrecal.arrays.distributions.forms import Empirical
+    from xrecal.arrays.distributions.forms import Distribution
 
 Emphasis: TypeAlias = Literal["center", "tails", "upper", "lower"]
 
 
 def quantile_crps_of(
-    distribution: Empirical, observations: FloatArray, emphasis: str
+    distribution: Distribution, observations: FloatArray, emphasis: str
 ) -> tuple[FloatArray, ...]:
     """CRPS (L, T) with more weight on some levels."""
     return (distribution.quantile_weighted_crps(observations, emphasis),)
@@ -42,8 +42,7 @@ def quantile_weighted_crps(
     Parameters
     ----------
     forecast, observations, dim, member_dim
-        As for :func:`xrecal.diagnostics.crps`; forecasts are ensembles, weighted ensembles or
-        quantiles.
+        As for :func:`xrecal.diagnostics.crps`; normal distributions count as 200 quantiles.
     emphasis : {"center", "tails", "upper", "lower"}
         Weight of level :math:`\tau`: :math:`\tau (1 - \tau)`, :math:`(2 \tau - 1)^2`,
         :math:`\tau^2` or :math:`(1 - \tau)^2`.
@@ -56,8 +55,7 @@ def quantile_weighted_crps(
     Raises
     ------
     ValueError
-        As for ``crps``, for an unknown emphasis, and for normal distributions: take quantiles of
-        them first.
+        As for ``crps``, and for an unknown emphasis.
 
     References
     ----------
@@ -74,12 +72,6 @@ def quantile_weighted_crps(
         raise ValueError(f"emphasis is {emphasis!r}; give one of {list(get_args(Emphasis))}")
 
     def rule(verified: Verified) -> xr.DataArray:
-        form = verified.source.form
-        if form.kind in ("normal", "censored"):
-            raise ValueError(
-                f"{form.name!r} holds normal distributions, which have no closed form here; take "
-                "quantiles: forecast.recal.quantile(np.arange(0.005, 1, 0.01))"
-            )
         return verified.reduce(partial(quantile_crps_of, emphasis=emphasis))
 
     text = Score(
