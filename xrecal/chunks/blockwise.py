@@ -63,8 +63,7 @@ def run_blockwise(
     }
     every = {d: n for arg in args for d, n in arg.sizes.items()} | dict(sizes)
     inside = {d for dims in (*core, *out) for d in dims}
-    looped = [d for arg, own in zip(args, core, strict=True) for d in arg.dims if d not in own]
-    require_free(looped, new.difference(*core))
+    require_free(looped_sizes(args, core), new.difference(*core))
     args = tuple(_without_names(arg, new) for arg in args)
     labelled = [arg for arg in args if isinstance(arg, xr.DataArray)]
     if 0 in (n for d, n in every.items() if d not in inside):
@@ -161,6 +160,15 @@ def _missing_attrs(
     return next((own.attrs for own in variables if own is not None and own.attrs), {})
 
 
+def looped_sizes(
+    args: Sequence[xr.DataArray | xr.Variable], core: Sequence[Sequence[Hashable]]
+) -> dict[Hashable, int]:
+    """Dimensions that are looped over, with their sizes."""
+    return {
+        d: n for a, own in zip(args, core, strict=True) for d, n in a.sizes.items() if d not in own
+    }
+
+
 def with_axes(array: xr.DataArray, loops: Iterable[Hashable], core: Sequence[Hashable]) -> Any:
     """Values with one axis for each of ``loops``, of length one where it is lacking."""
     ordered = array.transpose(*[d for d in loops if d in array.dims], *core)
@@ -177,12 +185,7 @@ def labels_for_messages(
     """
     if not any(is_lazy(arg) for arg in args):
         return {}
-    sizes = {
-        d: size
-        for arg, dims in zip(args, core, strict=True)
-        for d, size in arg.sizes.items()
-        if d not in dims
-    }
+    sizes = looped_sizes(args, core)
     labelled = [arg for arg in args if isinstance(arg, xr.DataArray)]
     cut = {}
     for d, size in sizes.items():

@@ -24,6 +24,7 @@ from .blockwise import (
     ToldTask,
     is_lazy,
     labels_for_messages,
+    looped_sizes,
     require_one_side,
     run_blockwise,
     with_axes,
@@ -114,9 +115,7 @@ def total(
     arrays = [_labelled(array) for group in given.values() for array, _ in group.values()]
     require_one_side(call, arrays, what)
     args = xr.align(*arrays, join="exact", copy=False)
-    sizes = {
-        d: n for a, own in zip(args, core, strict=True) for d, n in a.sizes.items() if d not in own
-    }
+    sizes = looped_sizes(args, core)
     rest = [d for d in sizes if d not in over]
     if 0 in sizes.values():
         nothing = np.zeros([*(sizes[d] for d in rest), size], dtype=np.int64)

@@ -27,6 +27,8 @@ from xrecal.methods.call_errors import explained
 from xrecal.products.scores import Score, score_variables
 from xrecal.typing import FloatArray
 
+from .evidence import by_name
+
 VARIABLE = "vector_component"
 """Dimension of the variables of a vector."""
 
@@ -110,7 +112,7 @@ def energy_score(
         over = VARIABLE if over is None else [VARIABLE, *listed(over)]
 
     def one(form: Form, observed: xr.DataArray) -> xr.DataArray:
-        return _of_fields(form, observed, _energy, over, "energy score")
+        return _of_fields(form, observed, by_name("energy_score"), over, "energy score")
 
     text = Score("energy_score", "energy score", _MISSING)
     return score_variables(forecast, observations, one, dim, member_dim, text)
@@ -165,25 +167,12 @@ def variogram_score(
         raise ValueError(f"order must be a positive number, got {order!r}")
 
     def one(form: Form, observed: xr.DataArray) -> xr.DataArray:
-        return _of_fields(form, observed, partial(_variogram, order=order), over, "variogram score")
+        rule = by_name("variogram_score", order=order)
+        return _of_fields(form, observed, rule, over, "variogram score")
 
     units: dict[str, str] | None = None if order == 0.5 else {}
     text = Score("variogram_score", "variogram score", f"order {order:g}; {_MISSING}", units)
     return score_variables(forecast, observations, one, dim, member_dim, text)
-
-
-def _energy(y: FloatArray, x: FloatArray, w: FloatArray | None = None) -> FloatArray:
-    from xrecal.arrays.scores.multivariate import energy_score
-
-    return energy_score(y, x, w)
-
-
-def _variogram(
-    y: FloatArray, x: FloatArray, w: FloatArray | None = None, *, order: float
-) -> FloatArray:
-    from xrecal.arrays.scores.multivariate import variogram_score
-
-    return variogram_score(y, x, w, order=order)
 
 
 def _of_fields(

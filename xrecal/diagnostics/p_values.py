@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -11,6 +10,8 @@ import xarray as xr
 
 from xrecal.chunks.over_cases import over_cases
 from xrecal.methods.call_errors import explained
+
+from .evidence import by_name
 
 Adjust: TypeAlias = Literal["bh", "by", "holm"]
 
@@ -127,7 +128,7 @@ def adjusted_p_values(p_values: xr.DataArray, *, method: Adjust = "bh") -> xr.Da
     if method not in names:
         raise ValueError(f"method is {method!r}; give 'bh', 'by' or 'holm'")
     (result,) = over_cases(
-        partial(_adjusted, method=method),
+        by_name("adjusted_p_values", method=method),
         p_values,
         dims=p_values.dims,
         out=[p_values.dims],
@@ -136,9 +137,3 @@ def adjusted_p_values(p_values: xr.DataArray, *, method: Adjust = "bh") -> xr.Da
     text = p_values.attrs.get("long_name", "p-value")
     attrs = {**p_values.attrs, "long_name": f"{text}, adjusted by {names[method]}"}
     return result.assign_coords(p_values.coords).assign_attrs(attrs).rename(p_values.name)
-
-
-def _adjusted(p_values: np.ndarray, method: str) -> np.ndarray:
-    from xrecal.arrays import adjusted_p_values as adjusted
-
-    return np.asarray(adjusted(p_values, method))

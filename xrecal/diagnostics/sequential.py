@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Protocol
 
 import numpy as np
 import xarray as xr
@@ -11,16 +10,11 @@ import xarray as xr
 from xrecal.chunks.run import Named, run
 
 
-class Kept(Protocol):
-    """What is known of a method."""
-
-    @property
-    def kept(self) -> tuple[xr.DataArray, ...]:
-        """Quantiles of equal mass, and perhaps what verified."""
-
-
 def sequential_evidence(
-    known_of: Mapping[str, Kept], references: Sequence[str], dim: Hashable, lags: xr.DataArray
+    kept_of: Mapping[str, tuple[xr.DataArray, ...]],
+    references: Sequence[str],
+    dim: Hashable,
+    lags: xr.DataArray,
 ) -> dict[str, xr.DataArray]:
     """E-values over methods, locations and cases of a lower CRPS than that of each reference.
 
@@ -29,8 +23,8 @@ def sequential_evidence(
 
     Parameters
     ----------
-    known_of : mapping from label to Kept
-        In memory; the first one with what verified.
+    kept_of : mapping from label to tuple of DataArray
+        Quantiles of equal mass, in memory, and of the first label what verified.
     references : sequence of str
         Labels of the methods that all are compared with.
     dim : hashable
@@ -38,11 +32,11 @@ def sequential_evidence(
     lags : DataArray
         Cases from issue to verification, as from :func:`.lags.verification_lag`.
     """
-    observed = next(iter(known_of.values())).kept[1]
+    observed = next(iter(kept_of.values()))[1]
     observed = observed.sortby(dim) if dim in observed.indexes else observed
     quantiles = {}
-    for label, known in known_of.items():
-        bare = known.kept[0].drop_vars([c for c in known.kept[0].coords if c not in observed.dims])
+    for label, (own, *_) in kept_of.items():
+        bare = own.drop_vars([c for c in own.coords if c not in observed.dims])
         quantiles[label] = bare.sortby(dim) if dim in bare.indexes else bare
     bare_observed = observed.drop_vars([c for c in observed.coords if c not in observed.indexes])
     variables = {}

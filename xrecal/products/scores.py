@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 import xarray as xr
 
+from xrecal import arrays
 from xrecal.chunks.over_cases import over_cases
 from xrecal.fit.missing import warn_of_unseen_values, without_unseen_values
 from xrecal.fit.select_fits import explicit_member_dim, single_dims
@@ -75,9 +76,7 @@ def crps_of(distribution: Distribution, observations: FloatArray) -> tuple[Float
 
 def fair_crps_of(distribution: Empirical, observations: FloatArray) -> tuple[FloatArray, ...]:
     """Fair CRPS (L, T) of plain ensembles."""
-    from xrecal.arrays import fair_crps
-
-    return (fair_crps(observations, distribution.members),)
+    return (arrays.fair_crps(observations, distribution.members),)
 
 
 def crps_between(
@@ -141,10 +140,8 @@ def quantile_pit_of(
     seed: int,
 ) -> tuple[FloatArray, ...]:
     """Transforms (L, T) of quantiles at levels (m,), by the same random numbers as ``pit_of``."""
-    from xrecal.arrays import quantile_pit
-
     uniform = _uniform(seed, cases, location)
-    return (quantile_pit(distribution.members, levels, observations, uniform),)
+    return (arrays.quantile_pit(distribution.members, levels, observations, uniform),)
 
 
 def rank_of(
