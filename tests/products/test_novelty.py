@@ -56,6 +56,17 @@ def test_methods_that_compare_nothing_have_none():
         HINDCAST.recal.fit(TRUTH, pool).novelty(NEW)
 
 
+def test_vectors_have_none():
+    both = {"t2m": HINDCAST, "rain": HINDCAST + 1}
+    model = xr.Dataset(both).recal.fit(
+        xr.Dataset({"t2m": TRUTH, "rain": TRUTH + 1}),
+        xrecal.CKME(support="observations"),
+        jointly=("t2m", "rain"),
+    )
+    with pytest.raises(TypeError, match="not of 't2m' and 'rain' as vectors; fit without jointly="):
+        model.novelty(xr.Dataset({"t2m": NEW, "rain": NEW + 1}))
+
+
 @pytest.mark.filterwarnings("ignore:.* far from the hindcast:UserWarning")
 def test_novel_forecasts_in_memory_are_told(model):
     told = r"28 of 28 forecasts of 't2m' are unlike all that the model has learned from"

@@ -52,7 +52,7 @@ class FittedVariable:
     kind: Kind
     dim: Hashable
     member_dim: Hashable
-    attrs: dict[str, Any]
+    attrs: dict[Any, Any]
     axis: CaseAxis
     method: Method
     """As it was used; see :meth:`Method.check`."""

@@ -46,7 +46,7 @@ def model_novelty(model: Fitted, forecast: Labelled, *, covariates: Given = None
     Raises
     ------
     TypeError
-        If the method does not compare forecasts with past ones, as EMOS.
+        If the method does not compare forecasts with past ones, as EMOS, or compares vectors.
 
     Warns
     -----
@@ -66,13 +66,20 @@ def model_novelty(model: Fitted, forecast: Labelled, *, covariates: Given = None
     >>> model.novelty(forecast).isel(init=0).round(1).values
     array([0., 0., 0., 0.])
     """
-    require_novelty(model.method)
+    for fitted in model.variables.values():
+        require_novelty(fitted.method)
     sources = recalibrated(model, forecast, covariates)
     return sources.product(novelty_of, f"novelty of the forecast to {model.method}", "novelty")
 
 
 def require_novelty(method: Method) -> None:
-    """Raise TypeError unless a method compares forecasts with past ones."""
+    """Raise TypeError unless a method compares single variables with past ones."""
+    if method.variables is not None:
+        raise TypeError(
+            "novelty is known of variables on a line that are recalibrated one by one, not of "
+            f"{' and '.join(map(repr, method.variables.names))} as vectors; fit without jointly= "
+            "or period="
+        )
     if not method.knows_novelty:
         raise TypeError(
             f"{method} does not compare forecasts with past ones, so it knows no novelty; CKME and "
