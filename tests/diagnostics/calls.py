@@ -100,9 +100,7 @@ def accepts(name, form):
     """Whether a diagnostic is defined for a form."""
     if name.startswith("fair") or name == "rank_histogram":
         return form == "ensemble"
-    if name == "wis":  # quantiles are those that were issued
-        return form != "quantile"
-    return name != "quantile_weighted_crps" or form in MEMBERS
+    return name != "wis" or form != "quantile"  # quantiles are those that were issued
 
 
 FEW_FORMS = ("roc", "economic_value", "brier_skill_score", "rpss", "anomaly_correlation")

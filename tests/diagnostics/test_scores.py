@@ -193,12 +193,12 @@ def test_weighted_levels_add_up(form):
 
 
 @pytest.mark.parametrize("form", ["normal", "mixture", "censored"])
-def test_weighted_levels_need_members(form):
+def test_weighted_levels_of_other_forms_are_those_of_200_quantiles(form):
     forecast = EVERY_FORM[form](ENSEMBLE)
-    with pytest.raises(ValueError, match=r"no closed form here; take .*np.arange\(0.005, 1, 0.01"):
-        forecast.recal.quantile_weighted_crps(TRUTH)
-    sampled = forecast.recal.quantile(np.arange(0.005, 1, 0.01)).t2m
-    assert sampled.recal.quantile_weighted_crps(TRUTH).notnull().all()
+    levels = (np.arange(200) + 0.5) / 200
+    members = forecast.recal.quantile(levels).t2m.drop_vars("quantile").rename(quantile="member")
+    found = forecast.recal.quantile_weighted_crps(TRUTH)
+    np.testing.assert_allclose(found, members.recal.quantile_weighted_crps(TRUTH), rtol=1e-10)
 
 
 # log score ----------------------------------------------------------------------------------------

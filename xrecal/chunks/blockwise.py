@@ -1,6 +1,6 @@
 """From labels to arrays and back: the one call of ``apply_ufunc``, on NumPy and on Dask.
 
-:func:`run_blockwise` and :func:`total_blockwise` run an array function once a chunk of locations.
+:func:`run_blockwise` runs an array function once a chunk of locations; see :mod:`.run` for tasks.
 Below them stand what they need: the task that says where it failed, the limit of BLAS to one
 thread, and the library (NumPy or CuPy) that arrays belong to.
 """
@@ -63,8 +63,7 @@ def run_blockwise(
     }
     every = {d: n for arg in args for d, n in arg.sizes.items()} | dict(sizes)
     inside = {d for dims in (*core, *out) for d in dims}
-    looped = [d for arg, own in zip(args, core, strict=True) for d in arg.dims if d not in own]
-    require_free(looped, new.difference(*core))
+    require_free(looped_sizes(args, core), new.difference(*core))
     args = tuple(_without_names(arg, new) for arg in args)
     labelled = [arg for arg in args if isinstance(arg, xr.DataArray)]
     if 0 in (n for d, n in every.items() if d not in inside):
@@ -92,54 +91,6 @@ def _without_names(
         return array
     taken = [c for c, own in array.coords.variables.items() if c in new and own.dims != (c,)]
     return array.drop_vars(taken) if taken else array
-
-
-def total_blockwise(
-    function: Callable[..., Any],
-    *args: xr.DataArray,
-    core: Sequence[Sequence[Hashable]],
-    over: Sequence[Hashable],
-    out: Hashable,
-    size: int,
-    what: str = "the work",
-) -> xr.DataArray:
-    """Apply an array function once a chunk, and add up what it returns along ``over``.
-
-    The function adds up its own chunk: it returns whole numbers (int64), whose sum is the same in
-    any order, with axes of length one for ``over``. ``out`` of length ``size`` is its last axis.
-    Otherwise as :func:`run_blockwise`.
-    """
-    require_one_side(function, args, what)
-    args = xr.align(*args, join="exact", copy=False)
-    sizes = {
-        d: n for a, own in zip(args, core, strict=True) for d, n in a.sizes.items() if d not in own
-    }
-    rest = [d for d in sizes if d not in over]
-    if 0 in sizes.values():
-        nothing = np.zeros([*(sizes[d] for d in rest), size], dtype=np.int64)
-        return xr.DataArray(nothing, dims=[*rest, out])
-    lazy = any(is_lazy(arg) for arg in args)
-    labels = labels_for_messages(args, core)
-    task = ToldTask(function, what, tuple(labels))
-    inputs = [(with_axes(a, sizes, c), (*sizes, *c)) for a, c in zip(args, core, strict=True)]
-    inputs += [(label.data, (d,)) for d, label in labels.items()]
-    axes = tuple(i for i, d in enumerate(sizes) if d in over)
-    if not lazy:
-        totals = task(*(values for values, _ in inputs))
-    else:
-        import dask.array
-
-        totals = dask.array.blockwise(  # type: ignore[no-untyped-call]
-            task,
-            (*sizes, out),
-            *(part for pair in inputs for part in pair),
-            new_axes={out: size},
-            adjust_chunks=dict.fromkeys(over, 1),
-            concatenate=True,
-            dtype=np.int64,
-            meta=np.empty((0,) * (len(sizes) + 1), dtype=np.int64),
-        )
-    return xr.DataArray(totals.sum(axis=axes), dims=[*rest, out])
 
 
 def is_lazy(array: xr.DataArray | xr.Variable) -> bool:
@@ -209,6 +160,15 @@ def _missing_attrs(
     return next((own.attrs for own in variables if own is not None and own.attrs), {})
 
 
+def looped_sizes(
+    args: Sequence[xr.DataArray | xr.Variable], core: Sequence[Sequence[Hashable]]
+) -> dict[Hashable, int]:
+    """Dimensions that are looped over, with their sizes."""
+    return {
+        d: n for a, own in zip(args, core, strict=True) for d, n in a.sizes.items() if d not in own
+    }
+
+
 def with_axes(array: xr.DataArray, loops: Iterable[Hashable], core: Sequence[Hashable]) -> Any:
     """Values with one axis for each of ``loops``, of length one where it is lacking."""
     ordered = array.transpose(*[d for d in loops if d in array.dims], *core)
@@ -225,12 +185,7 @@ def labels_for_messages(
     """
     if not any(is_lazy(arg) for arg in args):
         return {}
-    sizes = {
-        d: size
-        for arg, dims in zip(args, core, strict=True)
-        for d, size in arg.sizes.items()
-        if d not in dims
-    }
+    sizes = looped_sizes(args, core)
     labelled = [arg for arg in args if isinstance(arg, xr.DataArray)]
     cut = {}
     for d, size in sizes.items():

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import xarray as xr
 
-from xrecal.arrays.dispatch import as_array, contiguous
+from xrecal.arrays.dispatch import contiguous
 
-from .blockwise import run_blockwise
+from .run import Named, run
 
 
 def over_cases(
@@ -35,48 +34,44 @@ def over_cases(
         value.expand_dims({d: every[d] for d in dims if d not in value.dims}) for value in values
     ]
     whole = [v if v.chunks is None else v.chunk(dict.fromkeys(dims, -1)) for v in whole]
+    bare = [v.drop_vars([c for c in v.coords if c not in v.indexes]) for v in whole]
     dtypes = [values[0].dtype] * len(out) if dtypes is None else dtypes
-    per_case = [tuple(o) == tuple(dims) for o in out]
-    shape = tuple(every[d] for d in dims)
-    return run_blockwise(
-        _OverCases(function, shape, per_case, dtypes),
-        *[v.drop_vars([c for c in v.coords if c not in v.indexes]) for v in whole],
-        core=[tuple(dims)] * len(whole),
-        out=out,
-        dtypes=dtypes,
-        sizes={**every, **(sizes or {})},
+    lengths = {**every, **(sizes or {})}
+    results = run(
+        _OverCases(
+            function,
+            tuple(every[d] for d in dims),
+            tuple(tuple(own) == tuple(dims) for own in out),
+        ),
+        {"values": {i: (value, tuple(dims)) for i, value in enumerate(bare)}},
+        {
+            i: ({d: lengths[d] for d in own}, dtype)
+            for i, (own, dtype) in enumerate(zip(out, dtypes, strict=True))
+        },
         what=what,
     )
+    return tuple(results.values())
 
 
+@dataclass(frozen=True)
 class _OverCases:
-    """A function of values (..., n), called with values (..., *shape)."""
+    """Arrays (L, *shape) in, results of a function of arrays (L, n) out."""
 
-    def __init__(
-        self,
-        function: Callable[..., Any],
-        shape: tuple[int, ...],
-        per_case: Sequence[bool],
-        dtypes: Sequence[Any],
-    ) -> None:
-        self.function, self.shape = function, shape
-        self.per_case, self.dtypes = per_case, dtypes
+    function: Callable[..., Any]
+    shape: tuple[int, ...]
+    per_case: tuple[bool, ...]
 
     @property
     def on_device(self) -> bool:
         """Whether it takes CuPy arrays."""
         return bool(getattr(self.function, "on_device", False))
 
-    def __call__(self, *values: npt.NDArray[Any]) -> Any:
-        n_axes = len(self.shape)
-        lead = np.broadcast_shapes(*(v.shape[: v.ndim - n_axes] for v in values))
+    def __call__(self, values: Named) -> Named:
         n = math.prod(self.shape)
         # In one layout, so that sums have one order whatever the chunks and the user's dimensions.
-        rows = (np.broadcast_to(v, (*lead, *self.shape)).reshape(*lead, n) for v in values)
-        result = self.function(*map(contiguous, rows))
+        result = self.function(*(contiguous(a.reshape(len(a), n)) for a in values.values()))
         results = result if isinstance(result, tuple) else (result,)
-        shaped = tuple(
-            as_array(r.reshape(*lead, *self.shape) if own else r).astype(dtype, copy=False)
-            for r, own, dtype in zip(results, self.per_case, self.dtypes, strict=True)
-        )
-        return shaped if len(shaped) > 1 else shaped[0]
+        return {
+            i: array.reshape(len(array), *self.shape) if own else array
+            for i, (array, own) in enumerate(zip(results, self.per_case, strict=True))
+        }

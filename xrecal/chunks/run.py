@@ -20,7 +20,15 @@ import xarray as xr
 
 from xrecal.arrays.dispatch import as_array
 
-from .blockwise import run_blockwise, total_blockwise
+from .blockwise import (
+    ToldTask,
+    is_lazy,
+    labels_for_messages,
+    looped_sizes,
+    require_one_side,
+    run_blockwise,
+    with_axes,
+)
 from .windows import run_windows
 
 Array: TypeAlias = xr.DataArray | xr.Variable
@@ -98,19 +106,41 @@ def total(
 ) -> xr.DataArray:
     """Add up whole numbers that a task returns for each chunk of the dimensions ``over``.
 
-    The task returns one array (1, T, n); ``out`` has its last dimension. Otherwise as :func:`run`.
+    The task adds up its own chunk: it returns one array (1, T, n), int64, whose sum is the same in
+    any order; ``out`` has its last dimension. Otherwise as :func:`run`.
     """
     ((dim, size),) = out.items()
-    dims = {EACH: 0, **out}
-    return total_blockwise(
-        _Call.of(task, given, {None: (dims, np.int64)}, each),
-        *(_labelled(array) for group in given.values() for array, _ in group.values()),
-        core=[_without_each(core) for group in given.values() for _, core in group.values()],
-        over=over,
-        out=dim,
-        size=size,
-        what=what,
-    )
+    call = _Call.of(task, given, {None: ({EACH: 0, **out}, np.int64)}, each)
+    core = [_without_each(core) for group in given.values() for _, core in group.values()]
+    arrays = [_labelled(array) for group in given.values() for array, _ in group.values()]
+    require_one_side(call, arrays, what)
+    args = xr.align(*arrays, join="exact", copy=False)
+    sizes = looped_sizes(args, core)
+    rest = [d for d in sizes if d not in over]
+    if 0 in sizes.values():
+        nothing = np.zeros([*(sizes[d] for d in rest), size], dtype=np.int64)
+        return xr.DataArray(nothing, dims=[*rest, dim])
+    labels = labels_for_messages(args, core)
+    told = ToldTask(call, what, tuple(labels))
+    inputs = [(with_axes(a, sizes, c), (*sizes, *c)) for a, c in zip(args, core, strict=True)]
+    inputs += [(label.data, (d,)) for d, label in labels.items()]
+    if not any(map(is_lazy, args)):
+        totals = told(*(values for values, _ in inputs))
+    else:
+        import dask.array
+
+        totals = dask.array.blockwise(  # type: ignore[no-untyped-call]
+            told,
+            (*sizes, dim),
+            *(part for pair in inputs for part in pair),
+            new_axes={dim: size},
+            adjust_chunks=dict.fromkeys(over, 1),
+            concatenate=True,
+            dtype=np.int64,
+            meta=np.empty((0,) * (len(sizes) + 1), dtype=np.int64),
+        )
+    axes = tuple(i for i, d in enumerate(sizes) if d in over)
+    return xr.DataArray(totals.sum(axis=axes), dims=[*rest, dim])
 
 
 def with_core_last(

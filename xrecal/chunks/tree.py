@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from .blockwise import ToldTask, labels_for_messages, require_one_side, with_axes
+from .blockwise import ToldTask, labels_for_messages, looped_sizes, require_one_side, with_axes
 from .run import Grouping, Inputs
 
 FAN = 4
@@ -55,9 +55,7 @@ def joined_chunks(
     core = [own for _, own in pairs]
     call = _OnGroups(function, Grouping.of(given))
     require_one_side(function, args, what)
-    sizes = {
-        d: n for a, own in zip(args, core, strict=True) for d, n in a.sizes.items() if d not in own
-    }
+    sizes = looped_sizes(args, core)
     if all(arg.chunks is None for arg in args):
         task = ToldTask(call, what, ())
         whole = [with_axes(a, sizes, own) for a, own in zip(args, core, strict=True)]
@@ -119,9 +117,7 @@ def _chunks(
     import dask.array
     from dask.base import is_dask_collection
 
-    sizes = {
-        d: n for a, own in zip(args, core, strict=True) for d, n in a.sizes.items() if d not in own
-    }
+    sizes = looped_sizes(args, core)
     labels = labels_for_messages(args, core)
     inputs: list[Any] = []
     for arg, own in zip(args, core, strict=True):

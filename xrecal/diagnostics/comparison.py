@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import xarray as xr
 
+from xrecal import arrays
 from xrecal.chunks.texts import quoted
 from xrecal.inputs.metadata import shown_units
 
@@ -197,8 +198,6 @@ def compare_scores(
     how
         Cases depend on each other.
     """
-    from xrecal.arrays import standard_error
-
     first, score_attrs = known_of[RAW].scores, known_of[CLIMATOLOGY].scores.attrs
     by_method = _by_method({label: one.scores for label, one in known_of.items()})
     by_method = by_method.assign_coords(
@@ -215,7 +214,7 @@ def compare_scores(
         "block_length": how.block_length,
         "cluster": clusters_along(scores, dim, how.cluster),
     }
-    error = crps.copy(data=standard_error(scores.to_numpy(), **options))
+    error = crps.copy(data=arrays.standard_error(scores.to_numpy(), **options))
     variables: dict[str, xr.DataArray] = {
         "crps": crps.astype(by_method.dtype).assign_attrs(
             {k: v for k, v in score_attrs.items() if k in kept}
@@ -243,7 +242,8 @@ def compare_scores(
         )
     variables |= _overall(scores, dim, units, options)
     if lags is not None:
-        variables |= sequential_evidence(known_of, REFERENCES, dim, lags)
+        kept_of = {label: one.kept for label, one in known_of.items()}
+        variables |= sequential_evidence(kept_of, REFERENCES, dim, lags)
     return Comparison(variables, attrs={**attrs, "n_scores": int(common.sum())})
 
 
@@ -260,11 +260,9 @@ def _calibration(
     block_length: int | None,
 ) -> dict[str, xr.DataArray]:
     """P-values of calibration on average, and given the forecast."""
-    from xrecal.arrays import serial_uniform_test
-
     values = pits.transpose("method", ..., dim)
     mean, variance = values.mean([dim]), 12 * ((values - 0.5) ** 2).mean([dim])
-    tested = serial_uniform_test(values.to_numpy(), block_length)
+    tested = arrays.serial_uniform_test(values.to_numpy(), block_length)
     one = values.isel({dim: 0}, drop=True).drop_attrs()
     variables = {
         "pit_p_value": one.copy(data=tested.p_value)
@@ -290,10 +288,8 @@ def _calibration(
 
 def _p_values(scores: xr.DataArray, reference: str, options: dict[str, Any]) -> xr.DataArray:
     """P-values of the scores (method, ..., case) being equal to those of a reference."""
-    from xrecal.arrays import diebold_mariano
-
     differences = scores - scores.sel({"method": reference}, drop=True)
-    p = diebold_mariano(differences.to_numpy(), **options)[1]
+    p = arrays.diebold_mariano(differences.to_numpy(), **options)[1]
     return (
         scores.isel({scores.dims[-1]: 0}, drop=True)
         .copy(data=p)
@@ -303,10 +299,8 @@ def _p_values(scores: xr.DataArray, reference: str, options: dict[str, Any]) -> 
 
 def _pairs(series: xr.DataArray, options: dict[str, Any]) -> xr.DataArray:
     """P-values of equal scores (method, case) of any two methods; NaN of one and itself."""
-    from xrecal.arrays import diebold_mariano
-
     values, labels = series.to_numpy(), series["method"].to_numpy()
-    p_values = diebold_mariano(values[:, np.newaxis] - values, **options)[1]
+    p_values = arrays.diebold_mariano(values[:, np.newaxis] - values, **options)[1]
     np.fill_diagonal(p_values, np.nan)
     coords = {"method": labels, OTHER: labels}
     attrs = {"long_name": f"{_P}, of all locations together", "units": "1"}
@@ -321,14 +315,12 @@ def _overall(
     Locations of a field depend on each other, so they are no repetitions: the mean over them is
     one number a case, and only cases count.
     """
-    from xrecal.arrays import standard_error
-
     locations = [d for d in scores.dims if d not in ("method", dim)]
     series = scores.mean(locations)
     variables = {"p_pair": _pairs(series, options)}
     if not locations:
         return variables
-    error = xr.DataArray(standard_error(series.to_numpy(), **options), dims="method")
+    error = xr.DataArray(arrays.standard_error(series.to_numpy(), **options), dims="method")
     variables |= {
         "overall_crps_error": error.assign_attrs(
             long_name="standard error of the mean CRPS over all locations", **units

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from xrecal import arrays
 from xrecal.arrays.distributions.forms import Forecasts
 from xrecal.chunks.blockwise import require_free
 from xrecal.inputs.dims import Dims
@@ -307,11 +308,10 @@ def _pairs(
     forecasts: Forecasts, observed: np.ndarray, numbers: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Scores (L,) and influences (L, n) of the pairs of cases."""
-    from xrecal.arrays import generalised_discrimination as of_pairs
     from xrecal.arrays.calibration.skce import one_row_each
 
     each = one_row_each(forecasts)
-    found = of_pairs(observed, each.loc, each.weights)
+    found = arrays.generalised_discrimination(observed, each.loc, each.weights)
     return found.score, found.influence
 
 
@@ -329,18 +329,14 @@ def _checked(values: Any, name: str, *, ends: bool) -> np.ndarray:
 
 
 def _area(probability: np.ndarray, happened: np.ndarray) -> tuple[np.ndarray, ...]:
-    from xrecal.arrays import roc_area
-
-    found = roc_area(probability, happened)
+    found = arrays.roc_area(probability, happened)
     return found.area, found.influence, _base_rate(probability, happened)
 
 
 def _values(
     probability: np.ndarray, happened: np.ndarray, ratios: np.ndarray
 ) -> tuple[np.ndarray, ...]:
-    from xrecal.arrays import economic_value as value_of
-
-    return *value_of(probability, happened, ratios), _base_rate(probability, happened)
+    return *arrays.economic_value(probability, happened, ratios), _base_rate(probability, happened)
 
 
 def _base_rate(probability: np.ndarray, happened: np.ndarray) -> np.ndarray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy.typing as npt
 import xarray as xr
 
 from xrecal.arrays.rows import is_whole, whole_number
-from xrecal.chunks.blockwise import run_blockwise
+from xrecal.chunks.run import Named, run
 from xrecal.chunks.warnings import warn_once
 from xrecal.inputs.dates import case_axis
 from xrecal.inputs.dims import Dims
@@ -19,7 +20,7 @@ from xrecal.inputs.pairing import Observations
 from xrecal.inputs.roles import LEAD, candidates
 from xrecal.methods.call_errors import explained
 from xrecal.products.source import check_seed
-from xrecal.typing import FloatArray, IntArray
+from xrecal.typing import IntArray
 
 from .evidence import NO_UNIT, Evidence, as_dataset, described, read_evidence, task_name
 from .lags import verification_lag
@@ -128,17 +129,18 @@ def monitor(
     pit = pit_of_cases(evidence, seed, augmented)
     whole = pit if pit.chunks is None else pit.chunk(dict.fromkeys(core, -1))
     labels = _labels(pit, time)
-    results = run_blockwise(
-        _Watch(limits, stretch, labels, len(core)),
-        whole.drop_vars([c for c in pit.coords if c not in pit.indexes]),
-        lags,
-        core=[core, ()],
-        out=[(time,)] * len(_TEXTS),
-        dtypes=[np.float64, bool, np.float64, bool, labels.dtype],
-        sizes=pit.sizes,
+    bare = whole.drop_vars([c for c in pit.coords if c not in pit.indexes])
+    dtypes: list[Any] = [np.float64, bool, np.float64, bool, labels.dtype]
+    results = run(
+        _Watch(*limits, stretch, labels),
+        {"given": {"pit": (bare, core), "lags": (lags, ())}},
+        {
+            name: ({time: pit.sizes[time]}, dtype)
+            for name, dtype in zip(_TEXTS, dtypes, strict=True)
+        },
         what=task_name("monitoring", evidence),
     )
-    variables = described(results, _TEXTS, {})
+    variables = described(list(results.values()), _TEXTS, {})
     for name in ("e_value", "change_statistic"):
         variables[name].attrs |= NO_UNIT
     result = as_dataset(evidence, variables, "monitoring", alpha=limits[0], run_length=limits[1])
@@ -206,27 +208,29 @@ def _labels(pit: xr.DataArray, time: Hashable) -> npt.NDArray[Any]:
     return np.concatenate([labels, none])
 
 
+@dataclass(frozen=True)
 class _Watch:
-    """Transforms (..., n), or (..., places, n), and lags (...) in; all that a monitor says out."""
+    """Transforms (L, n), or (L, *places, n), and lags (L,) in; all that a monitor says out."""
 
-    def __init__(
-        self, limits: tuple[float, int], stretch: IntArray, labels: npt.NDArray[Any], n_core: int
-    ) -> None:
-        self.limits, self.stretch, self.labels, self.n_core = limits, stretch, labels, n_core
+    alpha: float
+    run_length: int
+    stretch: IntArray
+    labels: npt.NDArray[Any]
 
-    def __call__(self, pit: FloatArray, lags: IntArray) -> tuple[npt.NDArray[Any], ...]:
-        """E-values, alarms, statistics, changes and their beginnings (..., n)."""
+    def __call__(self, given: Named) -> Named:
+        """E-values, alarms, statistics, changes and their beginnings (L, n)."""
         from xrecal.arrays import calibration_changes, calibration_e_values
 
-        alpha, run_length = self.limits
-        shape = pit.shape[: pit.ndim - self.n_core]
-        places = pit.reshape(*shape, -1, pit.shape[-1])
+        pit, lags = given["pit"], given["lags"]
+        places = pit.reshape(len(pit), -1, pit.shape[-1])
         e_values = calibration_e_values(places, lags, self.stretch)
-        statistic, since = calibration_changes(places, run_length, lags)
+        statistic, since = calibration_changes(places, self.run_length, lags)
         case = np.arange(pit.shape[-1])
         begun = np.maximum.accumulate(np.where(begins(self.stretch), case, 0))
-        reached = np.maximum.accumulate(np.where(e_values >= 1 / alpha, case, -1), axis=-1)
-        return e_values, reached >= begun, statistic, statistic >= run_length, self.labels[since]
+        reached = np.maximum.accumulate(np.where(e_values >= 1 / self.alpha, case, -1), axis=-1)
+        changed = statistic >= self.run_length
+        found = e_values, reached >= begun, statistic, changed, self.labels[since]
+        return dict(zip(_TEXTS, found, strict=True))
 
 
 def begins(stretch: IntArray) -> npt.NDArray[np.bool_]:

@@ -14,7 +14,8 @@ from typing import TypeAlias
 import numpy as np
 import xarray as xr
 
-from xrecal.chunks.blockwise import require_one_chunk, run_blockwise, work_on
+from xrecal.chunks.blockwise import require_one_chunk, work_on
+from xrecal.chunks.run import Named, run
 from xrecal.fit.jointly import read_joint_names, with_vector
 from xrecal.inputs.circular import refuse_circular
 from xrecal.inputs.dims import Dims, listed
@@ -25,6 +26,8 @@ from xrecal.inputs.roles import CALIBRATION, find_dim
 from xrecal.methods.call_errors import explained
 from xrecal.products.scores import Score, score_variables
 from xrecal.typing import FloatArray
+
+from .evidence import by_name
 
 VARIABLE = "vector_component"
 """Dimension of the variables of a vector."""
@@ -109,7 +112,7 @@ def energy_score(
         over = VARIABLE if over is None else [VARIABLE, *listed(over)]
 
     def one(form: Form, observed: xr.DataArray) -> xr.DataArray:
-        return _of_fields(form, observed, _energy, over, "energy score")
+        return _of_fields(form, observed, by_name("energy_score"), over, "energy score")
 
     text = Score("energy_score", "energy score", _MISSING)
     return score_variables(forecast, observations, one, dim, member_dim, text)
@@ -164,25 +167,12 @@ def variogram_score(
         raise ValueError(f"order must be a positive number, got {order!r}")
 
     def one(form: Form, observed: xr.DataArray) -> xr.DataArray:
-        return _of_fields(form, observed, partial(_variogram, order=order), over, "variogram score")
+        rule = by_name("variogram_score", order=order)
+        return _of_fields(form, observed, rule, over, "variogram score")
 
     units: dict[str, str] | None = None if order == 0.5 else {}
     text = Score("variogram_score", "variogram score", f"order {order:g}; {_MISSING}", units)
     return score_variables(forecast, observations, one, dim, member_dim, text)
-
-
-def _energy(y: FloatArray, x: FloatArray, w: FloatArray | None = None) -> FloatArray:
-    from xrecal.arrays.scores.multivariate import energy_score
-
-    return energy_score(y, x, w)
-
-
-def _variogram(
-    y: FloatArray, x: FloatArray, w: FloatArray | None = None, *, order: float
-) -> FloatArray:
-    from xrecal.arrays.scores.multivariate import variogram_score
-
-    return variogram_score(y, x, w, order=order)
 
 
 def _of_fields(
@@ -200,19 +190,16 @@ def _of_fields(
     )
     require_one_chunk(form.loc, (form.member_dim, *field), name="forecast")
     require_one_chunk(observed, field, name="observations")
-    args, core = [observed, form.loc], [tuple(field), (form.member_dim, *field)]
+    given = {"observed": (observed, field), "members": (form.loc, (form.member_dim, *field))}
     if form.weights is not None:
-        args, core = [*args, form.weights], [*core, (form.member_dim,)]
-    (scores,) = run_blockwise(
-        partial(_field_scores, score=score, n_axes=len(field)),
-        *args,
-        core=core,
-        out=[()],
-        dtypes=[form.loc.dtype],
-        sizes={},
+        given["weights"] = (form.weights, (form.member_dim,))
+    found = run(
+        partial(_field_scores, score=score),
+        {"given": given},
+        {"score": ({}, form.loc.dtype)},
         what=work_on(f"the {what}", form.name),
     )
-    return scores.transpose(*[d for d in form.dims if d not in field])
+    return found["score"].transpose(*[d for d in form.dims if d not in field])
 
 
 def _field_dims(form: Form, over: Dims) -> Sequence[Hashable]:
@@ -246,17 +233,12 @@ def _require_joint(form: Form, field: Sequence[Hashable], what: str) -> None:
     )
 
 
-def _field_scores(
-    observations: FloatArray,
-    members: FloatArray,
-    *weights: FloatArray,
-    score: FieldScore,
-    n_axes: int,
-) -> FloatArray:
+def _field_scores(given: Named, score: FieldScore) -> Named:
     """Scores of the fields of a chunk, which have one axis for each of their dimensions, last."""
-    places = math.prod(observations.shape[-n_axes:])
-    y, x = (a.reshape(*a.shape[:-n_axes], places) for a in (observations, members))
-    return score(y, np.swapaxes(x, -1, -2), *weights).astype(members.dtype, copy=False)
+    observed, members, *weights = given.values()
+    places = math.prod(observed.shape[1:])
+    y, x = (a.reshape(*a.shape[:n], places) for a, n in ((observed, 1), (members, 2)))
+    return {"score": score(y, np.swapaxes(x, -1, -2), *weights)}
 
 
 def as_vectors(

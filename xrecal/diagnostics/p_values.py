@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from xrecal.chunks.blockwise import run_blockwise
+from xrecal.chunks.over_cases import over_cases
 from xrecal.methods.call_errors import explained
+
+from .evidence import by_name
 
 Adjust: TypeAlias = Literal["bh", "by", "holm"]
 
@@ -126,22 +127,13 @@ def adjusted_p_values(p_values: xr.DataArray, *, method: Adjust = "bh") -> xr.Da
     names = {"bh": "Benjamini-Hochberg", "by": "Benjamini-Yekutieli", "holm": "Holm"}
     if method not in names:
         raise ValueError(f"method is {method!r}; give 'bh', 'by' or 'holm'")
-    whole = p_values if p_values.chunks is None else p_values.chunk(-1)
-    (result,) = run_blockwise(
-        partial(_adjusted, method=method),
-        whole,
-        core=[p_values.dims],
+    (result,) = over_cases(
+        by_name("adjusted_p_values", method=method),
+        p_values,
+        dims=p_values.dims,
         out=[p_values.dims],
-        dtypes=[p_values.dtype],
-        sizes={},
         what="the control of false discoveries",
     )
     text = p_values.attrs.get("long_name", "p-value")
     attrs = {**p_values.attrs, "long_name": f"{text}, adjusted by {names[method]}"}
     return result.assign_coords(p_values.coords).assign_attrs(attrs).rename(p_values.name)
-
-
-def _adjusted(p_values: np.ndarray, method: str) -> np.ndarray:
-    from xrecal.arrays import adjusted_p_values as adjusted
-
-    return np.asarray(adjusted(p_values, method), p_values.dtype)

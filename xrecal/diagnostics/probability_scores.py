@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 import xarray as xr
@@ -33,9 +32,6 @@ from xrecal.products.scores import (
 from xrecal.products.source import Issued
 
 from .evidence import Evidence
-
-if TYPE_CHECKING:
-    pass
 
 RANKED = Score(
     "ranked_probability_score",

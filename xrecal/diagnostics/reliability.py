@@ -10,6 +10,7 @@ from typing import TypeVar
 import numpy as np
 import xarray as xr
 
+from xrecal import arrays
 from xrecal.inputs.dims import Dims, level_coordinate, read_levels
 from xrecal.inputs.forms import Labelled
 from xrecal.inputs.metadata import probability_attributes
@@ -246,20 +247,16 @@ def quantile_reliability(
 
 
 def _probability_parts(probability: np.ndarray, happened: np.ndarray) -> tuple[np.ndarray, ...]:
-    from xrecal.arrays import corp
-
-    conditional, parts = corp(probability, happened)
+    conditional, parts = arrays.corp(probability, happened)
     return (conditional, *parts)
 
 
 def _quantile_parts(
     issued: np.ndarray, observations: np.ndarray, level: float
 ) -> tuple[np.ndarray, ...]:
-    from xrecal.arrays import quantile_reliability as parts_of
-
     known = np.isfinite(issued) & np.isfinite(observations)
     n = known.sum(-1)
     with np.errstate(invalid="ignore"):  # no case
         below = (known & (observations <= issued)).sum(-1) / np.where(n > 1, n, np.nan)
-    conditional, parts = parts_of(issued, observations, level)
+    conditional, parts = arrays.quantile_reliability(issued, observations, level)
     return (conditional, *parts, below)

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias, get_args
 
 import xarray as xr
 
-from xrecal.arrays.distributions.forms import Empirical
+from xrecal.arrays.distributions.forms import Distribution
 from xrecal.inputs.dims import Dims
 from xrecal.inputs.forms import Labelled
 from xrecal.inputs.pairing import Observations
@@ -20,7 +20,7 @@ Emphasis: TypeAlias = Literal["center", "tails", "upper", "lower"]
 
 
 def quantile_crps_of(
-    distribution: Empirical, observations: FloatArray, emphasis: str
+    distribution: Distribution, observations: FloatArray, emphasis: str
 ) -> tuple[FloatArray, ...]:
     """CRPS (L, T) with more weight on some levels."""
     return (distribution.quantile_weighted_crps(observations, emphasis),)
@@ -40,8 +40,7 @@ def quantile_weighted_crps(
     Parameters
     ----------
     forecast, observations, dim, member_dim
-        As for :func:`xrecal.diagnostics.crps`; forecasts are ensembles, weighted ensembles or
-        quantiles.
+        As for :func:`xrecal.diagnostics.crps`; normal distributions count as 200 quantiles.
     emphasis : {"center", "tails", "upper", "lower"}
         Weight of level :math:`\tau`: :math:`\tau (1 - \tau)`, :math:`(2 \tau - 1)^2`,
         :math:`\tau^2` or :math:`(1 - \tau)^2`.
@@ -54,8 +53,7 @@ def quantile_weighted_crps(
     Raises
     ------
     ValueError
-        As for ``crps``, for an unknown emphasis, and for normal distributions: take quantiles of
-        them first.
+        As for ``crps``, and for an unknown emphasis.
 
     References
     ----------
@@ -72,12 +70,6 @@ def quantile_weighted_crps(
         raise ValueError(f"emphasis is {emphasis!r}; give one of {list(get_args(Emphasis))}")
 
     def rule(verified: Verified) -> xr.DataArray:
-        form = verified.source.form
-        if form.kind in ("normal", "censored"):
-            raise ValueError(
-                f"{form.name!r} holds normal distributions, which have no closed form here; take "
-                "quantiles: forecast.recal.quantile(np.arange(0.005, 1, 0.01))"
-            )
         return verified.reduce(partial(quantile_crps_of, emphasis=emphasis))
 
     text = Score(

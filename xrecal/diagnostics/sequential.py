@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Protocol
 
 import numpy as np
 import xarray as xr
 
-from xrecal.chunks.blockwise import run_blockwise
-from xrecal.typing import FloatArray, IntArray
-
-
-class Kept(Protocol):
-    """What is known of a method."""
-
-    @property
-    def kept(self) -> tuple[xr.DataArray, ...]:
-        """Quantiles of equal mass, and perhaps what verified."""
+from xrecal.chunks.run import Named, run
 
 
 def sequential_evidence(
-    known_of: Mapping[str, Kept], references: Sequence[str], dim: Hashable, lags: xr.DataArray
+    kept_of: Mapping[str, tuple[xr.DataArray, ...]],
+    references: Sequence[str],
+    dim: Hashable,
+    lags: xr.DataArray,
 ) -> dict[str, xr.DataArray]:
     """E-values over methods, locations and cases of a lower CRPS than that of each reference.
 
@@ -30,8 +23,8 @@ def sequential_evidence(
 
     Parameters
     ----------
-    known_of : mapping from label to Kept
-        In memory; the first one with what verified.
+    kept_of : mapping from label to tuple of DataArray
+        Quantiles of equal mass, in memory, and of the first label what verified.
     references : sequence of str
         Labels of the methods that all are compared with.
     dim : hashable
@@ -39,30 +32,27 @@ def sequential_evidence(
     lags : DataArray
         Cases from issue to verification, as from :func:`.lags.verification_lag`.
     """
-    observed = next(iter(known_of.values())).kept[1]
+    observed = next(iter(kept_of.values()))[1]
     observed = observed.sortby(dim) if dim in observed.indexes else observed
     quantiles = {}
-    for label, known in known_of.items():
-        bare = known.kept[0].drop_vars([c for c in known.kept[0].coords if c not in observed.dims])
+    for label, (own, *_) in kept_of.items():
+        bare = own.drop_vars([c for c in own.coords if c not in observed.dims])
         quantiles[label] = bare.sortby(dim) if dim in bare.indexes else bare
+    bare_observed = observed.drop_vars([c for c in observed.coords if c not in observed.indexes])
     variables = {}
     for reference in references:
         parts = []
         for forecast in quantiles.values():
-            core: list[tuple[Hashable, ...]] = [(dim, "quantile")] * 2 + [(dim,), ()]
-            (e_values,) = run_blockwise(
-                _e_values,
-                forecast,
-                quantiles[reference],
-                observed.drop_vars([c for c in observed.coords if c not in observed.indexes]),
-                lags,
-                core=core,
-                out=[(dim,)],
-                dtypes=[np.float64],
-                sizes=forecast.sizes,
-                what="the sequential comparison",
-            )
-            parts.append(e_values)
+            given = {
+                "forecast": (forecast, (dim, "quantile")),
+                "reference": (quantiles[reference], (dim, "quantile")),
+                "observed": (bare_observed, (dim,)),
+                "lags": (lags, ()),
+            }
+            each = {dim: forecast.sizes[dim]}
+            what = "the sequential comparison"
+            found = run(_e_values, {"given": given}, {"e": (each, np.float64)}, what=what)
+            parts.append(found["e"])
         variables[f"e_{reference}"] = (
             xr.concat(parts, "method")
             .assign_coords(method=list(quantiles))
@@ -71,13 +61,11 @@ def sequential_evidence(
     return variables
 
 
-def _e_values(
-    forecast: FloatArray, reference: FloatArray, observed: FloatArray, lags: IntArray
-) -> FloatArray:
-    """E-values (..., n) of quantiles (..., n, q) and observations (..., n)."""
+def _e_values(given: Named) -> Named:
+    """E-values (L, n) of quantiles (L, n, q) and observations (L, n)."""
     from xrecal.arrays import crps, score_e_values
 
-    q, r = (np.sort(a.astype(np.float64)) for a in (forecast, reference))
-    y = np.broadcast_to(observed.astype(np.float64), q.shape[:-1])
+    q, r = (np.sort(given[name].astype(np.float64)) for name in ("forecast", "reference"))
+    y = given["observed"].astype(np.float64)
     bound = 2 * abs(q - r).mean(-1)
-    return np.asarray(score_e_values(crps(y, r) - crps(y, q), bound, lags))
+    return {"e": score_e_values(crps(y, r) - crps(y, q), bound, given["lags"])}

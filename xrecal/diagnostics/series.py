@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,8 @@ import numpy.typing as npt
 import xarray as xr
 
 from xrecal.arrays.distributions.missing import forecasts_from
-from xrecal.chunks.blockwise import require_one_chunk, run_blockwise
+from xrecal.chunks.blockwise import require_one_chunk
+from xrecal.chunks.run import Named, run
 from xrecal.fit.state import NEW_MEMBER
 from xrecal.inputs.forms import Form, numbers_of, task_parts
 
@@ -38,24 +40,23 @@ def over_series(
     require_one_chunk(evidence.observations, dims, name="observations")
     loops = [d for d in form.dims if d not in dims]
     cases = {d: f"case_{i}" for i, d in enumerate(dims)}
-    parts, core = _parts_and_core(form, loops, cases)
     sizes = {d: n for part in form.parts.values() for d, n in part.sizes.items()}
     others = [_cases_last(a, sizes, loops, cases) for a in (evidence.observations, *extras)]
-    numbers = _location_numbers(form, dims)
-    core = [*core, *[tuple(cases.values())] * len(others), *[()] * len(numbers)]
-    last = [(c[-1:] == (NEW_MEMBER,), len(c)) for c in core]
     shape = tuple(sizes[d] for d in dims)
-    results = run_blockwise(
-        _SeriesTask(function, tuple(parts), last, shape, dtypes),
-        *parts.values(),
-        *others,
-        *numbers,
-        core=core,
-        out=[tuple(cases.values()) if own else () for own in per_case],
-        dtypes=dtypes,
-        sizes={name: sizes[d] for d, name in cases.items()},
+    each: dict[Hashable, int] = dict(zip(cases.values(), shape, strict=True))
+    results = run(
+        _SeriesTask(function, shape),
+        {
+            "forecasts": _parts_and_core(form, loops, cases),
+            "values": {i: (a, tuple(cases.values())) for i, a in enumerate(others)},
+            "numbers": {i: (a, ()) for i, a in enumerate(_location_numbers(form, dims))},
+        },
+        {
+            i: (each if own else {}, dtype)
+            for i, (own, dtype) in enumerate(zip(per_case, dtypes, strict=True))
+        },
         what=task_name(what, evidence),
-    )
+    ).values()
     labels = evidence.observations.indexes
     indexes = {d: labels[d] for d in dims if d in labels}
     back = {name: d for d, name in cases.items()}
@@ -71,7 +72,7 @@ def over_series(
 
 def _parts_and_core(
     form: Form, loops: list[Hashable], cases: Mapping[Hashable, str]
-) -> tuple[dict[str, xr.DataArray], list[tuple[Hashable, ...]]]:
+) -> dict[str, tuple[xr.DataArray, tuple[Hashable, ...]]]:
     """Parts with cases and members last, and these dimensions of each.
 
     Members of a weighted forecast that all cases share come without cases.
@@ -79,13 +80,12 @@ def _parts_and_core(
     core = (*cases.values(), NEW_MEMBER)
     renamed = {**cases, form.member_dim: NEW_MEMBER}
     if form.kind != "weighted" or set(cases) & set(form.loc.dims):
-        parts = task_parts(form, loops, renamed)
-        return parts, [core] * len(parts)
+        return {name: (part, core) for name, part in task_parts(form, loops, renamed).items()}
     alone = Form(form.name, form.kind, form.member_dim, form.loc)
     loc = task_parts(alone, loops, {form.member_dim: NEW_MEMBER})["loc"]
     own = Form(form.name, form.kind, form.member_dim, form.parts["weights"])
     weights = task_parts(own, loops, renamed)["loc"]
-    return {"loc": loc, "weights": weights}, [(NEW_MEMBER,), core]
+    return {"loc": (loc, (NEW_MEMBER,)), "weights": (weights, core)}
 
 
 def _location_numbers(form: Form, dims: Sequence[Hashable]) -> list[xr.DataArray]:
@@ -110,48 +110,27 @@ def _cases_last(
     return whole.transpose(*[d for d in loops if d in whole.dims], *cases).rename(cases)
 
 
+@dataclass(frozen=True)
 class _SeriesTask:
-    """Parts of forecasts, observations, extras, and arrays whose sum numbers the locations in.
+    """Parts of forecasts (L, *shape, m) or (L, m), observations and further values (L, *shape) in.
 
-    ``core`` says of each argument whether its last axis is that of the members, and how many of
-    its last axes are not locations; ``shape`` is that of the cases.
+    Arrays ``numbers`` (L,) add up to those of the locations.
     """
 
-    def __init__(
-        self,
-        function: Callable[..., tuple[npt.NDArray[Any], ...]],
-        names: tuple[str, ...],
-        core: list[tuple[bool, int]],
-        shape: tuple[int, ...],
-        dtypes: Sequence[Any],
-    ) -> None:
-        self.function, self.names, self.core = function, names, core
-        self.shape, self.dtypes = shape, dtypes
+    function: Callable[..., tuple[npt.NDArray[Any], ...]]
+    shape: tuple[int, ...]
 
-    def __call__(self, *args: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], ...]:
-        """Results (...) or (..., *cases) of some locations."""
-        lead = np.broadcast_shapes(
-            *(a.shape[: a.ndim - n] for a, (_, n) in zip(args, self.core, strict=True))
-        )
-        rows = [_rows(a, lead, *core) for a, core in zip(args, self.core, strict=True) if core[1]]
-        forecasts = forecasts_from(dict(zip(self.names, rows, strict=False)))
-        observed, *extras = rows[len(self.names) :]
-        numbers = np.broadcast_to(sum(args[len(rows) :]), lead).reshape(-1)
-        results = self.function(forecasts, observed, numbers, *extras)
-        return tuple(
-            array.reshape((*lead, *(self.shape if array.ndim > 1 else ()))).astype(
-                dtype, copy=False
-            )
-            for array, dtype in zip(results, self.dtypes, strict=True)
-        )
-
-
-def _rows(
-    array: npt.NDArray[Any], lead: tuple[int, ...], has_members: bool, n_core: int
-) -> npt.NDArray[Any]:
-    """Locations as one axis, cases as one axis, and members, of those that the array has."""
-    core = array.shape[array.ndim - n_core :]
-    n_case_axes = n_core - has_members
-    cases = (math.prod(core[:n_case_axes]),) if n_case_axes else ()
-    whole = np.broadcast_to(array, (*lead, *core))
-    return whole.reshape(math.prod(lead), *cases, *core[n_case_axes:])
+    def __call__(self, forecasts: Named, values: Named, numbers: Named) -> Named:
+        """Results (L,) or (L, *shape) of some locations."""
+        n = math.prod(self.shape)
+        parts = {
+            name: a.reshape(len(a), n, a.shape[-1]) if a.ndim > 2 else a
+            for name, a in forecasts.items()
+        }
+        observed, *extras = (a.reshape(len(a), n) for a in values.values())
+        of_locations = np.broadcast_to(sum(numbers.values()), len(observed))
+        results = self.function(forecasts_from(parts), observed, of_locations, *extras)
+        return {
+            i: array.reshape((len(array), *self.shape)) if array.ndim > 1 else array
+            for i, array in enumerate(results)
+        }

@@ -10,14 +10,20 @@ import xarray as xr
 
 from xrecal.arrays.rows import is_whole
 from xrecal.chunks.blockwise import require_free
-from xrecal.chunks.over_cases import over_cases
 from xrecal.inputs.dims import Dims
 from xrecal.inputs.forms import Labelled
 from xrecal.inputs.pairing import Observations
 from xrecal.methods.call_errors import explained
 from xrecal.products.statistics import mean_of, std_of
 
-from .evidence import NO_UNIT, as_dataset, by_name, by_time, counted, described, read_evidence
+from .evidence import (
+    NO_UNIT,
+    as_dataset,
+    counted,
+    described,
+    error_of_mean,
+    read_evidence,
+)
 
 BIN = "spread_bin"
 _TEXTS = {
@@ -111,8 +117,7 @@ def spread_skill(
         what="spread and skill",
     )
     if len(evidence.dims) > 1:
-        error = by_time(mean - evidence.observations, evidence.dims, evidence.time)
-        (error,) = over_cases(by_name("standard_error"), error, dims=[evidence.time])
+        error = error_of_mean(evidence, mean - evidence.observations)
         results = (results[0], error, *results[2:])
     variables = described(results, _TEXTS, evidence.units)
     variables["ratio"].attrs |= NO_UNIT

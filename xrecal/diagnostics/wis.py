@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 import xarray as xr
 
+from xrecal import arrays
 from xrecal.arrays.distributions.forms import Distribution, Empirical
 from xrecal.inputs.dims import Dims, read_levels
 from xrecal.inputs.forms import Labelled
@@ -25,10 +26,8 @@ def wis_of(
     distribution: Distribution, observations: FloatArray, levels: FloatArray
 ) -> tuple[FloatArray, ...]:
     """Weighted interval scores (L, T)."""
-    from xrecal.arrays import weighted_interval_score
-
     quantiles = distribution.quantile(levels)
-    return (weighted_interval_score(observations, quantiles, levels),)
+    return (arrays.weighted_interval_score(observations, quantiles, levels),)
 
 
 def quantile_wis_of(
@@ -42,17 +41,16 @@ def quantile_wis_of(
 
     Of all that each forecast has, if ``all_chosen`` and these suit the score.
     """
-    from xrecal.arrays import quantile_score, weighted_interval_score
     from xrecal.arrays.scores.intervals import NEAR
 
     quantiles = distribution.members[..., chosen]
-    scores = weighted_interval_score(observations, quantiles, levels)
+    scores = arrays.weighted_interval_score(observations, quantiles, levels)
     there = ~np.isnan(quantiles)
     partner = np.abs(levels[:, np.newaxis] + levels - 1.0).argmin(-1)
     middle = there[..., np.abs(levels - 0.5) <= NEAR].any(-1)
     some = ~there.all(-1) & middle & (there == there[..., partner]).all(-1)
     if all_chosen and some.any():
-        each = quantile_score(observations[some], quantiles[some], levels)
+        each = arrays.quantile_score(observations[some], quantiles[some], levels)
         scores[some] = 2.0 * np.where(there[some], each, 0.0).sum(-1) / there[some].sum(-1)
     return (scores,)
 

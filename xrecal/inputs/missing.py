@@ -9,7 +9,7 @@ lazy call, so that no result depends on chunks.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,8 @@ import numpy.typing as npt
 import xarray as xr
 
 from xrecal.arrays.distributions.missing import LEAST, absurd_among, largest_of
-from xrecal.chunks.blockwise import is_lazy, on_device, require_one_chunk, run_blockwise
+from xrecal.chunks.blockwise import is_lazy, on_device, require_one_chunk
+from xrecal.chunks.run import Named, run
 from xrecal.chunks.warnings import warn_of_missing, warn_once
 from xrecal.typing import FloatArray
 
@@ -102,20 +103,19 @@ def known_values(
     members = loc.drop_vars(member_dim, errors="ignore").rename({member_dim: MEMBERS})
     cut = {d: sizes for d, sizes in members.variable.chunksizes.items() if d != MEMBERS}
     others = [a.chunk({d: n for d, n in cut.items() if d in a.dims}) if cut else a for a in given]
-    core = [(MEMBERS,), ()][: len(given)]
-    cleaned = run_blockwise(
+    inside: dict[Hashable, int] = {MEMBERS: loc.sizes[member_dim]}
+    sizes = [inside, {}][: len(given)]
+    arrays = zip((members, *others[1:]), sizes, strict=True)
+    cleaned = run(
         _known_of_cases,
-        members,
-        *others[1:],
-        core=core,
-        out=core,
-        dtypes=[a.dtype for a in given],
-        sizes={MEMBERS: loc.sizes[member_dim]},
+        {"given": {i: (array, tuple(own)) for i, (array, own) in enumerate(arrays)}},
+        {i: (own, a.dtype) for i, (own, a) in enumerate(zip(sizes, given, strict=True))},
         what="the search for missing values",
     )
     own = cleaned[0].rename({MEMBERS: member_dim}).transpose(*loc.dims)
     result = [next(known) if in_memory[0] else loc.copy(data=own.data)]
-    for a, values, there in zip(given[1:], cleaned[1:], in_memory[1:], strict=True):
+    for i, (a, there) in enumerate(zip(given[1:], in_memory[1:], strict=True), 1):
+        values = cleaned[i]
         ordered = values.transpose(*[d for d in loc.dims if d in values.dims])
         named = ordered.assign_attrs(a.attrs).rename(a.name)
         result.append(next(known) if there else named)
@@ -138,16 +138,17 @@ def _known_in_memory(given: tuple[xr.DataArray, ...], name: str) -> tuple[xr.Dat
     return tuple(a.copy(data=values) for a, values in zip(given, cleaned, strict=True))
 
 
-def _known_of_cases(members: FloatArray, *observed: FloatArray) -> Any:
-    """Members (..., m), and observations (...), beside those of the same case."""
-    lead = np.broadcast_shapes(members.shape[:-1], *(a.shape for a in observed))
-    whole = [np.broadcast_to(members, (*lead, members.shape[-1]))]
-    whole += [np.broadcast_to(a, lead) for a in observed]
-    if max(largest_of(a[np.newaxis])[0] for a in (members, *observed)) > LEAST:
-        rows = [whole[0].reshape(-1, members.shape[-1]), *(a.reshape(-1, 1) for a in whole[1:])]
-        masks = zip(whole, rows, absurd_among(*rows), strict=True)
-        whole = [_without(a, mask.reshape(a.shape)) for a, _, mask in masks]
-    return tuple(whole) if observed else whole[0]
+def _known_of_cases(given: Named) -> Named:
+    """Members (L, m), and observations (L,), beside those of the same case."""
+    from xrecal.arrays.distributions.missing import absurd_among
+
+    if max(largest_of(a[np.newaxis])[0] for a in given.values()) <= LEAST:
+        return given
+    masks = absurd_among(*(a.reshape(len(a), -1) for a in given.values()))
+    return {
+        i: _without(a, mask.reshape(a.shape))
+        for (i, a), mask in zip(given.items(), masks, strict=True)
+    }
 
 
 def _without(values: FloatArray, mask: npt.NDArray[np.bool_]) -> FloatArray:

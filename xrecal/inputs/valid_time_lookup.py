@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,9 @@ import numpy.typing as npt
 import xarray as xr
 
 from xrecal.arrays.dispatch import namespace
-from xrecal.chunks.blockwise import run_blockwise
+from xrecal.chunks.run import Named, run
 from xrecal.chunks.warnings import warn
-from xrecal.typing import FloatArray, IntArray
+from xrecal.typing import IntArray
 
 from .dims import at_scalars, if_days_agree, require_unique
 from .leads import MatchedLeads, equal_labels, matched_leads, read_leads
@@ -172,31 +173,28 @@ def _taken(
         cut = forecasts.variable.chunksizes
         others: dict[Hashable, Any] = {d: cut.get(d, "auto") for d in bare.dims if d != time}
         bare = bare.chunk({**others, time: -1})
-    (taken,) = run_blockwise(
+    bare = bare.drop_vars([time]).rename({time: OBSERVED_AT})
+    taken = run(
         _TakeTask(place),
-        bare.drop_vars([time]).rename({time: OBSERVED_AT}),
-        core=[(OBSERVED_AT,)],
-        out=[dims],
-        dtypes=[observations.dtype],
-        sizes=dict(zip(dims, place.shape, strict=True)),
+        {"given": {"observed": (bare, (OBSERVED_AT,))}},
+        {"taken": (dict(zip(dims, place.shape, strict=True)), observations.dtype)},
         what="the matching of observations",
     )
-    return taken.assign_attrs(observations.attrs).rename(observations.name)
+    return taken["taken"].assign_attrs(observations.attrs).rename(observations.name)
 
 
+@dataclass(frozen=True)
 class _TakeTask:
-    """Observations (..., time) in, those at positions (..., *shape) out."""
+    """Observations (L, time) in, those at positions (L, *shape) out."""
 
+    place: IntArray
     on_device = True
 
-    def __init__(self, place: IntArray) -> None:
-        self.place = place
-
-    def __call__(self, observations: FloatArray) -> FloatArray:
-        place = namespace(observations).asarray(self.place)
-        taken: FloatArray = observations.take(np.maximum(place, 0), axis=-1)
+    def __call__(self, given: Named) -> Named:
+        place = namespace(given["observed"]).asarray(self.place)
+        taken = given["observed"].take(np.maximum(place, 0), axis=-1)
         missing = place < 0
-        return np.where(missing, np.nan, taken) if missing.any() else taken
+        return {"taken": np.where(missing, np.nan, taken) if missing.any() else taken}
 
 
 def _require_matches(

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import xarray as xr
 
 from xrecal.arrays.distributions.forms import Distribution
-from xrecal.chunks.blockwise import require_free, run_blockwise, work_on
+from xrecal.chunks.blockwise import require_free, work_on
+from xrecal.chunks.run import Named, run
 from xrecal.chunks.warnings import warn_once
 from xrecal.fit.fitted import CASE, Fitted, FittedVariable
 from xrecal.inputs.covariates import Given, season_of
@@ -272,22 +273,19 @@ def _climatology_edges(
     source: Recalibrated, levels: FloatArray, window: float | None
 ) -> xr.DataArray:
     """Quantiles of the calibration observations at each location, perhaps near each date."""
-    form, fitted, dtype = source.form, source.fitted, source.threshold_dtype
+    form, fitted = source.form, source.fitted
     season = None if window is None else _season(form, fitted, window)
     dates, position = None, None
     sizes: dict[Hashable, int] = {EDGE: levels.size}
     if season is not None:
         dates, position = np.unique(season.to_numpy(), return_inverse=True)
         sizes = {_DATE: dates.size, **sizes}
-    (edges,) = run_blockwise(
-        _Edges(levels, dtype, _known_days(fitted), dates, window),
-        fitted.climatology,
-        core=[(CASE,)],
-        out=[tuple(sizes)],
-        dtypes=[dtype],
-        sizes=sizes,
+    edges = run(
+        _Edges(levels, _known_days(fitted), dates, window),
+        {"given": {"observations": (fitted.climatology, (CASE,))}},
+        {"edges": (sizes, source.threshold_dtype)},
         what=work_on("the climatology", form.name),
-    )
+    )["edges"]
     if season is None or position is None:
         return edges
     at = xr.DataArray(position.reshape(season.shape), dims=season.dims)
@@ -317,29 +315,24 @@ def _known_days(fitted: FittedVariable) -> FloatArray | None:
     return days if fitted.pool is None else days[fitted.pool.own_cases]
 
 
+@dataclass(frozen=True)
 class _Edges:
-    """Observations (..., n) of a chunk to edges (..., k), or (..., T, k) for T dates."""
+    """Observations (L, n) of a chunk to edges (L, k), or (L, T, k) for T dates."""
 
-    def __init__(
-        self,
-        levels: FloatArray,
-        dtype: npt.DTypeLike,
-        season: FloatArray | None,
-        new_season: FloatArray | None,
-        window: float | None,
-    ) -> None:
-        self.levels, self.dtype = levels, dtype
-        self.season, self.new_season, self.window = season, new_season, window
+    levels: FloatArray
+    season: FloatArray | None
+    new_season: FloatArray | None
+    window: float | None
 
-    def __call__(self, observations: FloatArray) -> FloatArray:
+    def __call__(self, given: Named) -> Named:
         """Run the task on one chunk."""
         from xrecal.arrays.baselines.climatology import climatology_quantiles
 
         edges = climatology_quantiles(
-            observations,
+            given["observations"],
             self.levels,
             season=self.season,
             new_season=self.new_season,
             window=self.window,
         )
-        return edges.astype(self.dtype)
+        return {"edges": edges}

@@ -11,8 +11,8 @@ import numpy as np
 import xarray as xr
 
 from xrecal.arrays.distributions.forms import Empirical
-from xrecal.chunks.blockwise import run_blockwise, work_on
-from xrecal.chunks.run import Named, total
+from xrecal.chunks.blockwise import work_on
+from xrecal.chunks.run import Named, run, total
 from xrecal.fit.fitted import CASE, FittedVariable
 from xrecal.inputs.forms import numbers_of
 from xrecal.typing import FloatArray, IntArray
@@ -77,17 +77,14 @@ def draw_dates(variables: Mapping[Hashable, Recalibrated], n: int, seed: int) ->
     totals = _totals(first)
     for other in others:
         totals = totals + _totals(other)
-    (slots,) = run_blockwise(
+    numbers = numbers_of(first.form, first.dim)[0]
+    drawn = run(
         partial(_draws, n=n, seed=seed),
-        totals,
-        numbers_of(first.form, first.dim)[0],
-        core=[(SLOT,), ()],
-        out=[(PICK,)],
-        dtypes=[np.int64],
-        sizes={PICK: n},
+        {"given": {"totals": (totals, (SLOT,)), "cases": (numbers, ())}},
+        {"slots": ({PICK: n}, np.int64)},
         what="the draw of dates",
     )
-    return Drawn(slots, first.fitted)
+    return Drawn(drawn["slots"], first.fitted)
 
 
 def of_dates(source: Recalibrated, dates: Drawn) -> xr.DataArray:
@@ -136,11 +133,11 @@ def _totals(source: Recalibrated) -> xr.DataArray:
     )
 
 
-def _draws(totals: IntArray, cases: IntArray, *, n: int, seed: int) -> IntArray:
-    """Draws (T, n) from totals (T, N), where a task may get the cases with axes left out."""
+def _draws(given: Named, *, n: int, seed: int) -> Named:
+    """Draws (T, n) from totals (T, N) of cases (T,)."""
     from xrecal.arrays.distributions.members import systematic_draws
 
-    return systematic_draws(totals, n, seed, np.broadcast_to(cases, totals.shape[:-1]))
+    return {"slots": systematic_draws(given["totals"], n, seed, given["cases"])}
 
 
 def _require_dates(fitted: FittedVariable) -> None:

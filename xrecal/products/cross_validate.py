@@ -203,16 +203,13 @@ def _product(
     """
     if output not in get_args(OutputOf):
         raise ValueError(f"output is {output!r}; give one of {list(get_args(OutputOf))}")
-    given: dict[str, dict[str, object]] = {
-        "exceedance": {"threshold": threshold},
-        "members": {"n": n, "seed": seed or None},
-    }
-    for owner, parameters in given.items():
-        for name, value in parameters.items():
-            if output != owner and value is not None:
-                raise ValueError(
-                    f"{name} belongs to output={owner!r}, but output is {output!r}; leave it out"
-                )
+    given = {"threshold": threshold, "n": n, "seed": seed or None}
+    for name, value in given.items():
+        owner = "exceedance" if name == "threshold" else "members"
+        if output != owner and value is not None:
+            raise ValueError(
+                f"{name} belongs to output={owner!r}, but output is {output!r}; leave it out"
+            )
     if output == "members":
         return partial(drawn, n=check_count(n, seed), seed=seed)
     if output == "exceedance":

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import xarray as xr
 
+from xrecal import arrays
 from xrecal.arrays.distributions.forms import Distribution, Empirical
 from xrecal.chunks.over_cases import over_cases
 from xrecal.fit.fitted import Fitted, FittedVariable
@@ -73,9 +74,7 @@ def crps_of(distribution: Distribution, observations: FloatArray) -> tuple[Float
 
 def fair_crps_of(distribution: Empirical, observations: FloatArray) -> tuple[FloatArray, ...]:
     """Fair CRPS (L, T) of plain ensembles."""
-    from xrecal.arrays import fair_crps
-
-    return (fair_crps(observations, distribution.members),)
+    return (arrays.fair_crps(observations, distribution.members),)
 
 
 def crps_between(
@@ -137,10 +136,8 @@ def quantile_pit_of(
     seed: int,
 ) -> tuple[FloatArray, ...]:
     """Transforms (L, T) of quantiles at levels (m,), by the same random numbers as ``pit_of``."""
-    from xrecal.arrays import quantile_pit
-
     uniform = _uniform(seed, cases, location)
-    return (quantile_pit(distribution.members, levels, observations, uniform),)
+    return (arrays.quantile_pit(distribution.members, levels, observations, uniform),)
 
 
 def rank_of(
