@@ -11,6 +11,7 @@ import numpy.typing as npt
 from xrecal.arrays.distributions.circular import on_circle
 from xrecal.arrays.distributions.forms import INVALID_FORECAST, VALID, Forecasts, Squared, verdicts
 from xrecal.arrays.distributions.vectors import (
+    Prepared,
     prepare_vectors,
     prepared_distances,
     rounding_of_vectors,
@@ -234,41 +235,34 @@ class _Places(Sequence[Squared]):
         return len(self._scale)
 
     def __getitem__(self, place: Any) -> Any:
-        one, how = slice(place, place + 1), (self._scale[place], self._periods)
-        theirs = _Ensembles(self._cases.take(one), *how)
+        points, weights = self._points(self._cases, place)
+        centre = _centre(points)
+        theirs = prepare_vectors(points, weights, centre)
         if self._new is None:
-            return _Distances(theirs)
-        return _Distances(_Ensembles(self._new.take(one), *how, theirs.centre), theirs)
+            return _Distances(theirs, theirs, centre)
+        return _Distances(prepare_vectors(*self._points(self._new, place), centre), theirs, centre)
 
-
-class _Ensembles:
-    """Ensembles at one location as points of one space, ready for distances."""
-
-    def __init__(
-        self, one: Vectors, scale: FloatArray, periods: Periods, centre: FloatArray | None = None
-    ) -> None:
+    def _points(self, vectors: Vectors, place: int) -> tuple[FloatArray, FloatArray]:
+        """Ensembles at a location as points (n, d', m) of one space, and weights (n, m)."""
+        one = vectors.take(slice(place, place + 1))
         bad = ~np.isfinite(_flags(one).loc[0])[..., np.newaxis]
         members = np.where(bad, np.nan, one.members[0].astype(np.float64))
         weights = np.ones((members.shape[0], members.shape[2]))
         if one.weights is not None:
             weights = np.array(one.weights[0], np.float64, order="C")
-        points = _embed(members, scale, periods)
-        self.centre = _centre(points) if centre is None else centre
-        self.prepared = prepare_vectors(points, weights, self.centre)
+        return _embed(members, self._scale[place], self._periods), weights
 
 
 class _Distances:
-    """Squared energy distances of ensembles, computed for the pairs that are asked for."""
+    """Squared energy distances of prepared ensembles, computed for the pairs that are asked for."""
 
-    def __init__(self, rows: _Ensembles, columns: _Ensembles | None = None) -> None:
-        self._rows, self._among = rows.prepared, columns is None
-        self._columns = rows.prepared if columns is None else columns.prepared
-        points, _, start, _ = self._rows
-        self._tolerance = rounding_of_vectors(points, start, self._columns[0], rows.centre)
+    def __init__(self, rows: Prepared, columns: Prepared, centre: FloatArray) -> None:
+        self._rows, self._columns = rows, columns
+        self._tolerance = rounding_of_vectors(rows[0], rows[2], columns[0], centre)
 
     def __getitem__(self, chosen: tuple[IntArray, ...]) -> FloatArray:
         rows, columns = (np.ascontiguousarray(part.ravel()) for part in chosen)
-        same = self._among and np.array_equal(rows, columns)
+        same = self._rows is self._columns and np.array_equal(rows, columns)
         known = self._rows, rows, self._columns, columns
         return np.asarray(prepared_distances(*known, self._tolerance, same))
 
