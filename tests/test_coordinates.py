@@ -158,8 +158,7 @@ def test_other_functions(name):
 
 
 def test_all_diagnostics_are_doors_or_other_functions():
-    named = {n for n in dir(xrecal.diagnostics) if callable(getattr(xrecal.diagnostics, n))}
-    assert {n for n in named if n.islower()} <= {*DOORS, *FUNCTIONS}
+    assert {*xrecal.diagnostics.__all__} <= {*DOORS, *FUNCTIONS}
 
 
 def test_comparisons():
