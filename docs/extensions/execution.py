@@ -76,6 +76,6 @@ def hash_of_sources(docs: Path) -> str:
     package, examples = Path(xrecal.__path__[0]), docs.parent / "examples"
     measured = docs.parent / "benchmarks" / "results"
     sources = [*package.rglob("*.py"), *examples.glob("*.py"), *measured.glob("*.csv")]
-    for path in sorted([*sources, docs / "measured.py", docs / "matplotlibrc"]):
+    for path in sorted([*sources, docs / "measured.py", docs / "house.py", docs / "matplotlibrc"]):
         found.update(path.read_bytes())
     return found.hexdigest()[:12]
