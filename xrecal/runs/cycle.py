@@ -60,16 +60,12 @@ class Cycle:
     Examples
     --------
     >>> from tempfile import TemporaryDirectory
-    >>> days = np.datetime64("2026-01-01", "ns") + np.arange(60) * np.timedelta64(1, "D")
-    >>> past = hindcast.assign_coords(init=days[:50])
-    >>> observed = observations.assign_coords(init=days)
-    >>> fitted = past.recal.fit(observed, xrecal.EMOS())
-    >>> today = forecast.assign_coords(init=days[50:])[:2]
+    >>> fitted = hindcast.recal.fit(observations, xrecal.EMOS())
     >>> with TemporaryDirectory() as folder:
     ...     cycle = xrecal.Cycle(f"{folder}/out", fitted, quantiles=[0.1, 0.5, 0.9])
-    ...     done = cycle.run(today, observed, now="2026-02-21")
+    ...     done = cycle.run(forecast[:2], observations, now="2001-05-25")
     >>> done.issued
-    ['20260220T000000', '20260221T000000']
+    ['20010515T000000', '20010525T000000']
     """
 
     def __init__(
