@@ -63,7 +63,7 @@ class Cycle:
     >>> fitted = hindcast.recal.fit(observations, xrecal.EMOS())
     >>> with TemporaryDirectory() as folder:
     ...     cycle = xrecal.Cycle(f"{folder}/out", fitted, quantiles=[0.1, 0.5, 0.9])
-    ...     done = cycle.run(forecast[:2], observations, now="2001-05-25")
+    ...     done = cycle.run(forecast[:2], observations[:51], now="2001-05-25")
     >>> done.issued
     ['20010515T000000', '20010525T000000']
     """
