@@ -424,3 +424,12 @@ def test_data_of_types_of_their_own_are_refused(tmp_path):
         dataset.createVariable("odd", pair, ("lat",))
     with pytest.raises(ValueError, match="'odd' is of a type that the file defines itself"):
         Source(path, "forecast").open()
+
+
+def test_text_of_a_fixed_length_opens_without_a_warning(tmp_path):
+    names = xr.DataArray(np.array(["Oslo", "Bergen"]), dims="station")
+    with pytest.warns(match="does not have a Zarr V3 specification"):  # where it is written
+        xr.Dataset({"v": ("station", [1.0, 2.0])}, {"station": names}).to_zarr(
+            tmp_path / "v.zarr", consolidated=False, zarr_format=3
+        )
+    assert open_known(tmp_path / "v.zarr", DATA)["station"].values.tolist() == ["Oslo", "Bergen"]

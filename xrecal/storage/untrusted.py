@@ -158,9 +158,11 @@ def open_known(path: Path, allowed: Allowed, **options: Any) -> xr.Dataset:
     if not path.is_dir():
         _require_known_file(path, allowed)
         return xr.open_dataset(os.path.realpath(path), engine="netcdf4", **options)
-    zarr_format = _require_known_store(path, allowed)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "The specified chunks separate the stored chunks")
+        # Zarr warns of text of a fixed length each time that it describes an array.
+        warnings.filterwarnings("ignore", ".*does not have a Zarr V3 specification")
+        zarr_format = _require_known_store(path, allowed)
         # Metadata that were gathered are not read: they may be others than those of the arrays.
         return xr.open_dataset(
             path, engine="zarr", consolidated=False, zarr_format=zarr_format, **options
