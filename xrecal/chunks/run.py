@@ -223,6 +223,7 @@ class _Call:
 
     @classmethod
     def of(cls, task: Task, given: Inputs, out: Outputs, each: Sequence[Hashable]) -> _Call:
+        """Make the call of a task from what it is given and returns."""
         results = {name: (EACH in dims, dtype) for name, (dims, dtype) in out.items()}
         return cls(task, Grouping.of(given, each), results)
 
