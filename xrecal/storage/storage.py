@@ -18,6 +18,7 @@ from xrecal.fit.fitted import Fitted, chunks_of
 
 from .checks import Checked
 from .encoding import from_plain, to_plain
+from .open_files import open_file
 from .paths import (
     FileFormat,
     can_go_on,
@@ -296,6 +297,8 @@ def require_opens(path: Path) -> None:
     with dask.config.set(scheduler="synchronous"):  # a part at a time
         read = [one.max(skipna=False) for one in arrays if one.chunks and one.size]
         dask.base.compute(read)  # type: ignore[no-untyped-call]
+    if path.is_file():
+        open_file(path).close()  # type: ignore[no-untyped-call]
 
 
 def open_data(path: Path, what: str) -> xr.Dataset:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -20,6 +19,8 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
+
+from .open_files import open_file
 
 LIMIT_JSON = 2**26
 """Bytes of a text of JSON."""
@@ -156,8 +157,9 @@ def open_known(path: Path, allowed: Allowed, **options: Any) -> xr.Dataset:
         If arrays are of other types, too large, or decoded by codecs that are not allowed.
     """
     if not path.is_dir():
-        _require_known_file(path, allowed)
-        return xr.open_dataset(os.path.realpath(path), engine="netcdf4", **options)
+        file = open_file(path)
+        _require_known_file(file.ds, path.stat().st_size, allowed)
+        return xr.open_dataset(file, engine="store", **options)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "The specified chunks separate the stored chunks")
         # Zarr warns of text of a fixed length each time that it describes an array.
@@ -213,6 +215,8 @@ def _require_known_codecs(codecs: Iterable[Any], allowed: Allowed) -> set[str]:
     for codec in codecs:
         if codec is None:
             continue
+        if hasattr(codec, "get_config"):  # Zarr 3.0 describes those of format 2 by objects
+            codec = codec.get_config()
         name = str(codec.get("id", codec.get("name"))).removeprefix("numcodecs.")
         if name not in allowed.codecs:
             raise ValueError(
@@ -239,14 +243,14 @@ def _require_size(shape: tuple[int, ...], n_bytes: int) -> int:
     return claimed
 
 
-def _require_known_file(path: Path, allowed: Allowed) -> None:
-    """Raise ValueError unless a netCDF file holds plain types, in sizes that it can have."""
+def _require_known_file(file: Any, there: int, allowed: Allowed) -> None:
+    """Raise ValueError unless an open file of so many bytes holds plain types of possible sizes."""
     import netCDF4
     from xarray.backends.netCDF4_ import NETCDF4_PYTHON_LOCK
 
     whole = 0
     # The library behind is not safe for threads: others may be reading through xarray.
-    with NETCDF4_PYTHON_LOCK, netCDF4.Dataset(os.path.realpath(path)) as file:
+    with NETCDF4_PYTHON_LOCK:
         for name, variable in file.variables.items():
             what, dtype = f"the variable {name!r}", variable.dtype
             own = isinstance(variable.datatype, (netCDF4.CompoundType, netCDF4.VLType))
@@ -259,6 +263,5 @@ def _require_known_file(path: Path, allowed: Allowed) -> None:
                 whole += _require_size(variable.shape, n_bytes)
             except ValueError as error:
                 raise ValueError(f"{what} {error}") from error
-    there = path.stat().st_size
     if allowed.ratio is not None and whole > LIMIT_READ + allowed.ratio * there:
         raise ValueError(f"its variables claim {whole} bytes, but the file has {there}")
