@@ -26,8 +26,8 @@ ridge_curve                   held-out loss of a CKME with each ridge
 summary                       the most telling of these together
 ============================  =====================================================================
 
-To add a score, write its function, and add a line to the imports, :class:`Doors` and, if a model
-has it too, :class:`Verbs`.
+To add a score, write its function, and add a line to the imports, ``Doors`` and, if a model
+has it too, ``Verbs``.
 """
 
 from xrecal.methods.doors import Accessor, door, verb

@@ -310,7 +310,7 @@ class Run:
         *,
         command: str = "write",
     ) -> Written:
-        """Say what :meth:`write` would do, and change nothing.
+        """Say what ``write`` would do, and change nothing.
 
         Parameters
         ----------
@@ -388,7 +388,7 @@ class Run:
             return write_in_blocks(dataset, target, self._compute)
 
     def open_result(self) -> xr.Dataset:
-        """Open the result that :meth:`write` has put in place.
+        """Open the result that ``write`` has put in place.
 
         Returns
         -------
