@@ -255,6 +255,14 @@ def _require_sizes(state: xr.Dataset, name: str, parameter: Parameter, n: int) -
             raise ValueError(f"{d!r} has other labels than {', '.join(parameter.labels)}")
 
 
+def require_ordered(numbers: Mapping[str, npt.NDArray[Any]]) -> None:
+    """Raise ValueError if a lower bound is above the upper one of the same fit."""
+    for name, upper in numbers.items():
+        lower = numbers.get(f"{name.removesuffix('upper')}lower")
+        if name.endswith("upper") and lower is not None and (lower > upper).any():
+            raise ValueError(f"a lower bound is above {name!r}")
+
+
 class Checked:
     """A stored array that Dask reads by parts: what cannot be read, or be right, names the file."""
 

@@ -16,7 +16,7 @@ import xarray as xr
 from xrecal.chunks.blockwise import on_device
 from xrecal.fit.fitted import Fitted, chunks_of
 
-from .checks import Checked
+from .checks import Checked, require_ordered
 from .encoding import from_plain, to_plain
 from .open_files import open_file
 from .paths import (
@@ -59,6 +59,9 @@ Attributes of the store itself would go along where others write a part of it to
 
 BLOCK_BYTES = 2**24
 """Of the state of a block of locations, as it is stored and computed."""
+
+CHECKED_BYTES = 2**20
+"""Of an array of one chunk whose numbers are checked as soon as a store is opened."""
 
 
 def save(
@@ -263,8 +266,14 @@ def open_fitted(
             for name, array in dataset.data_vars.items()
             if not in_memory and plain[name].dtype == array.dtype
         }
-        for array_name in expected.keys() & dataset.data_vars.keys() - lazy:
-            expected[array_name].require(array_name, dataset[array_name].to_numpy())
+        numbers = {
+            name: dataset[name].to_numpy()
+            for name in expected
+            if name in plain and (name not in lazy or _is_small(plain[name].variable))
+        }
+        for array_name, values in numbers.items():
+            expected[array_name].require(array_name, values)
+        require_ordered(numbers)
     if in_memory:
         return model
     sizes = _stored_chunks(model, chunks or {})
@@ -278,6 +287,16 @@ def open_fitted(
         checked = Checked(plain[array_name].variable, array_name, expected, what)
         by_parts[array_name] = array.copy(data=_by_parts(checked, whole | sizes))
     return from_dataset(dataset.assign(by_parts), what)
+
+
+def _is_small(variable: xr.Variable) -> bool:
+    """Return whether the numbers of a stored array are checked at opening: few in a single chunk.
+
+    A store of many locations has millions of numbers, and is opened to read some of them.
+    """
+    stored = variable.encoding.get("preferred_chunks", {})
+    whole = all(stored.get(d, size) == size for d, size in variable.sizes.items())
+    return whole and variable.nbytes <= CHECKED_BYTES
 
 
 def require_opens(path: Path) -> None:

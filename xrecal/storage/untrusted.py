@@ -1,19 +1,21 @@
-"""Files of strangers: how they are decoded is known before anything in them is decoded.
+"""Files of strangers: what is needed to decode them is known before anything in them is decoded.
 
-The metadata of a store name the codecs that turn its chunks into arrays. Some codecs run code that
-the chunks bring along (``pickle``), and xarray reads coordinates as it opens a store. So the
-metadata are read first. Only codecs and types of numbers and text are let through, in sizes that a
-store of files can have.
+The metadata of a store say which codecs turn its chunks into arrays. Some of them run code that
+the chunks bring along (``pickle``), so that to open a store, whose coordinates are then read, can
+be to run a program. Here the metadata are read as the JSON that they are, and only codecs and
+types that hold numbers and text are let through, in sizes that a store of files can have.
 """
 
 from __future__ import annotations
 
 import json
 import math
+import re
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -96,27 +98,23 @@ DATA = Allowed(_COMPRESSORS | _FILTERS, "iufUObcmMS")
 
 
 def read_json(text: str | bytes) -> Any:
-    """Value of a text of JSON.
-
-    Raises
-    ------
-    ValueError
-        If it is none, or too long or nested too deeply.
-    RecursionError
-        If it is nested so deeply that Python cannot read it.
-    """
+    """Value of a text of JSON; ValueError if it is none, or too long or nested too deeply."""
     if len(text) > LIMIT_JSON:
         raise ValueError(f"a text of JSON has {len(text)} characters, more than {LIMIT_JSON}")
-    value = json.loads(text)
-    if _depth(value) > LIMIT_DEPTH:
-        raise ValueError(f"JSON is nested more than {LIMIT_DEPTH} levels deep")
-    return value
+    try:
+        value = json.loads(text)
+    except RecursionError:
+        raise ValueError(_TOO_DEEP) from None
+    level: list[Any] = [[value]]
+    for _ in range(LIMIT_DEPTH + 1):
+        inner = chain.from_iterable(v.values() if isinstance(v, dict) else v for v in level)
+        level = [v for v in inner if isinstance(v, (dict, list))]
+        if not level:
+            return value
+    raise ValueError(_TOO_DEEP)
 
 
-def _depth(value: Any) -> int:
-    """Number of lists and objects within each other."""
-    inner = value.values() if isinstance(value, dict) else value
-    return 1 + max(map(_depth, inner), default=0) if isinstance(value, (dict, list)) else 0
+_TOO_DEEP = f"JSON is nested more than {LIMIT_DEPTH} levels deep"
 
 
 def to_json(value: Any, what: str) -> str:
@@ -141,6 +139,29 @@ def require_small(name: object, variable: xr.Variable) -> None:
         )
 
 
+def require_known(path: Path, allowed: Allowed) -> None:
+    """Raise ValueError unless a file or store holds only what can be read without running anything.
+
+    Parameters
+    ----------
+    path : Path
+        A directory is taken for a Zarr store, of version 2 or 3, else it is a netCDF file.
+    allowed : Allowed
+        Codecs, types and numbers of chunks.
+    """
+    if not path.is_dir():
+        _require_known_file(path, allowed)
+        return
+    for file in _metadata_files(path):
+        for name, content in _arrays(file, file.parent.name if file.parent != path else ""):
+            try:
+                _require_known_array(content, allowed)
+            except (KeyError, TypeError, AttributeError) as error:
+                raise ValueError(f"the metadata of {name!r} are incomplete: {error!r}") from error
+            except ValueError as error:
+                raise ValueError(f"the array {name!r} {error}") from error
+
+
 def load_labels(dataset: xr.Dataset) -> None:
     """Read the coordinates of a Dataset that was opened; ValueError if one is too large."""
     for name, coordinate in dataset.coords.items():
@@ -149,119 +170,197 @@ def load_labels(dataset: xr.Dataset) -> None:
 
 
 def open_known(path: Path, allowed: Allowed, **options: Any) -> xr.Dataset:
-    """Open a file or store as xarray does, lazily, once its metadata are those that are allowed.
+    """Open a file or store as xarray does, after :func:`require_known`; lazily.
 
-    Raises
-    ------
-    ValueError
-        If arrays are of other types, too large, or decoded by codecs that are not allowed.
+    A netCDF file is opened once for both, and for all who read it.
     """
-    if not path.is_dir():
-        file = open_file(path)
-        _require_known_file(file.ds, path.stat().st_size, allowed)
-        return xr.open_dataset(file, engine="store", **options)
+    store = None if path.is_dir() else open_file(path)
+    require_known(path, allowed)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "The specified chunks separate the stored chunks")
-        # Zarr warns of text of a fixed length each time that it describes an array.
-        warnings.filterwarnings("ignore", ".*does not have a Zarr V3 specification")
-        zarr_format = _require_known_store(path, allowed)
-        # Metadata that were gathered are not read: they may be others than those of the arrays.
-        return xr.open_dataset(
-            path, engine="zarr", consolidated=False, zarr_format=zarr_format, **options
-        )
+        warnings.filterwarnings("ignore", "Failed to open Zarr store with consolidated")
+        if store is None:
+            return xr.open_dataset(path, engine="zarr", **options)
+        return xr.open_dataset(store, engine="store", **options)
 
 
-def _require_known_store(path: Path, allowed: Allowed) -> Any:
-    """Version of the format of a store; ValueError unless its arrays are allowed."""
-    import zarr
-
-    for folder in (path, *(Path(entry) for entry in path.iterdir() if entry.is_dir())):
-        for name in ("zarr.json", ".zarray", ".zgroup", ".zattrs"):
+def _metadata_files(store: Path) -> Iterator[Path]:
+    """Files of metadata of a store and of the arrays in it."""
+    for folder in (store, *(Path(entry) for entry in store.iterdir() if entry.is_dir())):
+        for name in ("zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata"):
             file = folder / name
-            if file.exists() and not (file.is_file() and file.stat().st_size <= LIMIT_JSON):
-                raise ValueError(f"{file.name} is no file of at most {LIMIT_JSON} bytes")
-    group = zarr.open_group(path, mode="r", use_consolidated=False)
-    for name, array in group.arrays():
-        try:
-            _require_known_array(array, allowed)
-        except ValueError as error:
-            raise ValueError(f"the array {name!r} {error}") from error
-    return group.metadata.zarr_format
+            if file.exists():
+                if not file.is_file() or file.stat().st_size > LIMIT_JSON:
+                    raise ValueError(f"{file.name} is no file of at most {LIMIT_JSON} bytes")
+                yield file
 
 
-def _require_known_array(array: Any, allowed: Allowed) -> None:
-    """Raise ValueError unless an array of a store holds numbers or text in allowed codecs."""
-    described, dtype = array.metadata.to_dict(), array.dtype
-    if described.get("storage_transformers"):
-        raise ValueError("has storage transformers, which are not known")
-    given = [*(described.get("codecs") or ()), described.get("compressor")]
-    names = _require_known_codecs([*given, *(described.get("filters") or ())], allowed)
-    kind = "O" if dtype.kind == "T" else dtype.kind
-    if kind not in allowed.kinds or (kind == "O" and not names & {"vlen-utf8", "json2"}):
-        raise ValueError(f"is of a type that is not read here, {dtype!s:.60}")
-    _require_size(array.shape, dtype.itemsize)
-    n_bytes = math.prod(array.chunks) * dtype.itemsize
-    if n_bytes > LIMIT_READ:
-        raise ValueError(
-            f"has chunks of {n_bytes} bytes, more than {LIMIT_READ}; write it in smaller ones"
-        )
-    if allowed.chunks is not None and array.nchunks > allowed.chunks:
-        raise ValueError(f"claims {array.nchunks} chunks, more than {allowed.chunks}")
+def _arrays(file: Path, name: str) -> Iterator[tuple[str, Any]]:
+    """Name and metadata of each array that a file of metadata describes."""
+    try:
+        content = read_json(file.read_bytes())
+    except ValueError as error:
+        raise ValueError(f"{name}/{file.name} cannot be read: {error}".lstrip("/")) from error
+    if not isinstance(content, dict):
+        raise ValueError(f"{name}/{file.name} holds no object".lstrip("/"))
+    if file.name == ".zarray":
+        yield name, {**content, "zarr_format": 2}
+    elif file.name == ".zmetadata":
+        gathered = _object(content, "metadata").items()
+        for key, array in gathered:
+            if key.endswith(".zarray"):
+                yield key, {**array, "zarr_format": 2}
+    elif file.name == "zarr.json":
+        yield from _nodes(content, name)
 
 
-def _require_known_codecs(codecs: Iterable[Any], allowed: Allowed) -> set[str]:
-    """Names of codecs, also of those within others; ValueError for one that is not allowed."""
-    names = set()
-    for codec in codecs:
-        if codec is None:
-            continue
-        if hasattr(codec, "get_config"):  # Zarr 3.0 describes those of format 2 by objects
-            codec = codec.get_config()
-        name = str(codec.get("id", codec.get("name"))).removeprefix("numcodecs.")
-        if name not in allowed.codecs:
-            raise ValueError(
-                f"is decoded by {name!r}, which is not among the codecs that are known to run "
-                "nothing that a file brings along; if you trust who made it, open it with "
-                "other software and write it anew, compressed by one of blosc, gzip and zstd"
-            )
-        options = codec.get("configuration", codec)
-        for key in ("astype", "dtype", "decode_dtype", "encode_dtype"):
-            if key in options and np.dtype(str(options[key])).kind not in "biufcmM":
-                raise ValueError(f"is decoded to {options[key]!r}, which are no numbers")
-        inner = (*options.get("codecs", ()), *options.get("index_codecs", ()))
-        names |= {name} | _require_known_codecs(inner, allowed)
-    return names
+def _nodes(content: Any, name: str) -> Iterator[tuple[str, Any]]:
+    """An array, or those whose metadata a group has gathered; what is no group is an array."""
+    if not isinstance(content, dict) or content.get("node_type") != "group":
+        yield name, content
+    elif content.get("consolidated_metadata") is not None:
+        gathered = _object(_object(content, "consolidated_metadata"), "metadata")
+        for inner, node in gathered.items():
+            yield from _nodes(node, inner)
 
 
-def _require_size(shape: tuple[int, ...], n_bytes: int) -> int:
-    """Bytes of an array; ValueError for one that no file can have."""
-    claimed = math.prod(shape) * n_bytes
-    # One-dimensional coordinates are read as soon as a file is opened.
-    limit = LIMIT_READ if len(shape) <= 1 else LIMIT_ARRAY
+def _object(content: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    value = content.get(key)
+    if not isinstance(value, dict):
+        raise ValueError(f"{key} of the store is no object")
+    return value
+
+
+def _require_known_array(content: Mapping[str, Any], allowed: Allowed) -> None:
+    """Raise an error unless the metadata of an array of a store are those of numbers or text."""
+    filters = content.get("filters") or []
+    # Those of another version of Zarr would not be used, but should not be there either.
+    codecs = [c for c in (*(content.get("codecs") or []), content.get("compressor"), *filters) if c]
+    if content["zarr_format"] == 3:
+        if content.get("storage_transformers"):
+            raise ValueError("has storage transformers, which are not known")
+        grid = content["chunk_grid"]
+        if grid["name"] != "regular":
+            raise ValueError(f"has the grid of chunks {grid['name']!r}, which is not known")
+        chunks, (kind, n_bytes) = grid["configuration"]["chunk_shape"], _type_of_v3(content)
+    else:
+        chunks, (kind, n_bytes) = content["chunks"], _type_of_v2(content)
+    if kind not in allowed.kinds:
+        raise ValueError(f"is of a type that is not read here, of kind {kind!r}")
+    _require_known_codecs(codecs, allowed, n_bytes)
+    _require_size(content["shape"], chunks, n_bytes, allowed)
+    if not any(isinstance(c, dict) and c.get("name") == "sharding_indexed" for c in codecs):
+        _require_chunk(chunks, n_bytes)
+
+
+def _require_known_codecs(codecs: Any, allowed: Allowed, n_bytes: int) -> None:
+    """Raise an error for a codec that is not among those allowed, also within others."""
+    for given in codecs:
+        codec: dict[str, Any] = {"name": given} if isinstance(given, str) else given
+        names = [codec[key] for key in ("name", "id") if key in codec]  # of Zarr 3 and 2
+        for name in names or [None]:
+            if str(name).removeprefix("numcodecs.") not in allowed.codecs:
+                raise ValueError(
+                    f"is decoded by {name!r}, which is not among the codecs that are known to run "
+                    "nothing that a file brings along; if you trust who made it, open it with "
+                    "other software and write it anew, compressed by one of blosc, gzip and zstd"
+                )
+        for options in (codec, codec.get("configuration") or {}):
+            for key in ("astype", "dtype", "decode_dtype", "encode_dtype"):
+                if key in options and np.dtype(str(options[key])).kind not in "biufcmM":
+                    raise ValueError(f"is decoded to {options[key]!r}, which are no numbers")
+            if "chunk_shape" in options:
+                _require_chunk(options["chunk_shape"], n_bytes)
+            for key in ("codecs", "index_codecs"):
+                _require_known_codecs(options.get(key) or (), allowed, n_bytes)
+
+
+def _type_of_v2(content: Mapping[str, Any]) -> tuple[str, int]:
+    """Kind of the type of an array of Zarr 2, as NumPy writes it, and bytes of an element."""
+    text = str(content["dtype"])
+    found = re.fullmatch(r"[<>|=]?([biufcmMSUVO])(\d{0,9})(\[\w{1,9}\])?", text)
+    if not found:
+        raise ValueError(f"is of the type {text:.60}, which is not known")
+    kind, size = found[1], int(found[2] or 8)
+    coding = [codec["id"] for codec in content.get("filters") or ()][:1]
+    if kind == "O" and coding not in (["vlen-utf8"], ["json2"]):
+        raise ValueError(f"holds objects coded by {coding[0] if coding else None!r}, not text")
+    return kind, size * (4 if kind == "U" else 1)
+
+
+def _type_of_v3(content: Mapping[str, Any]) -> tuple[str, int]:
+    """Kind of the type of an array of Zarr 3, and bytes of an element."""
+    given = content["data_type"]
+    name = given if isinstance(given, str) else given["name"]
+    size = 0 if isinstance(given, str) else given.get("configuration", {}).get("length_bytes", 0)
+    number = re.fullmatch(r"(bool|int|uint|float|complex)(8|16|32|64|128)?", str(name))
+    if number:
+        return number[1][0], int(number[2] or 8) // 8
+    others = {
+        "string": ("O", 8),
+        "variable_length_utf8": ("O", 8),
+        "numpy.datetime64": ("M", 8),
+        "numpy.timedelta64": ("m", 8),
+        "fixed_length_utf32": ("U", size),
+        "null_terminated_bytes": ("S", size),
+    }
+    if name not in others:
+        raise ValueError(f"is of the type {name!s:.60}, which is not known")
+    kind, size = others[name]
+    return kind, _whole(size)
+
+
+def _whole(value: Any, least: int = 0) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise ValueError(f"has {value!r} where a whole number from {least} on is due")
+    return value
+
+
+def _require_size(shape: Any, chunks: Any, n_bytes: int, allowed: Allowed) -> None:
+    """Raise ValueError for an array that no store of files can have."""
+    sizes, of_chunks = [_whole(n) for n in shape], [_whole(n, 1) for n in chunks]
+    if len(sizes) != len(of_chunks):
+        raise ValueError(f"has the shape {sizes} and chunks of another one, {of_chunks}")
+    claimed = math.prod(sizes) * n_bytes
+    # One-dimensional coordinates are read as soon as a store is opened.
+    limit = LIMIT_READ if len(sizes) <= 1 else LIMIT_ARRAY
     if claimed > limit:
         raise ValueError(f"claims {claimed} bytes, more than {limit}")
-    return claimed
+    n_chunks = math.prod(-(-n // size) for n, size in zip(sizes, of_chunks, strict=True))
+    if allowed.chunks is not None and n_chunks > allowed.chunks:
+        raise ValueError(f"claims {n_chunks} chunks, more than {allowed.chunks}")
 
 
-def _require_known_file(file: Any, there: int, allowed: Allowed) -> None:
-    """Raise ValueError unless an open file of so many bytes holds plain types of possible sizes."""
+def _require_chunk(chunks: Any, n_bytes: int) -> None:
+    """Raise ValueError for a chunk that cannot be decoded in memory."""
+    claimed = math.prod(_whole(n, 1) for n in chunks) * n_bytes
+    if claimed > LIMIT_READ:
+        raise ValueError(
+            f"has chunks of {claimed} bytes, more than {LIMIT_READ}; write it in smaller ones"
+        )
+
+
+def _require_known_file(path: Path, allowed: Allowed) -> None:
+    """Raise ValueError unless a netCDF file holds plain types, in sizes that it can have."""
     import netCDF4
     from xarray.backends.netCDF4_ import NETCDF4_PYTHON_LOCK
 
-    whole = 0
     # The library behind is not safe for threads: others may be reading through xarray.
+    file, whole = open_file(path).ds, 0
     with NETCDF4_PYTHON_LOCK:
         for name, variable in file.variables.items():
-            what, dtype = f"the variable {name!r}", variable.dtype
+            told, dtype = f"the variable {name!r}", variable.dtype
             own = isinstance(variable.datatype, (netCDF4.CompoundType, netCDF4.VLType))
             if own and dtype is not str:
-                raise ValueError(f"{what} is of a type that the file defines itself")
+                raise ValueError(f"{told} is of a type that the file defines itself")
             kind, n_bytes = ("O", 8) if dtype is str else (dtype.kind, dtype.itemsize)
             if kind not in allowed.kinds:
-                raise ValueError(f"{what} is of a type that is not read here, of kind {kind!r}")
-            try:
-                whole += _require_size(variable.shape, n_bytes)
-            except ValueError as error:
-                raise ValueError(f"{what} {error}") from error
+                raise ValueError(f"{told} is of a type that is not read here, of kind {kind!r}")
+            claimed = math.prod(variable.shape) * n_bytes
+            limit = LIMIT_READ if variable.ndim <= 1 else LIMIT_ARRAY
+            if claimed > limit:
+                raise ValueError(f"{told} claims {claimed} bytes, more than {limit}")
+            whole += claimed
+    there = path.stat().st_size
     if allowed.ratio is not None and whole > LIMIT_READ + allowed.ratio * there:
         raise ValueError(f"its variables claim {whole} bytes, but the file has {there}")
