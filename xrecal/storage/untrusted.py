@@ -178,9 +178,8 @@ def open_known(path: Path, allowed: Allowed, **options: Any) -> xr.Dataset:
     require_known(path, allowed)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "The specified chunks separate the stored chunks")
-        warnings.filterwarnings("ignore", "Failed to open Zarr store with consolidated")
         if store is None:
-            return xr.open_dataset(path, engine="zarr", **options)
+            return xr.open_dataset(path, engine="zarr", consolidated=False, **options)
         return xr.open_dataset(store, engine="store", **options)
 
 
