@@ -77,6 +77,11 @@ class Sample(NamedTuple):
     high: float
     """Upper bound"""
 
+    def conditioned(self, strength: float) -> Sample:
+        """Without covariates that do not count in a kernel: these enter no centre either."""
+        of = self.features if strength > 0 else self.features[:, :0]
+        return self._replace(features=np.ascontiguousarray(of))
+
     def take(self, cases: IntArray) -> Sample:
         """Some of the cases."""
         mean, variance, features, target = (part[cases] for part in self[:4])

@@ -11,7 +11,7 @@ import numpy as np
 from xrecal.arrays.status import RIDGE_EDGE
 from xrecal.typing import FloatArray, IntArray
 
-from .centre import OBSERVATIONS
+from .centre import OBSERVATIONS, SUPPORTS
 from .embedding import Calibration, Choices, Settings
 from .problem import Problem, problems
 from .search import Search
@@ -22,6 +22,8 @@ HALF_LIVES = (math.inf, 1.0, 0.5, 0.25, 0.125)
 
 def choose(problem: Problem, half_life: float) -> Choices:
     """Choose at one location; nothing is tried where the settings leave one choice alone."""
+    if not problem.is_enough:
+        return Choices(SUPPORTS.index(problem.settings.supports[0]))
     search = Search(problem)
     candidates, status, smooth = search.candidates, 0, None
     if search.ridge is not None and candidates.supports.size * len(candidates.kernels) == 1:
@@ -73,10 +75,13 @@ def choose_each(
     Also returns the places of the supports that are usable there, and quantiles (2, S, n, q) of
     held-out cases, in the folds searched over and from earlier cases.
     """
+    n_supports, n = len(problem.settings.supports), problem.calibration.observations.shape[1]
+    quantiles = np.full((2, n_supports, n, n_quantiles), math.nan)
+    if not problem.is_enough:
+        nothing = [Choices(SUPPORTS.index(support)) for support in problem.settings.supports]
+        return nothing, np.arange(0), quantiles
     search = Search(problem, n_quantiles=n_quantiles)
     search.run()
-    n_supports, n = search.candidates.supports.size, problem.calibration.observations.shape[1]
-    quantiles = np.full((2, n_supports, n, n_quantiles), math.nan)
     for pass_, recorded in enumerate((search.best.recorded, search.recorded_later())):
         for s, values in recorded.items():
             quantiles[pass_, s, problem.location.slot] = values[:, 1:]

@@ -10,7 +10,6 @@ import numpy as np
 
 from xrecal.arrays.distributions.forms import Forecasts, Squared
 from xrecal.arrays.kernels.kernel import Features
-from xrecal.arrays.status import TOO_FEW
 from xrecal.typing import FloatArray, IntArray
 
 from .choosing import choose, choose_each, half_lives, later_losses
@@ -23,7 +22,7 @@ from .embedding import (
     check_settings,
     lives_of,
 )
-from .problem import nothing_fitted, problems, write
+from .problem import problems, without_fit
 
 DEFAULT = Settings()
 
@@ -130,15 +129,11 @@ def fit_ckme(
         lives = lives_of(np.asarray(choices.half_life, np.float64))
     else:
         lives = half_lives(calibration, settings, half_life, later_losses)
-    fitted = nothing_fitted(calibration, settings, settings.supports[0])
-    for problem in problems(calibration, settings, lives):
-        at = problem.number
-        fitted.n_cases[at], fitted.status[at] = problem.n, problem.flags | TOO_FEW
-        if problem.is_enough:
-            one = choose(problem, lives[at]) if choices is None else choices.at(at)
-            if not math.isnan(one.ridge):
-                write(fitted, at, problem.fit(one))
-    return fitted
+    fits = []
+    for problem, life in zip(problems(calibration, settings, lives), lives, strict=True):
+        chosen = choose(problem, life) if choices is None else choices.at(problem.number)
+        fits.append(problem.fit(chosen))
+    return FittedCKME.joined(fits, without_fit(calibration, settings))
 
 
 def choose_ckme(
@@ -182,11 +177,8 @@ def choose_ckme(
     """
     calibration = given_calibration(cases, observations, settings, **known)
     lives = half_lives(calibration, settings, half_life, later_losses)
-    choices = Choices.none(lives.size)
-    for problem in problems(calibration, settings, lives):
-        if problem.is_enough:
-            write(choices, problem.number, choose(problem, lives[problem.number]))
-    return choices
+    each = zip(problems(calibration, settings, lives), lives, strict=True)
+    return Choices.joined(choose(problem, life) for problem, life in each)
 
 
 def fit_ckme_family(
@@ -230,20 +222,36 @@ def fit_ckme_family(
     >>> len(fitted), quantiles.shape
     (1, (1, 2, 1, 40, 20))
     """
+    _, fits, quantiles = choose_and_fit_each(
+        cases, observations, settings, n_quantiles, half_life, **known
+    )
+    return fits, quantiles
+
+
+def choose_and_fit_each(
+    cases: Forecasts,
+    observations: FloatArray,
+    settings: Settings,
+    n_quantiles: int,
+    half_life: float | str = math.inf,
+    **known: Any,
+) -> tuple[list[Choices], list[FittedCKME], FloatArray]:
+    """Choices of each support, and what :func:`fit_ckme_family` returns."""
     calibration = given_calibration(cases, observations, settings, **known)
     lives = half_lives(calibration, settings, half_life, later_losses)
-    fits = [nothing_fitted(calibration, settings, support) for support in settings.supports]
-    n_locations, n = observations.shape
-    quantiles = np.full((n_locations, 2, len(fits), n, n_quantiles), math.nan)
-    for problem in problems(calibration, settings, lives):
-        at = problem.number
-        for fitted in fits:
-            fitted.n_cases[at], fitted.status[at] = problem.n, problem.flags | TOO_FEW
-        if problem.is_enough:
-            choices, usable, quantiles[at] = choose_each(problem, lives[at], n_quantiles)
-            for s, fitted in enumerate(fits):
-                write(fitted, at, problem.fit(choices[s], usable=s in usable))
-    return fits, quantiles
+    n_supports, (n_locations, n) = len(settings.supports), observations.shape
+    quantiles = np.empty((n_locations, 2, n_supports, n, n_quantiles))
+    chosen, fits = [], []
+    for problem, life in zip(problems(calibration, settings, lives), lives, strict=True):
+        choices, usable, quantiles[problem.number] = choose_each(problem, life, n_quantiles)
+        chosen.append(choices)
+        fits.append([problem.fit(one, usable=s in usable) for s, one in enumerate(choices)])
+    like, each = without_fit(calibration, settings), range(n_supports)
+    return (
+        [Choices.joined(one[s] for one in chosen) for s in each],
+        [FittedCKME.joined((one[s] for one in fits), like) for s in each],
+        quantiles,
+    )
 
 
 def given_calibration(

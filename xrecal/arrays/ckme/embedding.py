@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -48,28 +49,29 @@ class Choices(NamedTuple):
     Names and numbers alone: choices of some cases serve a fit to others.
     """
 
-    support: Any
+    support: Any = 0
     """(L,) position in :data:`xrecal.arrays.ckme.centre.SUPPORTS`"""
-    widening: Any
+    widening: Any = math.nan
     """(L,) bandwidth in units of the median distance, or of the one that is given"""
-    strength: Any
+    strength: Any = math.nan
     """(L,) exponent of the kernel on covariates, 0 without"""
-    ridge: Any
+    ridge: Any = math.nan
     """(L,) lambda, unitless; NaN where there were too few cases to choose by"""
-    half_life: Any
+    half_life: Any = math.nan
     """(L,) in days; infinite where all cases count alike"""
-    loss: Any
+    loss: Any = math.nan
     """(L,) mean held-out loss at the best ridge of the grid; NaN where nothing was chosen"""
-    beside: Any
+    beside: Any = 0
     """(L,) best support of errors, where that of past observations is chosen before it; else 0"""
-    status: Any
+    status: Any = 0
     """(L,) bits of :mod:`xrecal.arrays.status` that a search sets"""
 
     @classmethod
-    def none(cls, n_locations: int) -> Choices:
-        """Of L locations, before anything was chosen."""
-        missing, zeros = np.full((5, n_locations), np.nan), np.zeros((3, n_locations), np.int8)
-        return cls(zeros[0], *missing, *zeros[1:])
+    def joined(cls, locations: Iterable[Choices]) -> Choices:
+        """Choices of several locations, one after another; of one without choices the defaults."""
+        columns = np.array([*locations], np.float64).reshape(-1, len(cls._fields)).T
+        types = (np.int8 if isinstance(default, int) else np.float64 for default in cls())
+        return cls(*map(np.array, columns, types))
 
     def at(self, location: int) -> Choices:
         """Choices of one location."""
@@ -109,6 +111,26 @@ class FittedCKME(NamedTuple):
     """(L,) best support of errors, where that of past observations is chosen before it; else 0."""
     beside_centre: FloatArray
     """(L, 4 + 2 k) coefficients of its centre; NaN without."""
+
+    @classmethod
+    def nothing(cls, n_features: int, n_landmarks: int) -> FittedCKME:
+        """Fit of one location with too few cases: NaN, in arrays of the types of all fits."""
+        missing = dict.fromkeys(("bandwidth", "ridge"), np.full(1, np.nan))
+        plain = (part[0] for part in complete_fit(missing, n_features))
+        one = cls(*(part * np.nan if part.dtype.kind == "f" else part for part in plain))
+        return one._replace(landmark=np.full(n_landmarks, -1, np.int32))
+
+    @classmethod
+    def joined(cls, locations: Iterable[FittedCKME], like: FittedCKME) -> FittedCKME:
+        """Fits of several locations, one after another, in arrays of the types of another fit."""
+        every = list(locations)
+        parts = ([one[i] for one in every] for i in range(len(like)))
+        return cls(
+            *(
+                np.array(part, a.dtype).reshape(len(every), *a.shape)
+                for part, a in zip(parts, like, strict=True)
+            )
+        )
 
     def of_errors(self) -> FittedCKME:
         """The fit whose members are errors everywhere, with the same weights before projection."""

@@ -50,7 +50,7 @@ class Judge:
         """
         where, ridge = self._problem.location, 10.0**exponent
         of_folds = self._folds[folds]
-        targets = self._targets_of(solver.strength > 0, folds)
+        targets = self._targets_of(solver.strength, folds)
         bounds = self._problem.low, self._problem.high
         verified = Verified(where.target, where.root, *bounds, self._theta, supports)
         recorded = np.full((self._supports.size, where.target.size, self._width), np.nan)
@@ -80,11 +80,11 @@ class Judge:
         held = [one[:n] for one, n in zip(cases, n_held, strict=True) if n > 0]
         return np.array([loss[one].mean() for one in held])
 
-    def _targets_of(self, conditioned: bool, folds: int) -> Targets:
+    def _targets_of(self, strength: float, folds: int) -> Targets:
         """Errors around centres in a set of folds."""
         first = TO_TRY if self._folds[folds] is self._folds[TO_TRY] else folds
-        if (first, conditioned) not in self._targets:
-            self._targets[first, conditioned] = rank_errors(
-                self._folds[folds], self._supports, self._problem.sample(conditioned)
-            )
-        return self._targets[first, conditioned]
+        of = first, strength > 0
+        if of not in self._targets:
+            sample = self._problem.sample.conditioned(strength)
+            self._targets[of] = rank_errors(self._folds[folds], self._supports, sample)
+        return self._targets[of]

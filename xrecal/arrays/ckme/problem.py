@@ -10,11 +10,11 @@ from functools import cached_property
 import numpy as np
 
 from xrecal.arrays.distributions.forms import find_bounds
-from xrecal.arrays.status import BOUNDS, CONSTANT, IDENTICAL, INVALID
+from xrecal.arrays.status import BOUNDS, CONSTANT, IDENTICAL, INVALID, TOO_FEW
 from xrecal.typing import FloatArray, IntArray
 
-from .centre import OBSERVATIONS, SUPPORTS, Sample, fit_centre
-from .embedding import Calibration, Choices, FittedCKME, Settings, case_weights, complete_fit
+from .centre import OBSERVATIONS, Sample, fit_centre
+from .embedding import Calibration, Choices, FittedCKME, Settings, case_weights
 from .folds import Folds, folds_in_time, gap_axis
 from .location import Location, locations
 from .solvers import LowRank, Solvers, is_low_rank, landmark_slots
@@ -70,17 +70,21 @@ class Problem:
         axis = gap_axis(self.settings.gap, step, self.calibration.days)
         return folds_in_time((groups, blocks), self.location.slot, axis, step, forward=forward)
 
-    def sample(self, conditioned: bool) -> Sample:
-        """All cases; covariates that do not count in a kernel do not enter centres either."""
-        where, counted = self.location, None if conditioned else 0
-        features = np.ascontiguousarray(where.features[:, :counted])
-        return Sample(where.mean, where.variance, features, where.target, self.low, self.high)
+    @property
+    def sample(self) -> Sample:
+        """Moments of the forecasts of all cases, and what verified."""
+        where = self.location
+        parts = where.mean, where.variance, where.features, where.target
+        return Sample(*parts, self.low, self.high)
 
     def fit(self, choices: Choices, *, usable: bool = True) -> FittedCKME:
         """Fit what was chosen; neither landmarks nor centre of a support that is not usable."""
         where, settings = self.location, self.settings
+        if not self.is_enough or math.isnan(choices.ridge):
+            known = {"n_cases": self.n, "status": self.flags | TOO_FEW, "support": choices.support}
+            return without_fit(self.calibration, settings)._replace(**known)
         fitted = fit_choices(
-            choices, self.sample(True), settings, where.median, where.precision, self.flags
+            choices, self.sample, settings, where.median, where.precision, self.flags
         )
         landmark = np.full(_room(self.calibration, settings), -1)
         if usable and where.low_rank:
@@ -109,8 +113,7 @@ def fit_choices(
     """
     identical, constant = are_identical(median, sample.mean), bool((precision == 0).any())
     centre, of_beside = np.full((2, 4 + 2 * sample.features.shape[1]), math.nan)
-    if chosen.strength == 0:  # covariates that do not count in a kernel enter no centre either
-        sample = sample._replace(features=np.ascontiguousarray(sample.features[:, :0]))
+    sample = sample.conditioned(chosen.strength)
     code = OBSERVATIONS if identical else chosen.support
     fit_centre(code, sample, centre)
     if chosen.beside:
@@ -163,23 +166,9 @@ def problems(
         yield Problem(number, one, calibration, settings, *bounds, flags)
 
 
-def nothing_fitted(calibration: Calibration, settings: Settings, support: str) -> FittedCKME:
-    """Fit of L locations before any of them was fitted."""
-    ridge = np.full(calibration.observations.shape[0], math.nan)
-    none = complete_fit({"bandwidth": ridge, "ridge": ridge}, calibration.features.circular.size)
-    fields = {
-        name: np.full(array.shape, math.nan) if array.dtype.kind == "f" else array
-        for name, array in none._asdict().items()
-    }
-    fields["support"] += np.int8(SUPPORTS.index(support))
-    fields["landmark"] = np.full((ridge.size, _room(calibration, settings)), -1, np.int32)
-    return FittedCKME(**fields)
-
-
-def write(into: Choices | FittedCKME, at: int, one: Choices | FittedCKME) -> None:
-    """Write what belongs to one location to its place."""
-    for array, value in zip(into, one, strict=True):
-        array[at] = value
+def without_fit(calibration: Calibration, settings: Settings) -> FittedCKME:
+    """Fit of one location that has none, in the types and shapes of all fits."""
+    return FittedCKME.nothing(calibration.features.circular.size, _room(calibration, settings))
 
 
 def _room(calibration: Calibration, settings: Settings) -> int:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from xrecal.arrays.ckme.centre import OBSERVATIONS, usable_supports
 from xrecal.arrays.ckme.embedding import Calibration, Choices, Settings
 from xrecal.arrays.ckme.folds import Folds, folds_in_time, gap_axis, holds_several
-from xrecal.arrays.ckme.problem import bandwidth_of, write
+from xrecal.arrays.ckme.problem import bandwidth_of
 from xrecal.arrays.ckme.ridge_rules import GRID, vertex
 from xrecal.arrays.ckme.search import candidates_of
 from xrecal.arrays.dispatch import namespace, to_host
@@ -68,11 +68,11 @@ def choose(
     given: Calibration, settings: Settings, half_life: FloatArray, bounds: Bounds
 ) -> Choices:
     """Choose at each location with half-lives (L,)."""
-    choices, grid = Choices.none(half_life.size), Grid(given, settings)
+    grid = Grid(given, settings)
+    choices = [Choices(int(grid.supports[0]))] * half_life.size
     for place, tried in trials(given, settings, half_life, bounds, forward=False):
-        one = decide(tried, grid, settings)
-        write(choices, place, one._replace(half_life=half_life[place]))
-    return choices
+        choices[place] = decide(tried, grid, settings)._replace(half_life=half_life[place])
+    return Choices.joined(choices)
 
 
 def smallest_losses(

@@ -20,7 +20,7 @@ from xrecal.arrays.ckme.embedding import (
     check_settings,
     lives_of,
 )
-from xrecal.arrays.ckme.problem import fit_choices, nothing_fitted, write
+from xrecal.arrays.ckme.problem import fit_choices, without_fit
 from xrecal.arrays.dispatch import namespace, to_host
 from xrecal.arrays.distributions.forms import Forecasts, find_bounds
 from xrecal.arrays.status import BOUNDS, INVALID, TOO_FEW
@@ -63,7 +63,7 @@ def fit_ckme(
     bounds, violated = _bounds(given, settings)
     if choices is None:
         choices = _chosen(given, settings, half_life, bounds)
-    fitted = nothing_fitted(given, settings, settings.supports[0])
+    like, fits = without_fit(given, settings), []
     lives = lives_of(np.asarray(choices.half_life, np.float64))
     for block in blocks(lives.size, 8 * given.step.size**2 * 4):
         ordered, invalid = cases_of(given, settings, lives[block], block)
@@ -71,15 +71,17 @@ def fit_ckme(
         enough = host.n_used >= max(settings.min_samples, 2)
         for i, n in enumerate(host.n_used.tolist()):
             at, chosen = block.start + i, choices.at(block.start + i)
-            fitted.n_cases[at], fitted.status[at] = n, flags[i] | TOO_FEW
+            nothing = {"n_cases": n, "status": flags[i] | TOO_FEW, "support": chosen.support}
+            fits.append(like._replace(**nothing))
             if enough[i] and not math.isnan(chosen.ridge):
                 known = host.mean, host.variance, host.features, host.target
                 mean, variance, of, target = (part[i, :n] for part in known)
                 sample = Sample(mean, variance, of, target, bounds.low[at], bounds.high[at])
                 scale = float(host.median[i]), host.precision[i]
-                write(fitted, at, fit_choices(chosen, sample, settings, *scale, int(flags[i])))
+                one = fit_choices(chosen, sample, settings, *scale, int(flags[i]))
+                fits[-1] = one._replace(landmark=like.landmark)
     xp = namespace(observations)
-    return FittedCKME(*map(xp.asarray, fitted))
+    return FittedCKME(*map(xp.asarray, FittedCKME.joined(fits, like)))
 
 
 def _given(
