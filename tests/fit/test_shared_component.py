@@ -1,5 +1,7 @@
 """Pools at each place, one component of which is shared: against a loop over array functions."""
 
+from functools import partial
+
 import dask
 import numpy as np
 import pytest
@@ -16,8 +18,8 @@ from xrecal.arrays.shared.held_out import hold_out
 from xrecal.arrays.shared.network import Cases as ArrayCases
 from xrecal.arrays.shared.passes import folds_of, landmarks_for, run
 from xrecal.inputs import pool as pooling
-from xrecal.methods.base import Cases, Covariates
-from xrecal.methods.components import N_HELD_OUT, fit_method
+from xrecal.methods.base import N_HELD_OUT, Cases, Covariates
+from xrecal.methods.components import held_out_by_refits
 from xrecal.methods.shared_ckme import InMemory
 
 P, DATES, LATER, M = 8, 40, 5, 4
@@ -100,7 +102,9 @@ def test_weights_are_those_of_a_loop_over_array_functions(model):
         forecasts = Forecasts(HINDCAST[:, place].to_numpy()[np.newaxis])
         observed = TRUTH[:, place].to_numpy()[np.newaxis]
         cases = Cases(forecasts, observed, Covariates(np.empty((1, DATES, 0))), axis)
-        own = [fit[1] for method in POOL.mixed for fit in fit_method(method, cases, 20)]
+        refits = partial(held_out_by_refits, cases=cases)
+        trials = [one for m in POOL.mixed for one in m.try_locations(cases, 20, refits)]
+        own = [trial.held_out for trial in trials]
         every = np.stack([*own, of_all[np.newaxis, :, :, place]], axis=2)
         expected = pool_weights(every, observed)[0]
         np.testing.assert_allclose(model.state["pool_weight"][place], expected, atol=1e-6)

@@ -155,7 +155,7 @@ def test_the_state_holds_what_is_chosen(settings, n_features, names):
     ids=str,
 )
 def test_kernels_that_are_tried(settings, kernels):
-    found = xrecal.CKME(**settings).array_settings(("observations",), 20)
+    found = xrecal.CKME(**settings).array_settings(20)
     assert found.kernels == kernels
     assert (1.0, 0.0) in [
         tuple(map(float, kernel)) for kernel in kernels
@@ -199,7 +199,7 @@ def test_fits_and_predicts_as_the_array_layer(kind, settings, rng):
             gap=method.gap,
             bounds=method.bounds,
             supports=SUPPORTS[method.support],
-            kernels=method.array_settings((), 20).kernels,
+            kernels=method.array_settings(20).kernels,
             min_samples=20,
             solver=method.solver,
         ),

@@ -14,7 +14,7 @@ from xrecal.arrays.status import IDENTICAL
 from xrecal.inputs.dates import CaseAxis
 from xrecal.methods.base import Cases, Covariates
 from xrecal.methods.ckme_choices import SUPPORTS
-from xrecal.methods.components import MEMBERS, fit_method
+from xrecal.methods.components import MEMBERS, held_out_by_refits
 
 HINDCAST, TRUTH = ensemble_and_truth()
 OPTIONS = Path(__file__).parents[2] / "docs" / "options.md"
@@ -50,8 +50,9 @@ def cases(rng, shift=None):
 
 
 def held_out(method, shift=None):
-    ((_, quantiles),) = fit_method(method, cases(np.random.default_rng(0), shift), 20)
-    return quantiles[0]
+    given = cases(np.random.default_rng(0), shift)
+    (trial,) = method.try_locations(given, 20, lambda m: held_out_by_refits(m, given))
+    return trial.held_out[0]
 
 
 @pytest.mark.parametrize("method", METHODS, ids=lambda m: type(m).__name__)

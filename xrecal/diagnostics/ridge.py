@@ -149,11 +149,5 @@ class _RidgeTask:
         from xrecal.arrays import ridge_losses
 
         cases, flags = cases_of(forecasts, observed, covariates, self.axis, self.periods)
-        assert cases.forecasts is not None
-        curve = ridge_losses(
-            cases.forecasts,
-            cases.observations,
-            self.method.array_settings(self.method.supports, self.min_samples),
-            **self.method.array_arguments(cases),
-        )
+        curve = ridge_losses(**self.method.array_arguments(cases, self.min_samples))
         return {**curve._asdict(), "status": curve.status | flags}

@@ -30,7 +30,19 @@ Bounds: TypeAlias = Literal["auto"] | tuple[float | None, float | None] | None
 
 
 FitArrays: TypeAlias = Mapping[str, npt.NDArray[Any]]
-"""What was fitted at L locations, by name."""
+"""What was chosen or fitted at L locations, by name."""
+
+N_HELD_OUT = 100
+"""Quantiles that stand for a held-out forecast when components are weighed."""
+
+
+class Trial(NamedTuple):
+    """What a component of a pool has learned, and its forecasts of cases that it had not seen."""
+
+    choices: FitArrays
+    fitted: FitArrays
+    held_out: FloatArray
+    """(L, 2, n, Q) quantiles of cases forecast without their fold, and from earlier ones alone"""
 
 
 @dataclass(frozen=True)
@@ -182,7 +194,8 @@ class Method(ABC):
 
     A method declares what it can do by the attributes below, and nobody asks for its class. A new
     one overrides :meth:`predict_locations`, and :meth:`fit_locations` and :meth:`parameters` where
-    it learns more than the cases themselves; it inherits the rest.
+    it learns more than the cases themselves, :meth:`choose_locations` where it searches; it
+    inherits the rest.
     """
 
     output: ClassVar[Output] = "weighted"
@@ -287,6 +300,10 @@ class Method(ABC):
         """What members are in each component that it is in a pool; None where it has no choice."""
         return (None,)
 
+    def of_support(self, support: str | None) -> Method:
+        """The method that forecasts as one component of a pool."""
+        return self
+
     @property
     def shapes(self) -> bool:
         """Whether forecasts are compared without their means."""
@@ -334,35 +351,33 @@ class Method(ABC):
         """
         return self, period_of_cases(axis, names_of(self.condition_on), method=type(self).__name__)
 
-    def fit_locations(self, cases: Cases, min_samples: int) -> FitArrays:
-        """Parameters, ``n_cases`` and ``status`` (L,)."""
+    def choose_locations(self, cases: Cases, min_samples: int) -> FitArrays:
+        """Choices (L, ...) by name, for fits to these cases or others; none without a search."""
+        return {}
+
+    def fit_locations(
+        self, cases: Cases, min_samples: int, choices: FitArrays | None = None
+    ) -> FitArrays:
+        """Parameters, ``n_cases`` and ``status`` (L,), with given choices or its own.
+
+        A fit with given choices searches nothing. They may come from other cases or places, or be
+        joined from several.
+        """
         return count_cases(cases, min_samples)
 
-    def fit_supports(
-        self, cases: Cases, min_samples: int, n_quantiles: int
-    ) -> Iterable[tuple[FitArrays, FloatArray]] | None:
-        """Parameters, and held-out quantiles (L, 2, n, Q), of each component that it is in a pool.
+    def try_locations(
+        self, cases: Cases, min_samples: int, refits: Callable[[Method], FloatArray]
+    ) -> Iterable[Trial]:
+        """Trial of each component that it is in a pool; ``refits`` without parts of the cases.
 
-        The quantiles are of cases forecast without their fold, and from earlier folds alone. None
-        where fits without parts of the cases are to issue them.
+        A search has held out the cases already, and overrides this.
         """
-        return None
+        choices = self.choose_locations(cases, min_samples)
+        return [Trial(choices, self.fit_locations(cases, min_samples, choices), refits(self))]
 
     @abstractmethod
     def predict_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> Distribution:
         """Recalibrated forecasts (L, T)."""
-
-    def predict_support(
-        self,
-        support: str | None,
-        new: NewCases,
-        cases: Cases,
-        fitted: FitArrays,
-        *,
-        with_novelty: bool = False,
-    ) -> tuple[Distribution, FloatArray | None]:
-        """Forecasts (L, T) of a component of a pool, with novelty if it is wanted and known."""
-        return self.predict_locations(new, cases, fitted), None
 
     def predict_with_novelty(
         self, new: NewCases, cases: Cases, fitted: FitArrays

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -15,7 +15,16 @@ from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.lengths import as_span, read_gap, read_year_start
 from xrecal.typing import FloatArray, IntArray
 
-from .base import Bounds, Cases, FitArrays, Method, NewCases, Parameter
+from .base import (
+    N_HELD_OUT,
+    Bounds,
+    Cases,
+    FitArrays,
+    Method,
+    NewCases,
+    Parameter,
+    Trial,
+)
 from .ckme_choices import CHOICES, KERNELS, OF_SHAPES, SUPPORTS, Support, kept_parameters
 from .folds import check_folds, check_gap_in_time, fold_groups, near_other_folds
 from .novelty import joined, shares_left
@@ -24,7 +33,7 @@ from .settings import Settings
 from .tails import tailed, with_tail_slots
 
 if TYPE_CHECKING:
-    from xrecal.arrays.ckme.embedding import FittedCKME
+    from xrecal.arrays.ckme.embedding import Choices, FittedCKME
     from xrecal.arrays.ckme.embedding import Settings as ArraySettings
 
 DENSE_ONLY = ("kernel", "bandwidth", "loss", "gap", "support", "half_life", "compare")
@@ -167,6 +176,11 @@ class CKME(Settings):
         supports = SUPPORTS[self.support]
         return tuple(s for s in supports if s in OF_SHAPES) if self.shapes else supports
 
+    def of_support(self, support: str | None) -> CKME:
+        """The method with one support, without tails, and without what members give way to."""
+        alone: dict[str, Any] = {"support": support, "tails": None, "novelty": None}
+        return replace(self, **alone)
+
     @property
     def shapes(self) -> bool:
         """Whether forecasts are compared without their means."""
@@ -256,7 +270,7 @@ class CKME(Settings):
         method, note = super().check(axis, n_cases)
         return method, "; ".join(remark for remark in (note, near) if remark) or None
 
-    def array_settings(self, supports: tuple[str, ...], min_samples: int) -> ArraySettings:
+    def array_settings(self, min_samples: int) -> ArraySettings:
         """Settings of the array layer."""
         from xrecal.arrays.ckme.embedding import Settings
 
@@ -269,18 +283,21 @@ class CKME(Settings):
             projection=self.projection,
             gap=as_span(self.gap) if isinstance(self.gap, str) else self.gap,
             bounds=self.bounds,
-            supports=supports,
+            supports=self.supports,
             kernels=KERNELS[self.compare if wide else None, bool(self.covariates)],
             min_samples=min_samples,
             solver=self.solver,
             shapes=self.shapes,
         )
 
-    def array_arguments(self, cases: Cases) -> dict[str, Any]:
-        """Keyword arguments of :func:`xrecal.arrays.fit_ckme` that describe the cases."""
+    def array_arguments(self, cases: Cases, min_samples: int) -> dict[str, Any]:
+        """Arguments of :func:`xrecal.arrays.fit_ckme`, but for choices."""
         n = cases.observations.shape[1]
         groups, blocks = fold_groups(self.folds, cases.axis, n, self.year_start)
         return {
+            "cases": cases.forecasts,
+            "observations": cases.observations,
+            "settings": self.array_settings(min_samples),
             "features": cases.covariates.features(self.covariates),
             "days": cases.axis.days,
             "half_life": np.inf if self.half_life is None else self.half_life,
@@ -291,37 +308,38 @@ class CKME(Settings):
             "squared": None if self.shapes else cases.squared,
         }
 
-    def fit_locations(self, cases: Cases, min_samples: int) -> FitArrays:
-        """All choices at each location; see :func:`xrecal.arrays.fit_ckme`."""
-        assert cases.forecasts is not None
-        fitted = arrays.fit_ckme(
-            cases.forecasts,
-            cases.observations,
-            self.array_settings(self.supports, min_samples),
-            **self.array_arguments(cases),
-        )
-        fields: FitArrays = fitted._asdict()
+    def choose_locations(self, cases: Cases, min_samples: int) -> FitArrays:
+        """Kernel, support, ridge and half-life; see :func:`xrecal.arrays.choose_ckme`."""
+        choices = arrays.choose_ckme(**self.array_arguments(cases, min_samples))
+        fields: FitArrays = choices._asdict()
         return fields
 
-    def fit_supports(
-        self, cases: Cases, min_samples: int, n_quantiles: int
-    ) -> Iterable[tuple[FitArrays, FloatArray]]:
-        """Parameters and held-out quantiles of each support, from one search."""
-        family, quantiles = arrays.fit_ckme_family(
-            cases.forecasts,
-            cases.observations,
-            self.array_settings(self.supports, min_samples),
-            n_quantiles=n_quantiles,
-            **self.array_arguments(cases),
-        )
-        return [(fitted._asdict(), quantiles[:, :, s]) for s, fitted in enumerate(family)]
+    def fit_locations(
+        self, cases: Cases, min_samples: int, choices: FitArrays | None = None
+    ) -> FitArrays:
+        """See :func:`xrecal.arrays.fit_ckme`."""
+        given = self.array_arguments(cases, min_samples)
+        fields: FitArrays = arrays.fit_ckme(**given, choices=as_choices(choices))._asdict()
+        return fields
+
+    def try_locations(
+        self, cases: Cases, min_samples: int, refits: Callable[[Method], FloatArray]
+    ) -> Iterable[Trial]:
+        """Trial of each support, all from one search."""
+        from xrecal.arrays.ckme.ckme import choose_and_fit_each
+
+        given = self.array_arguments(cases, min_samples)
+        *learned, quantiles = choose_and_fit_each(**given, n_quantiles=N_HELD_OUT)
+        return [
+            Trial(choices._asdict(), fitted._asdict(), quantiles[:, :, s])
+            for s, (choices, fitted) in enumerate(zip(*learned, strict=True))
+        ]
 
     def predict_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> Distribution:
         """Weighted ensembles; see :func:`xrecal.arrays.ckme_weights`."""
         if self.gives_way:
             return self._giving_way(new, cases, fitted)[0]
-        own = not self.shares_members
-        issued, _ = self._weighted(new, cases, fitted, own_members=own)
+        issued, _ = self._weighted(new, cases, fitted)
         return self._with_tails(issued, cases, fitted)
 
     def predict_with_novelty(
@@ -330,23 +348,9 @@ class CKME(Settings):
         """Weighted ensembles, and the novelty (L, T) of the forecasts."""
         if self.gives_way:
             return self._giving_way(new, cases, fitted)
-        how = {"own_members": not self.shares_members, "with_novelty": True}
-        issued, novelty = self._weighted(new, cases, fitted, **how)
+        issued, novelty = self._weighted(new, cases, fitted, with_novelty=True)
         assert novelty is not None
         return self._with_tails(issued, cases, fitted), novelty
-
-    def predict_support(
-        self,
-        support: str | None,
-        new: NewCases,
-        cases: Cases,
-        fitted: FitArrays,
-        *,
-        with_novelty: bool = False,
-    ) -> tuple[Empirical, FloatArray | None]:
-        """Weighted ensembles of one support, without tails."""
-        own = support != "observations"
-        return self._weighted(new, cases, fitted, own_members=own, with_novelty=with_novelty)
 
     def _giving_way(
         self, new: NewCases, cases: Cases, fitted: FitArrays
@@ -376,19 +380,13 @@ class CKME(Settings):
         return tailed(issued, *case_tails(cases.forecasts, cases.observations, features, of))
 
     def _weighted(
-        self,
-        new: NewCases,
-        cases: Cases,
-        fitted: FitArrays,
-        *,
-        own_members: bool,
-        with_novelty: bool = False,
+        self, new: NewCases, cases: Cases, fitted: FitArrays, *, with_novelty: bool = False
     ) -> tuple[Empirical, FloatArray | None]:
         """Weights of past observations, or of members that each forecast has for itself."""
         members, weights, *novelty = arrays.ckme_weights(
             **self.comparison(new, cases, fitted),
             projection=self.projection,
-            own_members=own_members,
+            own_members=not self.shares_members,
             return_novelty=with_novelty,
         )
         return Empirical(members, weights), novelty[0] if novelty else None
@@ -416,3 +414,10 @@ class CKME(Settings):
             "squared": None if self.shapes else cases.squared,
             "shapes": self.shapes,
         }
+
+
+def as_choices(choices: FitArrays | None) -> Choices | None:
+    """Choices as the array layer takes them, if there are any."""
+    from xrecal.arrays.ckme.embedding import Choices
+
+    return None if choices is None else Choices(**choices)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
@@ -20,7 +20,7 @@ from xrecal.arrays.distributions.forms import (
 from xrecal.arrays.splitting import ROUNDING, Span, distance_to
 from xrecal.typing import FloatArray
 
-from .base import Cases, FitArrays, Method, NewCases, Parameter
+from .base import N_HELD_OUT, Cases, FitArrays, Method, NewCases, Parameter
 from .folds import fold_groups
 from .shared_ckme import OWN
 from .tails import FITTED
@@ -45,9 +45,6 @@ MEMBERS = {
 }
 """Members of a CKME by its support, in words."""
 
-N_HELD_OUT = 100
-"""Quantiles that stand for a held-out forecast when components are weighed."""
-
 
 @dataclass(frozen=True)
 class Component:
@@ -63,10 +60,15 @@ class Component:
         members = "" if self.support is None else f", members from {MEMBERS[self.support]}"
         return f"{self.method!r}{members}"
 
+    @cached_property
+    def forecaster(self) -> Method:
+        """The method as it forecasts here."""
+        return self.method.of_support(self.support)
+
     @property
     def on_observations(self) -> bool:
         """Whether its members are the past observations."""
-        return self.method.shares_members or self.support == "observations"
+        return self.forecaster.shares_members
 
     @property
     def block(self) -> str:
@@ -101,6 +103,18 @@ class Component:
         known = (name for name in self.parameters(1) if name in fitted)
         return {f"{self.label}_{name}": np.array(fitted[name]) for name in known}
 
+    def named(self, choices: FitArrays) -> Arrays:
+        """Choices under the names that they have among those of the pool."""
+        return {f"{self.label}.{name}": np.asarray(array) for name, array in choices.items()}
+
+    def fit(self, cases: Cases, min_samples: int, choices: FitArrays | None) -> FitArrays:
+        """Parameters with its choices among those of a pool, or with its own."""
+        if choices is None:
+            return self.method.fit_locations(cases, min_samples)
+        start = f"{self.label}."
+        own = {n.removeprefix(start): a for n, a in choices.items() if n.startswith(start)}
+        return self.method.fit_locations(cases, min_samples, own)
+
     def taken_from(self, fitted: FitArrays) -> Arrays:
         """Parameters under their own names, from the state of the pool."""
         # One feature or more names all parameters.
@@ -115,7 +129,7 @@ class Component:
         own = self.taken_from(fitted)
         if self.support is not None:
             own["ridge"] = np.where(weight > 0, own["ridge"], np.nan)  # spares the work
-        return self.method.predict_support(self.support, new, cases, own)[0]
+        return self.forecaster.predict_locations(new, cases, own)
 
 
 @lru_cache(maxsize=256)
@@ -124,6 +138,15 @@ def _own_parameters(method: Method, n_features: int) -> Mapping[str, Parameter]:
     n_own = n_features if method.covariates else 0
     every = method.parameters_in_pool(n_own)
     return MappingProxyType({name: p for name, p in every.items() if not p.for_updates})
+
+
+def stored_together(fits: Iterable[tuple[Component, FitArrays]]) -> Arrays:
+    """Parameters of components in the state of a pool, and the ``status`` of all."""
+    state: Arrays = {}
+    for component, fitted in fits:
+        status = np.asarray(fitted["status"], np.int64) | state.get("status", 0)
+        state |= component.stored(fitted) | {"status": status}
+    return state
 
 
 def components_of(methods: Sequence[Method]) -> tuple[Component, ...]:
@@ -141,23 +164,14 @@ def components_of(methods: Sequence[Method]) -> tuple[Component, ...]:
     return tuple(components)
 
 
-def fit_method(
-    method: Method, cases: Cases, min_samples: int, gap: Span = 0, year_start: str | None = None
-) -> Iterable[tuple[FitArrays, FloatArray]]:
-    """Fitted parameters and held-out quantiles (L, 2, n, Q) of each component of a method.
+def held_out_by_refits(
+    method: Method, cases: Cases, gap: Span = 0, year_start: str | None = None
+) -> FloatArray:
+    """Quantiles (L, 2, n, Q) from refits without parts of the cases.
 
-    The quantiles are of cases forecast without their fold, and of cases forecast from earlier ones
-    alone; in both, without the cases nearer than a gap. Years of cases begin on ``year_start``.
+    They are of cases forecast without their fold, and of cases forecast from earlier ones alone; in
+    both, without the cases nearer than a gap. Years of cases begin on ``year_start``.
     """
-    fits = method.fit_supports(cases, min_samples, N_HELD_OUT)
-    if fits is None:
-        fitted = method.fit_locations(cases, min_samples)
-        fits = [(fitted, _held_out(method, cases, gap, year_start))]
-    return fits
-
-
-def _held_out(method: Method, cases: Cases, gap: Span, year_start: str | None) -> FloatArray:
-    """Quantiles (L, 2, n, Q) from refits without parts of the cases."""
     from xrecal.arrays.ckme.folds import assign_folds, gap_axis
     from xrecal.arrays.ckme.search import LATER_PARTS
 
@@ -241,8 +255,9 @@ class Forecasting:
         judge = judge_of(self.components)
         if judge is None:
             return None
-        self._known[judge.label], novelty = judge.method.predict_support(
-            judge.support, self.new, self.cases, judge.taken_from(self.fitted), with_novelty=True
+        own = judge.taken_from(self.fitted)
+        self._known[judge.label], novelty = judge.forecaster.predict_with_novelty(
+            self.new, self.cases, own
         )
         return novelty
 

@@ -88,7 +88,9 @@ class ConformalPrediction(KeepsPIT):
             },
         }
 
-    def fit_locations(self, cases: Cases, min_samples: int) -> FitArrays:
+    def fit_locations(
+        self, cases: Cases, min_samples: int, choices: FitArrays | None = None
+    ) -> FitArrays:
         """PIT and distances (L, n); see :func:`xrecal.arrays.pit_values`."""
         fitted = super().fit_locations(cases, min_samples)
         return {**fitted, **self._misses(cases, fitted["pit"])}

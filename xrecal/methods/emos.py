@@ -103,7 +103,9 @@ class EMOS(Settings):
         )
         return parameters
 
-    def fit_locations(self, cases: Cases, min_samples: int) -> FitArrays:
+    def fit_locations(
+        self, cases: Cases, min_samples: int, choices: FitArrays | None = None
+    ) -> FitArrays:
         """Coefficients at each location, and mean and variance of the cases (L, n)."""
         kept = self.update_locations(cases, {}, np.arange(cases.observations.shape[1]))
         return {**self.relearn_locations(cases, kept, min_samples), **kept}

@@ -103,11 +103,19 @@ class Experts:
             if CASES not in parameter.dims
         }
 
-    def fit(self, cases: Cases, min_samples: int) -> dict[str, npt.NDArray[Any]]:
+    def choose(self, cases: Cases, min_samples: int) -> dict[str, npt.NDArray[Any]]:
+        """Choices (1, ...) of the pool and of the recent CKME."""
+        choices = dict(self.pool.choose_locations(cases, min_samples))
+        own = self.recent.method.choose_locations(last_cases(cases), min_samples)
+        return choices | self.recent.named(own)
+
+    def fit(
+        self, cases: Cases, min_samples: int, choices: FitArrays | None = None
+    ) -> dict[str, npt.NDArray[Any]]:
         """Slow experts (1, ...) from all the cases; the recent CKME from the last of them."""
-        learned = dict(self.pool.fit_locations(cases, min_samples))
+        learned = dict(self.pool.fit_locations(cases, min_samples, choices))
         for component, own in ((self.emos, cases), (self.recent, last_cases(cases))):
-            learned |= component.stored(component.method.fit_locations(own, min_samples))
+            learned |= component.stored(component.fit(own, min_samples, choices))
         return learned
 
     def slow_said(

@@ -57,7 +57,9 @@ class IDR(Settings):
             ),
         }
 
-    def fit_locations(self, cases: Cases, min_samples: int) -> FitArrays:
+    def fit_locations(
+        self, cases: Cases, min_samples: int, choices: FitArrays | None = None
+    ) -> FitArrays:
         """Index of the cases; the isotonic step is made for new forecasts."""
         assert cases.forecasts is not None
         mean = moments(cases.forecasts)[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -44,6 +44,21 @@ WHOSE, ERROR = "erring_expert", "remembered_error"
 
 OF_WEIGHTS = ("regret", "square", "largest", "score", "n_scored")
 """Parameters with the fields of :class:`xrecal.arrays.online.state.State`."""
+
+
+class Fitting(NamedTuple):
+    """How slow experts are fitted."""
+
+    min_samples: int
+    choices: FitArrays | None = None
+    """(L, ...) that are given"""
+
+    def at(self, place: int) -> Fitting:
+        """The same at one location."""
+        if self.choices is None:
+            return self
+        own = slice(place, place + 1)
+        return self._replace(choices={name: array[own] for name, array in self.choices.items()})
 
 
 @dataclass(frozen=True, repr=False)
@@ -216,14 +231,23 @@ class OnlinePool(Settings):
         settled = replace(self, methods=pool.methods, condition_on=pool.condition_on)
         return settled, "; ".join(dict.fromkeys(note for note in notes if note)) or None
 
-    def fit_locations(self, cases: Cases, min_samples: int) -> FitArrays:
+    def choose_locations(self, cases: Cases, min_samples: int) -> FitArrays:
+        """Choices of the slow experts."""
+        each = [self.experts.choose(one, min_samples) for one, _ in _each(cases, {})]
+        return {name: np.concatenate([own[name] for own in each]) for name in each[0]}
+
+    def fit_locations(
+        self, cases: Cases, min_samples: int, choices: FitArrays | None = None
+    ) -> FitArrays:
         """Experts, and weights learned from the end of the cases."""
-        return self._learned(cases, self._blank(cases), min_samples, together=True)
+        return self._learned(
+            cases, self._blank(cases), Fitting(min_samples, choices), together=True
+        )
 
     def relearn_locations(self, cases: Cases, fitted: FitArrays, min_samples: int) -> FitArrays:
         """Weights that have learned from the new cases, one by one, and experts fitted when due."""
         own = {name: fitted[name] for name in self.parameters(cases.covariates.n_features)}
-        return self._learned(cases, own, min_samples, together=False)
+        return self._learned(cases, own, Fitting(min_samples), together=False)
 
     def predict_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> Distribution:
         """Averages of what the experts say, as equally likely members."""
@@ -254,27 +278,30 @@ class OnlinePool(Settings):
         return novelty
 
     def _learned(
-        self, cases: Cases, given: Arrays, min_samples: int, *, together: bool
+        self, cases: Cases, given: Arrays, fitting: Fitting, *, together: bool
     ) -> FitArrays:
         """All locations with what their cases teach, from what was learned so far."""
         parts = []
-        for one, part in _each(cases, given):
+        for i, (one, part) in enumerate(_each(cases, given)):
             learn = self._begun if part["last_fitted"][0] < 0 else self._advanced
-            parts.append(learn(one, part, min_samples, together=together))
+            parts.append(learn(one, part, fitting.at(i), together=together))
         whole: Arrays = {
             name: np.concatenate([part[name] for part in parts]).astype(like.dtype, copy=False)
             for name, like in given.items()
         }
-        return whole | count_cases(cases, min_samples)
+        return whole | count_cases(cases, fitting.min_samples)
 
     def _begun(
-        self, cases: Cases, blank: Arrays, min_samples: int, *, together: bool = False
+        self, cases: Cases, blank: Arrays, fitting: Fitting, *, together: bool = False
     ) -> Arrays:
         """A location's first fit, of as many cases as it takes; with what follows learned.
 
         ``together``: from all cases at once, of which the last ones teach the weights.
         """
-        verified = np.flatnonzero(np.isfinite(cases.observations[0]))
+        verified, min_samples = (
+            np.flatnonzero(np.isfinite(cases.observations[0])),
+            fitting.min_samples,
+        )
         if verified.size < min_samples:
             return blank
         known = self._known(cases)
@@ -283,19 +310,19 @@ class OnlinePool(Settings):
         enough = warm_up[counts >= min_samples] if together else warm_up[:0]
         if enough.size == 0:  # weights will be learned from what is yet to come
             n_first = verified[-1] if together else verified[min_samples - 1]
-            part = self._fitted_again(cases, blank, int(n_first), min_samples)
+            part = self._fitted_again(cases, blank, int(n_first), fitting)
             part["last_learned"] = part["last_fitted"]
-            return part if together else self._advanced(cases, part, min_samples)
-        part = self._fitted_again(cases, blank, int(known[enough[0]]) - 1, min_samples)
+            return part if together else self._advanced(cases, part, fitting)
+        part = self._fitted_again(cases, blank, int(known[enough[0]]) - 1, fitting)
         part["last_learned"] = np.array([enough[0] - 1])
-        part = self._advanced(cases, part, min_samples, together=True)
+        part = self._advanced(cases, part, fitting, together=True)
         last = int(verified[-1])
         if int(part["last_fitted"][0]) < min(last, int(known[last])):
-            part = self._fitted_again(cases, part, last, min_samples)
+            part = self._fitted_again(cases, part, last, fitting)
         return part
 
     def _advanced(
-        self, cases: Cases, part: Arrays, min_samples: int, *, together: bool = False
+        self, cases: Cases, part: Arrays, fitting: Fitting, *, together: bool = False
     ) -> Arrays:
         """A location after all cases that have verified since the last one that was learned.
 
@@ -317,7 +344,7 @@ class OnlinePool(Settings):
             part["expert_weight"] = mean_weights(learned, settings)
             part["last_learned"] = now[-1:]
             if due < now.size:
-                part = self._fitted_again(cases, part, int(now[-1]), min_samples)
+                part = self._fitted_again(cases, part, int(now[-1]), fitting)
         return part
 
     def _due(self, cases: Cases, verified: IntArray, known: IntArray, fitted: int) -> int:
@@ -364,14 +391,14 @@ class OnlinePool(Settings):
             errors = errors.plus(int(case), found, cases.observations[0, case], own, n_known)
         return np.concatenate(said, axis=1), errors
 
-    def _fitted_again(self, cases: Cases, part: Arrays, last: int, min_samples: int) -> Arrays:
+    def _fitted_again(self, cases: Cases, part: Arrays, last: int, fitting: Fitting) -> Arrays:
         """A location whose slow experts are fitted to the cases up to the ``last``."""
         from xrecal.arrays.online.aggregation import mean_weights
 
         learned = cases.select(np.arange(last + 1))
         names = [n.removeprefix(FORMER) for n in part if n.startswith(FORMER)]
         former = {FORMER + name: part[name] for name in names}
-        fitted = self.experts.fit(learned, min_samples)
+        fitted = self.experts.fit(learned, *fitting)
         lower, upper, _ = arrays.find_bounds(learned.observations, self.bounds)
         new = {name: _as(fitted[name], part[name]) for name in names if name in fitted}
         new |= {"lower": lower, "upper": upper, "last_fitted": np.array([last])}

@@ -30,7 +30,9 @@ class KeepsPIT(Settings):
         meaning = "probability integral transform of each case"
         return {"pit": Parameter(meaning, dims={"calibration": -1})}
 
-    def fit_locations(self, cases: Cases, min_samples: int) -> FitArrays:
+    def fit_locations(
+        self, cases: Cases, min_samples: int, choices: FitArrays | None = None
+    ) -> FitArrays:
         """PIT of the cases (L, n); see :func:`xrecal.arrays.pit_values`."""
         pit = _pit(cases, np.arange(cases.observations.shape[1]))
         n_cases = np.isfinite(pit).sum(-1).astype(np.int32)

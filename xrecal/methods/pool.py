@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from functools import partial
+from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from xrecal import arrays
 from xrecal.arrays.distributions.forms import N_QUANTILES, Distribution, Empirical
@@ -16,20 +16,21 @@ from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.lengths import as_span, read_gap, read_year_start
 from xrecal.typing import FloatArray, IntArray
 
-from .base import Bounds, Cases, FitArrays, Method, NewCases, Parameter, names_of
+from .base import N_HELD_OUT, Bounds, Cases, FitArrays, Method, NewCases, Parameter, names_of
 from .ckme import CKME
 from .climatology import Climatology
 from .components import (
     COMPONENT,
-    N_HELD_OUT,
     OBSERVATIONS,
+    Arrays,
     Component,
     Forecasting,
     components_of,
-    fit_method,
     giving_way,
+    held_out_by_refits,
     judge_of,
     leave_alone,
+    stored_together,
 )
 from .folds import (
     check_folds,
@@ -46,6 +47,9 @@ from .raw import Raw
 from .setting_checks import check_choices
 from .settings import Settings, check_methods, once
 from .tails import FITTED, SIDE, SIDES, tailed, tails_of_mixture, with_tail_slots
+
+OF_POOL = ("pool_weight", *FITTED)
+"""Choices of a pool beside those of its components; the state has them under the same names."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -270,17 +274,26 @@ class LinearPool(Settings):
         season, note = season_of_pool(axis)
         return replace(self, condition_on=season), [note]
 
-    def fit_locations(self, cases: Cases, min_samples: int) -> FitArrays:
-        """Components and their weights; see :func:`xrecal.arrays.pool_weights`."""
-        from xrecal.arrays.rows import location_blocks
+    def choose_locations(self, cases: Cases, min_samples: int) -> FitArrays:
+        """Choices of the components, their weights, and tails."""
+        return self._tried(cases, min_samples)[0]
 
-        n_locations, n = cases.observations.shape
-        bytes_each = 2 * 8 * len(self.components) * n * N_HELD_OUT
-        parts = [
-            self._fit_block(cases.take(block), min_samples)
-            for block in location_blocks(n_locations, bytes_each)
-        ]
-        state = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    def fit_locations(
+        self, cases: Cases, min_samples: int, choices: FitArrays | None = None
+    ) -> FitArrays:
+        """Components and their weights; see :func:`xrecal.arrays.pool_weights`."""
+        if choices is None:
+            choices, state = self._tried(cases, min_samples)
+        else:
+            own = [c for c in self.components if not c.method.by_sums]
+            state = stored_together((c, c.fit(cases, min_samples, choices)) for c in own)
+        weighed = {name: np.array(choices[name]) for name in OF_POOL if name in choices}
+        n_cases = np.isfinite(cases.observations).sum(-1).astype(np.int32)
+        state = {**state, **weighed, "n_cases": n_cases}
+        judge = judge_of(self.components)
+        # It issues climatology where all past forecasts are the same; others, such as raw, do not.
+        alike = (state["status"] & IDENTICAL) > 0
+        leave_alone(state, alike, [c is judge for c in self.components])
         state["pool_weight"][(state["status"] & TOO_FEW) > 0] = np.nan
         state["status"] |= TOO_FEW * np.isnan(state["pool_weight"]).any(-1)
         if cases.shared is not None:  # which issues where the own record is too short
@@ -289,45 +302,57 @@ class LinearPool(Settings):
             leave_alone(state, alone, [c.method.by_sums for c in self.components])
         return state
 
-    def _fit_block(self, cases: Cases, min_samples: int) -> dict[str, npt.NDArray[Any]]:
-        """Fit and weigh the components at a few locations."""
+    def _tried(self, cases: Cases, min_samples: int) -> tuple[Arrays, Arrays]:
+        """Choices, and the components as the search for these has fitted them."""
+        from xrecal.arrays.rows import location_blocks
+
+        n_locations, n = cases.observations.shape
+        bytes_each = 2 * 8 * len(self.components) * n * N_HELD_OUT
+        parts = [
+            self._tried_block(cases.take(block), min_samples)
+            for block in location_blocks(n_locations, bytes_each)
+        ]
+        choices, state = (
+            {name: np.concatenate([part[name] for part in each]) for name in each[0]}
+            for each in zip(*parts, strict=True)
+        )
+        return choices, state
+
+    def _tried_block(self, cases: Cases, min_samples: int) -> tuple[Arrays, Arrays]:
+        """Try and weigh the components at a few locations."""
         from xrecal.arrays.ckme.search import COMPARED
 
         n_locations, n = cases.observations.shape
         quantiles = np.empty((n_locations, 2, len(self.components), n, N_HELD_OUT))
-        state: dict[str, npt.NDArray[Any]] = {
-            "n_cases": np.isfinite(cases.observations).sum(-1).astype(np.int32),
-            "status": np.zeros(n_locations, np.int64),
-        }
         counted = np.ones((n_locations, 2, n), np.bool_)
-        in_time = as_span(self.gap), self.year_start
-        fits = (
-            fit for method in self.mixed for fit in fit_method(method, cases, min_samples, *in_time)
+        choices: Arrays = {}
+        fits: list[tuple[Component, FitArrays]] = []
+        refits = partial(
+            held_out_by_refits, cases=cases, gap=as_span(self.gap), year_start=self.year_start
         )
-        for c, (component, (fitted, held_out)) in enumerate(
-            zip(self.components, fits, strict=True)
-        ):
-            state |= component.stored(fitted)
-            quantiles[:, :, c] = held_out
+        trials = (
+            trial
+            for method in self.mixed
+            for trial in method.try_locations(cases, min_samples, refits)
+        )
+        for c, (component, trial) in enumerate(zip(self.components, trials, strict=True)):
+            quantiles[:, :, c] = trial.held_out
             if component.method.by_sums:
                 continue
-            state["status"] |= np.asarray(fitted["status"], np.int64)
+            choices |= component.named(trial.choices)
+            fits.append((component, trial.fitted))
             if component.support is not None:  # of many cases it holds out some, and so do all
-                held = ~np.isnan(held_out[..., 0])
-                many = np.asarray(fitted["n_cases"])[:, np.newaxis, np.newaxis] > COMPARED
+                held = ~np.isnan(trial.held_out[..., 0])
+                many = np.asarray(trial.fitted["n_cases"])[:, np.newaxis, np.newaxis] > COMPARED
                 counted &= held | ~(many & held.any(-1, keepdims=True))
         np.moveaxis(quantiles, 3, 2)[~counted] = np.nan
         keep_within(quantiles, bounds := self._bounds(cases))
-        state["pool_weight"] = arrays.pool_weights(quantiles, cases.observations)
+        choices["pool_weight"] = arrays.pool_weights(quantiles, cases.observations)
         if self.tails is not None:
-            held_out, weights = quantiles[:, 0], state["pool_weight"]
+            held_out, weights = quantiles[:, 0], choices["pool_weight"]
             tails = tails_of_mixture(held_out, weights, cases.observations, bounds)
-            state |= {"tail_excess": tails.excess, "tail_shape": tails.shape}
-        judge = judge_of(self.components)
-        # It issues climatology where all past forecasts are the same; others, such as raw, do not.
-        alike = (state["status"] & IDENTICAL) > 0
-        leave_alone(state, alike, [c is judge for c in self.components])
-        return state
+            choices |= {"tail_excess": tails.excess, "tail_shape": tails.shape}
+        return choices, stored_together(fits)
 
     def relearn_locations(self, cases: Cases, fitted: FitArrays, min_samples: int) -> FitArrays:
         """Components fitted to all cases, but for CKMEs: these, weights and tails stay."""

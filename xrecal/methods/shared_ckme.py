@@ -22,7 +22,17 @@ from xrecal.arrays.status import BOUNDS, NOT_CONVERGED, TOO_FEW
 from xrecal.inputs.dates import CaseAxis
 from xrecal.typing import FloatArray, IntArray
 
-from .base import Cases, Covariates, FitArrays, Method, NewCases, Parameter, missing_forecasts
+from .base import (
+    N_HELD_OUT,
+    Cases,
+    Covariates,
+    FitArrays,
+    Method,
+    NewCases,
+    Parameter,
+    Trial,
+    missing_forecasts,
+)
 from .ckme import CKME
 from .folds import check_folds, fold_groups, period_of_cases
 from .ranges import ANY, POSITIVE_OR_INFINITE
@@ -187,7 +197,9 @@ class SharedCKME(Method):
         given = covariates.features(self.covariates).values[0]
         return ArrayCases(members_of(forecasts)[0], np.full(fold.size, np.nan), place, fold, given)
 
-    def fit_locations(self, cases: Cases, min_samples: int) -> FitArrays:
+    def fit_locations(
+        self, cases: Cases, min_samples: int, choices: FitArrays | None = None
+    ) -> FitArrays:
         """All that is learned, at each location, from cases (L, n) of all places in memory."""
         n = cases.observations.shape[1]
         fold = self.folds(cases.axis, n)
@@ -221,22 +233,22 @@ class SharedCKME(Method):
         sums = learned.started, learned.place_sums, learned.folds
         return packed, engine.once(IfAny(hold_out), learned.fit, *sums)
 
-    def fit_supports(
-        self, cases: Cases, min_samples: int, n_quantiles: int
-    ) -> Iterable[tuple[FitArrays, FloatArray]]:
+    def try_locations(
+        self, cases: Cases, min_samples: int, refits: Callable[[Method], FloatArray]
+    ) -> Iterable[Trial]:
         """Quantiles of cases at places of the fit; passes over the cases of all have fitted."""
         assert cases.shared is not None
         assert cases.forecasts is not None
         shape = cases.observations.shape
-        levels, fold = equal_mass_levels(n_quantiles), self.folds(cases.axis, shape[1])
-        found = np.full((shape[0], 2, shape[1], n_quantiles), np.nan)
+        levels, fold = equal_mass_levels(N_HELD_OUT), self.folds(cases.axis, shape[1])
+        found = np.full((shape[0], 2, shape[1], N_HELD_OUT), np.nan)
         for location, (fits, number) in enumerate(zip(*cases.shared, strict=True)):
             if fits is not None:
                 block = slice(location, location + 1)
                 given = cases.forecasts.take(block), cases.covariates.take((block,))
                 here = self.at_place(*given, number, fold)
                 found[location] = fits.quantiles(here, levels)
-        return [({}, found)]
+        return [Trial({}, {}, found)]
 
     def predict_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> Distribution:
         """Quantiles of equal mass."""

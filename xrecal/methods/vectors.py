@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from xrecal.inputs.dates import CaseAxis
 from xrecal.typing import FloatArray
 
 from .base import Cases, FitArrays, Method, NewCases, Parameter, Variables
-from .ckme import CKME
+from .ckme import CKME, as_choices
 
 if TYPE_CHECKING:
     from xrecal.arrays.ckme.vector_ckme import Vectors
@@ -102,24 +102,36 @@ class VectorCKME(Method):
         _, note = self.method.check(axis, n_cases)
         return self, note
 
-    def fit_locations(self, cases: Cases, min_samples: int) -> FitArrays:
-        """All choices at each location; see :func:`xrecal.arrays.fit_vector_ckme`."""
+    def fit_locations(
+        self, cases: Cases, min_samples: int, choices: FitArrays | None = None
+    ) -> FitArrays:
+        """See :func:`xrecal.arrays.fit_vector_ckme`."""
         from xrecal.arrays.ckme.vector_ckme import fit_vector_ckme
 
+        given = self._arguments(cases, min_samples)
+        fitted, scale = fit_vector_ckme(**given, choices=as_choices(choices))
+        return {**fitted._asdict(), SCALE: scale}
+
+    def choose_locations(self, cases: Cases, min_samples: int) -> FitArrays:
+        """See :func:`xrecal.arrays.choose_vector_ckme`."""
+        from xrecal.arrays.ckme.vector_ckme import choose_vector_ckme
+
+        return choose_vector_ckme(**self._arguments(cases, min_samples))._asdict()
+
+    def _arguments(self, cases: Cases, min_samples: int) -> dict[str, Any]:
+        """Arguments of the array layer: cases, and settings."""
         assert cases.forecasts is not None
         observed = [*cases.partners]
         observed.insert(self.own, cases.observations)
-        settings = self.method.array_settings(("observations",), min_samples)
-        given = self.method.array_arguments(cases)
+        given = self.method.array_arguments(cases, min_samples)
         del given["squared"]
-        fitted, scale = fit_vector_ckme(
-            self._vectors(cases.forecasts.loc, cases.forecasts.weights),
-            np.stack(observed, axis=-1),
-            self.periods,
-            settings._replace(loss="energy"),
-            **given,
-        )
-        return {**fitted._asdict(), SCALE: scale}
+        vectors = self._vectors(cases.forecasts.loc, cases.forecasts.weights)
+        return given | {
+            "cases": vectors,
+            "observations": np.stack(observed, axis=-1),
+            "periods": self.periods,
+            "settings": given["settings"]._replace(loss="energy"),
+        }
 
     def predict_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> Distribution:
         """Weighted ensembles; see :func:`xrecal.arrays.vector_ckme_weights`."""

@@ -22,8 +22,7 @@ from xrecal.inputs.ahead import AHEAD
 from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.forms import Kind
 from xrecal.methods import Method
-from xrecal.methods.base import Cases, Covariates
-from xrecal.methods.components import N_HELD_OUT
+from xrecal.methods.base import N_HELD_OUT, Cases, Covariates
 from xrecal.typing import FloatArray
 
 MATRICES = 6
