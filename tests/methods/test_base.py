@@ -20,7 +20,7 @@ from xrecal.methods.folds import (
     fold_groups,
     near_other_folds,
 )
-from xrecal.methods.setting_checks import in_days, is_positive
+from xrecal.methods.settings import in_days, is_positive
 
 from .of_arrays import PERIODS, as_cases, as_new, axis_of, covariates_of
 

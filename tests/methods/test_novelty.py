@@ -8,8 +8,8 @@ import xarray as xr
 
 import xrecal
 from xrecal.arrays.distributions.forms import Empirical
+from xrecal.methods.beyond import shares_left
 from xrecal.methods.components import components_of, giving_way
-from xrecal.methods.novelty import shares_left
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*are unlike all that the model:UserWarning"),

@@ -8,7 +8,7 @@ import xrecal
 from xrecal.arrays.ckme.embedding import complete_fit
 from xrecal.arrays.ckme.errors import errors_of
 from xrecal.arrays.distributions.tails import POINTS
-from xrecal.methods.tails import TAIL, tails_of_mixture
+from xrecal.methods.beyond import TAIL, tails_of_mixture
 
 SMALL = (xrecal.CKME(support="auto"), xrecal.EMOS(), xrecal.Climatology())
 WITH_TAILS = (

@@ -24,13 +24,20 @@ Importing this package is cheap: Numba and SciPy are loaded when a function is f
 
 from __future__ import annotations
 
-from .dispatch import HOME
-from .dispatch import offered as __getattr__  # noqa: F401  (Python looks names up by it)
+from typing import Any
+
+from .dispatch import HOME, offered
 
 SMALLEST_RIDGE = 1e-12
 """With less, rounding decides how much each of several equal forecasts counts."""
 
 __all__ = sorted(HOME)
+
+
+def __getattr__(name: str) -> Any:
+    """A public name, which Python finds by itself from then on."""
+    globals()[name] = offered(name)
+    return globals()[name]
 
 
 def __dir__() -> list[str]:

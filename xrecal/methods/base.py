@@ -17,10 +17,10 @@ from xrecal.inputs.dates import CaseAxis
 from xrecal.typing import FloatArray, IntArray
 
 from .folds import period_of_cases
-from .ranges import FINITE
 
 if TYPE_CHECKING:
     from xrecal.arrays.kernels.kernel import Features
+
 
 Output: TypeAlias = Literal["weighted", "normal"]
 """Form of the recalibrated forecast."""
@@ -43,6 +43,14 @@ class Trial(NamedTuple):
     fitted: FitArrays
     held_out: FloatArray
     """(L, 2, n, Q) quantiles of cases forecast without their fold, and from earlier ones alone"""
+
+
+ANY = -np.inf, np.inf
+FINITE = float(np.finfo(np.float64).min), float(np.finfo(np.float64).max)
+NOT_NEGATIVE = 0.0, FINITE[1]
+POSITIVE = float(np.finfo(np.float64).tiny), FINITE[1]
+POSITIVE_OR_INFINITE = POSITIVE[0], np.inf
+"""Ranges of what is chosen or fitted: least and greatest number, both included."""
 
 
 @dataclass(frozen=True)

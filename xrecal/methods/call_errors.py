@@ -13,8 +13,7 @@ from xrecal.chunks.warnings import users_call
 
 from . import CKME, METHODS
 from .base import Method
-from .setting_checks import did_you_mean, nearest
-from .settings import Settings, changed, kinds_with, settings_of
+from .settings import Settings, changed, did_you_mean, kinds_with, nearest, settings_of
 
 P = ParamSpec("P")
 R = TypeVar("R")

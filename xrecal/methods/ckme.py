@@ -25,12 +25,10 @@ from .base import (
     Parameter,
     Trial,
 )
+from .beyond import joined, shares_left, tailed, with_tail_slots
 from .ckme_choices import CHOICES, KERNELS, OF_SHAPES, SUPPORTS, Support, kept_parameters
 from .folds import check_folds, check_gap_in_time, fold_groups, near_other_folds
-from .novelty import joined, shares_left
-from .setting_checks import HalfLife, check_choices, in_days, is_positive
-from .settings import Settings
-from .tails import tailed, with_tail_slots
+from .settings import HalfLife, Settings, check_choices, in_days, is_positive
 
 if TYPE_CHECKING:
     from xrecal.arrays.ckme.embedding import Choices, FittedCKME

@@ -7,8 +7,7 @@ from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 
-from .base import Parameter
-from .ranges import ANY, NOT_NEGATIVE, POSITIVE, POSITIVE_OR_INFINITE
+from .base import ANY, NOT_NEGATIVE, POSITIVE, POSITIVE_OR_INFINITE, Parameter
 
 Support: TypeAlias = Literal[
     "observations", "errors", "auto", "mean", "regression", "standardised", "ratio"

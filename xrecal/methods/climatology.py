@@ -14,8 +14,7 @@ from xrecal.inputs.dates import CaseAxis
 from xrecal.typing import FloatArray
 
 from .base import Cases, FitArrays, Method, NewCases, missing_forecasts, names_of
-from .setting_checks import is_positive
-from .settings import Settings
+from .settings import Settings, is_positive
 
 
 @dataclass(frozen=True, repr=False)

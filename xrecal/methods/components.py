@@ -21,9 +21,9 @@ from xrecal.arrays.splitting import ROUNDING, Span, distance_to
 from xrecal.typing import FloatArray
 
 from .base import N_HELD_OUT, Cases, FitArrays, Method, NewCases, Parameter
+from .beyond import FITTED
 from .folds import fold_groups
 from .shared_ckme import OWN
-from .tails import FITTED
 
 Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
 

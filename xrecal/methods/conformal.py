@@ -11,11 +11,10 @@ from xrecal import arrays
 from xrecal.arrays.distributions.forms import Distribution, Forecasts, find_bounds
 from xrecal.typing import FloatArray, IntArray
 
-from .base import Cases, FitArrays, NewCases, Parameter, equally_likely
+from .base import ANY, Cases, FitArrays, NewCases, Parameter, equally_likely
 from .climatology import similarity_weights
 from .pit import KeepsPIT
-from .ranges import ANY
-from .setting_checks import is_positive
+from .settings import is_positive
 
 ABOVE = 1e-9
 """Level added at the upper end of an interval."""

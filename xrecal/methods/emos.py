@@ -13,8 +13,7 @@ from xrecal.arrays.distributions.forms import Censored, Distribution, Normal, fi
 from xrecal.arrays.status import BOUNDS, NOT_CONVERGED, TOO_FEW
 from xrecal.typing import IntArray
 
-from .base import Bounds, Cases, FitArrays, NewCases, Parameter
-from .ranges import ANY, NOT_NEGATIVE
+from .base import ANY, NOT_NEGATIVE, Bounds, Cases, FitArrays, NewCases, Parameter
 from .settings import Settings
 
 COEFFICIENTS = ("intercept", "slope", "spread_intercept", "spread_slope")

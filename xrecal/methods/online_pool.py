@@ -17,13 +17,23 @@ from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.lengths import read_length
 from xrecal.typing import FloatArray, IntArray
 
-from .base import Bounds, Cases, FitArrays, Method, NewCases, Parameter, count_cases, equally_likely
+from .base import (
+    ANY,
+    NOT_NEGATIVE,
+    Bounds,
+    Cases,
+    FitArrays,
+    Method,
+    NewCases,
+    Parameter,
+    count_cases,
+    equally_likely,
+)
 from .components import Arrays
 from .corrected import REMEMBERED, Errors, predictors
 from .experts import N_LEVELS, Experts
 from .known import has_passed, known_cases
 from .pool import LinearPool
-from .ranges import ANY, NOT_NEGATIVE
 from .settings import Settings, once
 
 if TYPE_CHECKING:

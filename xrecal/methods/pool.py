@@ -16,7 +16,18 @@ from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.lengths import as_span, read_gap, read_year_start
 from xrecal.typing import FloatArray, IntArray
 
-from .base import N_HELD_OUT, Bounds, Cases, FitArrays, Method, NewCases, Parameter, names_of
+from .base import (
+    N_HELD_OUT,
+    NOT_NEGATIVE,
+    Bounds,
+    Cases,
+    FitArrays,
+    Method,
+    NewCases,
+    Parameter,
+    names_of,
+)
+from .beyond import FITTED, SIDE, SIDES, shares_left, tailed, tails_of_mixture, with_tail_slots
 from .ckme import CKME
 from .climatology import Climatology
 from .components import (
@@ -41,12 +52,8 @@ from .folds import (
 )
 from .idr import IDR
 from .mixing import AVERAGE, keep_within, mixture_of
-from .novelty import shares_left
-from .ranges import NOT_NEGATIVE
 from .raw import Raw
-from .setting_checks import check_choices
-from .settings import Settings, check_methods, once
-from .tails import FITTED, SIDE, SIDES, tailed, tails_of_mixture, with_tail_slots
+from .settings import Settings, check_choices, check_methods, once
 
 OF_POOL = ("pool_weight", *FITTED)
 """Choices of a pool beside those of its components; the state has them under the same names."""

@@ -23,7 +23,9 @@ from xrecal.inputs.dates import CaseAxis
 from xrecal.typing import FloatArray, IntArray
 
 from .base import (
+    ANY,
     N_HELD_OUT,
+    POSITIVE_OR_INFINITE,
     Cases,
     Covariates,
     FitArrays,
@@ -35,7 +37,6 @@ from .base import (
 )
 from .ckme import CKME
 from .folds import check_folds, fold_groups, period_of_cases
-from .ranges import ANY, POSITIVE_OR_INFINITE
 
 if TYPE_CHECKING:
     from xrecal.arrays.shared.network import Cases as ArrayCases

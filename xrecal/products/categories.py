@@ -24,7 +24,7 @@ from xrecal.inputs.pool import Pool
 from xrecal.inputs.roles import LEVEL
 from xrecal.inputs.seasonal import take_cases
 from xrecal.inputs.thresholds import Edges, Thresholds, check_edges, read_edges
-from xrecal.methods.setting_checks import is_positive
+from xrecal.methods.settings import is_positive
 from xrecal.typing import FloatArray
 
 from .recalibrated import Recalibrated, recalibrated

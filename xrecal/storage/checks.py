@@ -26,9 +26,8 @@ from xrecal.inputs.forms import VECTOR
 from xrecal.inputs.leads import MatchedLeads
 from xrecal.inputs.pool import Pool
 from xrecal.methods import Method, SharedCKME, VectorCKME
-from xrecal.methods.base import Parameter, is_method
-from xrecal.methods.ranges import ANY, FINITE
-from xrecal.methods.setting_checks import is_positive
+from xrecal.methods.base import ANY, FINITE, Parameter, is_method
+from xrecal.methods.settings import is_positive
 from xrecal.methods.shared_ckme import as_shared
 
 from .untrusted import reading

@@ -3,7 +3,7 @@ import pytest
 
 from xrecal.arrays import Forecasts, fit_ckme, fit_ckme_family
 from xrecal.arrays.ckme import search
-from xrecal.arrays.ckme.choosing import HALF_LIVES
+from xrecal.arrays.ckme.ckme import HALF_LIVES
 from xrecal.arrays.ckme.embedding import Settings
 from xrecal.arrays.ckme.judge import TO_TRY, Judge
 from xrecal.arrays.ckme.ridges import ridge_losses

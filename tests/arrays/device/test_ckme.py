@@ -6,7 +6,7 @@ import pytest
 from tests.pairs import pairwise
 from xrecal.arrays import Forecasts, Settings
 from xrecal.arrays.ckme import ckme, weights
-from xrecal.arrays.ckme.choosing import smallest_losses
+from xrecal.arrays.ckme.ckme import smallest_losses
 from xrecal.arrays.ckme.embedding import calibration_of
 from xrecal.arrays.device import cases as on_device
 from xrecal.arrays.device import choosing, stacked

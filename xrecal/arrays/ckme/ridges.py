@@ -10,8 +10,7 @@ import numpy as np
 from xrecal.arrays.distributions.forms import Forecasts
 from xrecal.typing import FloatArray, IntArray
 
-from .choosing import smallest_losses
-from .ckme import DEFAULT, fit_ckme, given_calibration
+from .ckme import DEFAULT, fit_ckme, given_calibration, smallest_losses
 from .embedding import Settings, lives_of
 from .ridge_rules import GRID
 

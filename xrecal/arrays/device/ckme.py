@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from xrecal.arrays.ckme.centre import Sample
-from xrecal.arrays.ckme.choosing import half_lives
-from xrecal.arrays.ckme.ckme import DEFAULT
+from xrecal.arrays.ckme.ckme import DEFAULT, half_lives
 from xrecal.arrays.ckme.embedding import (
     Calibration,
     Choices,

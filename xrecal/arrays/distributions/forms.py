@@ -156,9 +156,21 @@ def moments(forecasts: Forecasts) -> tuple[FloatArray, FloatArray]:
     shape = forecasts.loc.shape
     mean, variance = np.empty(shape[:-1]), np.empty(shape[:-1])
     for block in location_blocks(shape[0], 64 * math.prod(shape[1:])):
-        forecast = distribution_of(forecasts.take(block))
-        mean[block], variance[block] = forecast.mean(), forecast.std() ** 2
+        mean[block], std = _mean_std(distribution_of(forecasts.take(block)))
+        variance[block] = std**2
     return mean, variance
+
+
+def _mean_std(forecast: Distribution) -> tuple[FloatArray, FloatArray]:
+    """Mean and standard deviation of each forecast, members or a mixture, in NumPy arrays."""
+    if isinstance(forecast, Normal):
+        from .normal import normal_mean_std
+
+        return normal_mean_std(*forecast.mixture())
+    from .weighted import mean_std
+
+    assert isinstance(forecast, Empirical)
+    return mean_std(*forecast)
 
 
 def find_bounds(
@@ -365,44 +377,43 @@ class NormalParts(NamedTuple):
 class Normal(NormalParts, Distribution):
     """Mixtures of normal distributions (..., k), components of equal weight unless given."""
 
-    def _mixture(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def mixture(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Locations, scales and weights."""
         return self.loc, self.scale, np.ones(1) if self.weights is None else self.weights
 
     def mean(self) -> FloatArray:
         """Mean; see :func:`~xrecal.arrays.normal_mean_std`."""
-        return arrays.normal_mean_std(*self._mixture())[0]
+        return arrays.normal_mean_std(*self.mixture())[0]
 
     def std(self) -> FloatArray:
         """Standard deviation; see :func:`~xrecal.arrays.normal_mean_std`."""
-        return arrays.normal_mean_std(*self._mixture())[1]
+        return arrays.normal_mean_std(*self.mixture())[1]
 
     def skewness(self) -> FloatArray:
         """Skewness; see :func:`~xrecal.arrays.normal_skewness`."""
-        return arrays.normal_skewness(*self._mixture())
+        return arrays.normal_skewness(*self.mixture())
 
     def quantile(self, q: FloatArray) -> FloatArray:
         """Quantiles; see :func:`~xrecal.arrays.normal_quantile`."""
-        return arrays.normal_quantile(q, *self._mixture())
+        return arrays.normal_quantile(q, *self.mixture())
 
     def exceedance(self, thresholds: FloatArray) -> FloatArray:
         """P(Y > t); see :func:`~xrecal.arrays.normal_exceedance`."""
-        return arrays.normal_exceedance(thresholds, *self._mixture())
+        return arrays.normal_exceedance(thresholds, *self.mixture())
 
     def crps(self, observations: FloatArray) -> FloatArray:
         """CRPS; see :func:`~xrecal.arrays.normal_crps`."""
-        return arrays.normal_crps(observations, *self._mixture())
+        return arrays.normal_crps(observations, *self.mixture())
 
     def threshold_weighted_crps(
         self, observations: FloatArray, lower: npt.ArrayLike, upper: npt.ArrayLike
     ) -> FloatArray:
         """CRPS between thresholds; see :func:`~xrecal.arrays.normal_threshold_crps`."""
-        return arrays.normal_threshold_crps(
-            observations, *self._mixture(), lower=lower, upper=upper
-        )
+        return arrays.normal_threshold_crps(observations, *self.mixture(), lower=lower, upper=upper)
 
     def log_score(self, observations: FloatArray) -> FloatArray:
         """Log score; see :func:`~xrecal.arrays.normal_log_score`."""
-        return arrays.normal_log_score(observations, *self._mixture())
+        return arrays.normal_log_score(observations, *self.mixture())
 
     def pit(self, observations: FloatArray, uniform: FloatArray) -> FloatArray:
         """Probability integral transform; see :func:`~xrecal.arrays.pit_values`."""

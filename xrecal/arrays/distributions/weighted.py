@@ -59,9 +59,16 @@ def weighted_std(members: FloatArray, weights: FloatArray | None = None) -> Floa
     >>> float(weighted_std(np.array([1.0, 3.0])))
     1.0
     """
+    return mean_std(members, weights)[1]
+
+
+def mean_std(
+    members: FloatArray, weights: FloatArray | None = None
+) -> tuple[FloatArray, FloatArray]:
+    """Mean and standard deviation of each forecast; see :func:`weighted_std`."""
     values, mass = _present(members, weights)
     mean = (values * mass).sum(-1, keepdims=True)
-    return np.asarray(np.sqrt((mass * (values - mean) ** 2).sum(-1)))
+    return mean[..., 0], np.asarray(np.sqrt((mass * (values - mean) ** 2).sum(-1)))
 
 
 def weighted_skewness(members: FloatArray, weights: FloatArray | None = None) -> FloatArray:
