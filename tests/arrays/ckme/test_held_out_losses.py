@@ -5,8 +5,9 @@ import pytest
 
 from xrecal.arrays.ckme.centre import SUPPORTS, Sample, rank_errors
 from xrecal.arrays.ckme.held_out_losses import LOSSES, RECORDERS, Verified
+from xrecal.arrays.ckme.lowrank import FINE
 from xrecal.arrays.ckme.simplex import PROJECTIONS
-from xrecal.arrays.ckme.solvers import FINE, Exact
+from xrecal.arrays.ckme.solvers import Exact
 
 from .test_lowrank import location
 from .test_solvers import folds

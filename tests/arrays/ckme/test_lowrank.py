@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from xrecal.arrays import Forecasts
 from xrecal.arrays.ckme.location import locations
-from xrecal.arrays.ckme.lowrank import Factor
+from xrecal.arrays.ckme.lowrank import LowRank
 from xrecal.arrays.kernels.kernel import no_features
 
 from .test_ckme import make_cases, with_covariates
@@ -44,7 +44,7 @@ def gram(seed, weights, strength, width):
 )
 def test_what_is_left_is_what_it_says_and_never_negative(seed, weights, strength, width):
     ours, matrix, kernel = gram(seed, weights, strength, width)
-    factor = Factor(ours, *kernel, 60)
+    factor = LowRank(ours, *kernel)
     rank = 0
     for tolerance in (0.3, 0.03, 1e-3, 1e-6):
         assert factor.extend(tolerance) == len(factor.landmarks)
@@ -58,11 +58,11 @@ def test_what_is_left_is_what_it_says_and_never_negative(seed, weights, strength
 
 def test_the_first_landmarks_serve_a_larger_tolerance():
     ours, _, kernel = gram(0, True, 1.0, 1.0)
-    whole, again = Factor(ours, *kernel, 60), Factor(ours, *kernel, 60)
+    whole = LowRank(ours, *kernel)
     whole.extend(1e-4)
-    again.start_from(np.array(whole.landmarks))
+    again = LowRank(ours, *kernel, whole.landmarks)
     for tolerance in (0.3, 0.03, 1e-3):
-        few = Factor(ours, *kernel, 60)
+        few = LowRank(ours, *kernel)
         rank = few.extend(tolerance)
         assert whole.extend(tolerance) == again.extend(tolerance) == rank < len(whole.landmarks)
         assert whole.landmarks[:rank] == few.landmarks
@@ -71,7 +71,7 @@ def test_the_first_landmarks_serve_a_larger_tolerance():
 
 def test_the_rank_has_a_limit():
     ours, _, kernel = gram(0, False, 4.0, 1.0)
-    factor = Factor(ours, *kernel, 7)
+    factor = LowRank(replace(ours, most_landmarks=7), *kernel)
     factor.extend(1e-6)
     assert len(factor.landmarks) == 7
     assert factor.residual > 1e-6
@@ -79,9 +79,9 @@ def test_the_rank_has_a_limit():
 
 def test_it_can_start_from_landmarks_and_go_on():
     ours, _, kernel = gram(1, True, 1.0, 1.0)
-    whole, again = Factor(ours, *kernel, 60), Factor(ours, *kernel, 60)
+    whole = LowRank(ours, *kernel)
     whole.extend(1e-2)
-    again.start_from(np.array(whole.landmarks))
+    again = LowRank(ours, *kernel, whole.landmarks)
     np.testing.assert_allclose(again.rows.T @ again.rows, whole.rows.T @ whole.rows, atol=1e-9)
     assert again.residual == pytest.approx(whole.residual, abs=1e-10)
     for factor in (whole, again):
@@ -92,7 +92,7 @@ def test_it_can_start_from_landmarks_and_go_on():
 
 def test_the_solver_takes_similarities_to_signed_weights():
     ours, matrix, kernel = gram(3, True, 1.0, 1.0)
-    factor = Factor(ours, *kernel, 60)
+    factor = LowRank(ours, *kernel)
     factor.extend(1e-3)
     some = factor.landmarks
     # Nyström: K is replaced by K_np K_pp⁻¹ K_pn, and k(x) by K_np K_pp⁻¹ k_p(x).

@@ -15,7 +15,7 @@ from xrecal.arrays import (
     vector_ckme_weights,
 )
 from xrecal.arrays.ckme.embedding import Settings
-from xrecal.arrays.ckme.lowrank import Factor
+from xrecal.arrays.ckme.lowrank import LowRank
 
 from .reference import SUPPORTS
 from .test_ckme import make_cases
@@ -131,9 +131,9 @@ def test_vectors_that_hardly_differ(rng, noise, solver):
     np.testing.assert_allclose(weights.sum(-1), 1.0, atol=1e-9)
 
 
-def factor_of(x, max_rank=60):
+def factor_of(x, landmarks=()):
     one = location_of(Forecasts(x), np.zeros(len(x)), low_rank=True)
-    return Factor(one, one.median if np.isfinite(one.median) else 1.0, 0.0, max_rank)
+    return LowRank(one, one.median if np.isfinite(one.median) else 1.0, 0.0, landmarks)
 
 
 @given(hindcasts, st.floats(-10, -1))
@@ -141,11 +141,11 @@ def test_landmarks_of_a_fit_always_serve_again(hindcast, tolerance):
     x = HINDCASTS[hindcast["kind"]](
         np.random.default_rng(hindcast["seed"]), 60, hindcast["base"], hindcast["noise"]
     )
-    whole, again = factor_of(x), factor_of(x)
+    whole = factor_of(x)
     rank = whole.extend(10.0**tolerance)
     assert whole.residual <= 10.0**tolerance
     assert rank >= 1
-    again.start_from(np.array(whole.landmarks))
+    again = factor_of(x, whole.landmarks)
     again.extend(10.0**tolerance)
     for factor in (whole, again):
         assert np.isfinite(factor.rows).all()

@@ -5,16 +5,8 @@ import pytest
 
 from xrecal.arrays.ckme.folds import arrange_folds
 from xrecal.arrays.ckme.location import MAX_RANK, MAX_RANK_OF_SHAPES
-from xrecal.arrays.ckme.solvers import (
-    EXACT_UP_TO,
-    FINE,
-    ROUGH,
-    Exact,
-    LowRank,
-    Solvers,
-    is_low_rank,
-    landmark_slots,
-)
+from xrecal.arrays.ckme.lowrank import FINE, ROUGH, LowRank
+from xrecal.arrays.ckme.solvers import EXACT_UP_TO, Exact, Solvers, is_low_rank, landmark_slots
 
 from .test_lowrank import gram, location
 
@@ -50,8 +42,8 @@ def test_weights_of_low_rank_solve_it_for_the_matrix_that_they_stand_for(forward
     ours, _, kernel = gram(0, True, 1.0, 1.0)
     solver, some = LowRank(ours, *kernel), folds(forward=forward)
     assert solver.reaches(ridge, slack)
-    assert solver.factor.residual <= slack * ridge
-    matrix = solver.factor.rows.T @ solver.factor.rows
+    assert solver.residual <= slack * ridge
+    matrix = solver.rows.T @ solver.rows
     for f in range(some.n_out.size):
         train, expected = reference(matrix, ours.root, some, f, ridge)
         np.testing.assert_allclose(

@@ -21,8 +21,9 @@ from xrecal.arrays.compiled import (
 
 from .centre import Limits, Targets, fill_members
 from .folds import Folds
+from .lowrank import heaviest
 from .simplex import PROJECTIONS, positive_weights
-from .solvers import heaviest, left_out_weights
+from .solvers import left_out_weights
 
 
 @kernel

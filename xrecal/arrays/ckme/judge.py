@@ -11,8 +11,9 @@ from xrecal.typing import FloatArray, IntArray
 from .centre import Targets, rank_errors
 from .folds import Folds
 from .held_out_losses import LOSSES, RECORDERS, Verified, crps_and_quantiles, mean_losses
+from .lowrank import ROUGH
 from .problem import Problem
-from .solvers import ROUGH, Exact, Solver
+from .solvers import Exact, Solver
 
 TO_TRY, TO_COMPARE, LATER = range(3)
 """Sets of folds: to try ridges by, to compare the nearly best settings by, and of later cases

@@ -16,7 +16,7 @@ from .centre import Limits, Ranked, fill_centres, inside
 from .embedding import FittedCKME
 from .lapack import solve_any
 from .location import Location, NewForecasts
-from .solvers import ROUGH, LowRank
+from .lowrank import ROUGH, LowRank
 
 SMALL_RIDGE = 1e-3
 """Ridge with which the novelty of forecasts is measured, whichever one the fit chose: a larger one
@@ -67,7 +67,7 @@ class Embedding:
         """So many cases to compare with: landmarks in their order, or all."""
         if not self.where.low_rank:
             return slice(rank)
-        return np.array(self._low_rank.factor.landmarks[:rank])
+        return np.array(self._low_rank.landmarks[:rank])
 
     def similarities(self, new: NewForecasts, rows: slice, chosen: slice | IntArray) -> FloatArray:
         """Kernel (q, k) between forecasts and cases, scaled by the roots of the case weights."""
@@ -110,9 +110,9 @@ class Embedding:
     def _familiarity(self) -> tuple[FloatArray, float]:
         root = self.where.root
         if self.where.low_rank:
-            factor = self._low_rank.factor
+            factor = self._low_rank
             # The first ones are those that weights need, whether these are asked for or not.
-            self._low_rank.landmarks_for(float(self.fitted.ridge))
+            factor.landmarks_for(float(self.fitted.ridge))
             known, residual, own = factor.sums(SMALL_RIDGE, factor.extend(ROUGH * SMALL_RIDGE))
         else:
             inverse = self._inverse_with(SMALL_RIDGE)
@@ -146,7 +146,7 @@ class Embedding:
         # Cases that came by an update may need some of their own.
         ridge = float(self.fitted.ridge)
         rank = len(self._low_rank.landmarks_for(ridge))
-        return rank, self._low_rank.factor.solver(ridge, rank)
+        return rank, self._low_rank.solver(ridge, rank)
 
 
 def centres(of: Location | NewForecasts, code: IntArray, centre: FloatArray) -> FloatArray:

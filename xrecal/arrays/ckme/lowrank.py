@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from operator import neg
 from typing import Any, NamedTuple
 
@@ -12,6 +12,7 @@ import numpy as np
 from xrecal.arrays.compiled import Indices, Matrix, OutVector, Vector, copy, kernel
 from xrecal.typing import FloatArray, IntArray
 
+from .folds import Folds
 from .lapack import Positive, solve_any, solve_lower
 from .location import Location
 
@@ -24,9 +25,16 @@ UNTOUCHED = 32 * 2**20
 TOGETHER, SHARE = 16, 0.5
 """Cases that may be added at once, and how much of the largest residual each of them must have."""
 
+ROUGH, CLOSE, FINE = 10.0, 5.0, 1.0
+"""Mean of the diagonal of K that landmarks may leave, in ridges: while ridges are tried, where the
+best one is located, and where forecasts are made."""
 
-class Factor:
-    r"""Pivoted Cholesky factor of the kernel matrix of a location, :math:`K \approx L L^T`.
+LOOSEST = 0.03
+"""Mean of the diagonal that they may leave at most, even with the largest ridges."""
+
+
+class LowRank:
+    r"""Solver by a pivoted Cholesky factor of a location's kernel matrix, :math:`K \approx L L^T`.
 
     Each step takes the case that is represented worst as a landmark and computes its column of K
     alone, so r landmarks cost r n distances, O(n r²) time and O(n r) memory.
@@ -38,16 +46,24 @@ class Factor:
     """
 
     def __init__(
-        self, location: Location, bandwidth: float, strength: float, max_rank: int
+        self,
+        location: Location,
+        bandwidth: float,
+        strength: float,
+        landmarks: Sequence[int] | IntArray = (),
     ) -> None:
         self._location, self._kernel = location, (bandwidth, strength)
-        self._most = min(max_rank, location.root.size)
+        self.strength = strength
+        self._most = min(location.most_landmarks, location.root.size)
         self._left = location.root**2  # diagonal of K - L Lᵀ, by rounding also below zero
         self._rows = np.empty((0, location.root.size))
         self._square: FloatArray | None = None
         self.landmarks: list[int] = []
         # With the first landmarks, however many.
         self._residuals: list[float] = [residual_of(self._left)[0]]
+        self._among: dict[int, tuple[IntArray, FloatArray]] = {}
+        if len(landmarks) > 0:
+            self._start_from(np.asarray(landmarks))
 
     @property
     def rows(self) -> FloatArray:
@@ -56,15 +72,16 @@ class Factor:
 
     @property
     def nbytes(self) -> int:
-        """Memory of the factor."""
-        return self.rows.nbytes + (0 if self._square is None else self._square.nbytes)
+        """Memory of the factor and its products."""
+        square = 0 if self._square is None else self._square.nbytes
+        return self.rows.nbytes + square + sum(one.nbytes for _, one in self._among.values())
 
     @property
     def residual(self) -> float:
         """Mean of the diagonal of K - L Lᵀ; 0 where only rounding is left."""
         return self._residuals[-1]
 
-    def start_from(self, landmarks: IntArray) -> None:
+    def _start_from(self, landmarks: IntArray) -> None:
         """Take these cases (r,) as the first landmarks, all at once.
 
         None are taken where rounding makes them dependent: they are then chosen anew.
@@ -125,7 +142,55 @@ class Factor:
             known, self._rows = self.rows, np.empty((room, n))
             self._rows[: len(known)] = known
 
-    def product(self, train: IntArray, out: IntArray, rank: int) -> FloatArray:
+    def tidy(self) -> None:
+        """Forget the products."""
+        self._among = {}
+
+    def reaches(self, ridge: float, slack: float) -> bool:
+        """True if the landmarks leave at most so many ridges; more of them are added if need be."""
+        self._rank(ridge, slack)
+        return self.residual <= slack * ridge
+
+    def landmarks_for(self, ridge: float) -> Sequence[int]:
+        """Cases that represent all others in forecasts: as many as leave no more than a ridge."""
+        return self.landmarks[: self._rank(ridge, FINE)]
+
+    def _rank(self, ridge: float, slack: float) -> int:
+        """Number of landmarks that leave at most so many ridges."""
+        return self.extend(min(slack * ridge, LOOSEST))
+
+    def signed(self, folds: Folds, f: int, ridge: float, slack: float) -> FloatArray:
+        """``lᵀ (LᵀL + λ n)⁻¹ Lᵀ`` with the factor's rows l of the cases held out.
+
+        Columns of the cases left out may be filled too, and are not to be used.
+        """
+        n_out, n_held = int(folds.n_out[f]), int(folds.n_held[f])
+        out, train = folds.cases[f, :n_out], folds.cases[f, n_out:]
+        rank = self._rank(ridge, slack)
+        rows = self.rows[:rank]
+        # Columns of the factor come in the order of what they explain, so a larger ridge, which
+        # needs fewer landmarks, uses a corner of what is kept for a smaller one.
+        among = self._kept_product(f, train, out, rank)[:rank, :rank].copy()
+        among.ravel()[:: rank + 1] += ridge * train.size * heaviest(self._location.root, train)
+        held = Positive(among).solve(rows.T[out[:n_held]])
+        first, end = int(out.min()), int(out.max()) + 1
+        if end - first > n_out:
+            return held @ rows
+        weights = np.zeros((n_held, rows.shape[1]))  # those of a block in time are not needed
+        for part in (slice(first), slice(end, None)):
+            np.matmul(held, rows[:, part], out=weights[:, part])
+        return weights
+
+    def _kept_product(self, f: int, train: IntArray, out: IntArray, rank: int) -> FloatArray:
+        """LᵀL of the cases to train on, of at least so many landmarks, kept for the next ridge."""
+        if f in self._among:
+            known_for, product = self._among[f]
+            if product.shape[0] >= rank and np.array_equal(train, known_for):
+                return product
+        self._among[f] = train, self._product(train, out, rank)
+        return self._among[f][1]
+
+    def _product(self, train: IntArray, out: IntArray, rank: int) -> FloatArray:
         """``LᵀL`` (r, r) of the first rows of the cases to train on, given all others.
 
         Folds are taken out of the product of all cases, ``LᵀL - L_fᵀL_f``, which is the least work
@@ -186,6 +251,15 @@ class Pivots(NamedTuple):
     """(k,) cases"""
     residuals: Vector
     """(k,) mean of what is left of the diagonal after each"""
+
+
+@kernel
+def heaviest(root: Vector, train: Indices) -> float:
+    """Largest weight of the cases to train on, which sets the scale of the ridge."""
+    largest = 0.0
+    for i in train:
+        largest = max(largest, root[i] * root[i])
+    return largest
 
 
 @kernel

@@ -17,7 +17,8 @@ from .centre import OBSERVATIONS, Sample, fit_centre
 from .embedding import Calibration, Choices, FittedCKME, Settings, case_weights
 from .folds import Folds, folds_in_time, gap_axis
 from .location import Location, locations
-from .solvers import LowRank, Solvers, is_low_rank, landmark_slots
+from .lowrank import LowRank
+from .solvers import Solvers, is_low_rank, landmark_slots
 
 IDENTICAL_MEANS = 1e-12
 """Differences of means, in parts of the largest one, up to which they are the same."""

@@ -16,6 +16,7 @@ from .embedding import Settings
 from .folds import holds_several, merge, thin_out
 from .held_out_losses import mean_losses
 from .judge import LATER, TO_COMPARE, TO_TRY, Judge
+from .lowrank import CLOSE, ROUGH, LowRank
 from .problem import Problem
 from .ridge_rules import (
     FAR,
@@ -31,7 +32,7 @@ from .ridge_rules import (
     settles,
     vertex,
 )
-from .solvers import CLOSE, ROUGH, LowRank, Solver
+from .solvers import Solver
 
 TRIED, COMPARED = 500, 2000
 """Held-out cases at most to choose among several kernels by, and then ridge and support, where a

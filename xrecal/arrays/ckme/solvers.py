@@ -14,12 +14,12 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from xrecal.arrays.compiled import Indices, Matrix, Vector, inner, kernel
-from xrecal.typing import FloatArray, IntArray
+from xrecal.typing import FloatArray
 
 from .folds import Folds
-from .lapack import Positive, solve_any
+from .lapack import solve_any
 from .location import Location, most_landmarks
-from .lowrank import Factor
+from .lowrank import LowRank, heaviest
 
 SOLVERS = ("auto", "exact", "lowrank")
 
@@ -27,13 +27,6 @@ EXACT_UP_TO = 250
 """Cases of a location up to which ``"auto"`` solves exactly.
 
 From there to 500 cases low rank takes a third to a fifth of the time, with the same CRPS."""
-
-ROUGH, CLOSE, FINE = 10.0, 5.0, 1.0
-"""Mean of the diagonal of K that landmarks may leave, in ridges: while ridges are tried, where the
-best one is located, and where forecasts are made."""
-
-LOOSEST = 0.03
-"""Mean of the diagonal that they may leave at most, even with the largest ridges."""
 
 KEPT = 2**26
 """Bytes of solvers that a location keeps, which spares making them again."""
@@ -98,76 +91,6 @@ class Exact:
         return [f for f, n_out in enumerate(folds.n_out.tolist()) if n - n_out < n_out]
 
 
-class LowRank:
-    """K ≈ L Lᵀ as accurate as the ridge needs, O(n r²)."""
-
-    def __init__(
-        self,
-        location: Location,
-        bandwidth: float,
-        strength: float,
-        landmarks: Sequence[int] | IntArray = (),
-    ) -> None:
-        self._root, self.strength = location.root, strength
-        self.factor = Factor(location, bandwidth, strength, location.most_landmarks)
-        if len(landmarks) > 0:
-            self.factor.start_from(np.asarray(landmarks))
-        self._among: dict[int, tuple[IntArray, FloatArray]] = {}
-
-    @property
-    def nbytes(self) -> int:
-        """The factor and its products."""
-        return self.factor.nbytes + sum(product.nbytes for _, product in self._among.values())
-
-    def tidy(self) -> None:
-        """Forget the products."""
-        self._among = {}
-
-    def reaches(self, ridge: float, slack: float) -> bool:
-        """True if the landmarks leave at most so many ridges; more of them are added if need be."""
-        self._rank(ridge, slack)
-        return self.factor.residual <= slack * ridge
-
-    def landmarks_for(self, ridge: float) -> Sequence[int]:
-        """Cases that represent all others in forecasts: as many as leave no more than a ridge."""
-        return self.factor.landmarks[: self._rank(ridge, FINE)]
-
-    def _rank(self, ridge: float, slack: float) -> int:
-        """Number of landmarks that leave at most so many ridges."""
-        return self.factor.extend(min(slack * ridge, LOOSEST))
-
-    def signed(self, folds: Folds, f: int, ridge: float, slack: float) -> FloatArray:
-        """``lᵀ (LᵀL + λ n)⁻¹ Lᵀ`` with the factor's rows l of the cases held out.
-
-        Columns of the cases left out may be filled too, and are not to be used.
-        """
-        n_out, n_held = int(folds.n_out[f]), int(folds.n_held[f])
-        out, train = folds.cases[f, :n_out], folds.cases[f, n_out:]
-        rank = self._rank(ridge, slack)
-        rows = self.factor.rows[:rank]
-        # Columns of the factor come in the order of what they explain, so a larger ridge, which
-        # needs fewer landmarks, uses a corner of what is kept for a smaller one.
-        among = self._product(f, train, out, rank)[:rank, :rank].copy()
-        among.ravel()[:: rank + 1] += ridge * train.size * heaviest(self._root, train)
-        held = Positive(among).solve(rows.T[out[:n_held]])
-        first, end = int(out.min()), int(out.max()) + 1
-        if end - first > n_out:
-            return held @ rows
-        weights = np.zeros((n_held, rows.shape[1]))  # those of a block in time are not needed
-        for part in (slice(first), slice(end, None)):
-            np.matmul(held, rows[:, part], out=weights[:, part])
-        return weights
-
-    def _product(self, f: int, train: IntArray, out: IntArray, rank: int) -> FloatArray:
-        """LᵀL of the cases to train on, of at least so many landmarks, kept for the next ridge."""
-        if f in self._among:
-            known_for, product = self._among[f]
-            if product.shape[0] >= rank and np.array_equal(train, known_for):
-                return product
-        self._among[f] = train, self.factor.product(train, out, rank)
-        return self._among[f][1]
-
-
 Solver: TypeAlias = Exact | LowRank
 """Signed weights with one kernel at one location."""
 
@@ -192,7 +115,7 @@ class Solvers:
             oldest = next(iter(self._kept))
             dropped = self._kept.pop(oldest)
             if isinstance(dropped, LowRank):
-                self._landmarks[oldest] = dropped.factor.landmarks
+                self._landmarks[oldest] = dropped.landmarks
         if solver is None:
             widening, strength = kernel
             of = self._location, self._bandwidth * widening, strength
@@ -203,15 +126,6 @@ class Solvers:
             )
         self._kept[kernel] = solver
         return solver
-
-
-@kernel
-def heaviest(root: Vector, train: Indices) -> float:
-    """Largest weight of the cases to train on, which sets the scale of the ridge."""
-    largest = 0.0
-    for i in train:
-        largest = max(largest, root[i] * root[i])
-    return largest
 
 
 @kernel
