@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-
-from xrecal.typing import FloatArray
 
 from .cells import OUTER, QUANTILES
 from .coordinates import POINTS, Coordinates
@@ -70,34 +69,37 @@ class Entry(NamedTuple):
 
     long_name: str
     dims: tuple[str, ...]
-    of: Callable[[Shared], npt.ArrayLike]
+    of: str | Callable[[Shared], npt.ArrayLike]
+    """Path to what it holds, from :class:`.passes.Shared`, or from each of two ``laws``,
+    ``coordinates``, ``sums`` or ``fields``"""
     for_updates: bool = False
     whole: bool = False
     """Whether numbers are counts"""
 
+    def values(self, fit: Shared) -> Any:
+        """What it holds; a list of two where it is of two laws or fields."""
+        if not isinstance(self.of, str):
+            return self.of(fit)
+        first, _, rest = self.of.partition(".")
+        two = (fit.places.centre, fit.places.spread) if first == "fields" else getattr(fit, first)
+        if first in ("laws", "coordinates", "sums", "fields"):
+            return [attrgetter(rest)(one) for one in two]
+        return attrgetter(self.of)(fit)
 
-def _each(laws: Callable[[Shared], tuple[Any, Any]], name: str) -> Callable[[Shared], Any]:
-    return lambda fit: [getattr(one, name) for one in laws(fit)]
-
-
-def _fields(fit: Shared) -> tuple[Field, Field]:
-    return fit.places.centre, fit.places.spread
-
-
-def _landmarks(laws: Callable[[Shared], tuple[Any, Any]], name: str) -> Callable[[Shared], Any]:
-    return lambda fit: [getattr(one.landmarks, name) for one in laws(fit)]
-
-
-def _coordinates(name: str) -> Callable[[Shared], Any]:
-    return _each(lambda fit: fit.coordinates, name)
-
-
-def _law(name: str) -> Callable[[Shared], Any]:
-    return _each(lambda fit: fit.laws, name)
+    @property
+    def is_of_two(self) -> bool:
+        """Whether it is of two laws or fields, of which one may have fewer landmarks."""
+        return self.dims[0] in ("law", "field")
 
 
-def _sum(name: str) -> Callable[[Shared], Any]:
-    return _each(lambda fit: fit.sums, name)
+def _place_settings(fit: Shared) -> list[float]:
+    settings = fit.places.settings
+    return [fit.places.slope, settings.slope_variance, settings.inflation]
+
+
+def _n_thresholds(fit: Shared) -> list[list[int]]:
+    both = zip(fit.laws, fit.coordinates, strict=True)
+    return [[law.grid.size, shapes.grid.size] for law, shapes in both]
 
 
 _OF_LANDMARK, _OF_FIELD = ("law", "landmark"), ("field", "field_landmark")
@@ -112,115 +114,84 @@ ENTRIES: dict[str, Entry] = {
     "corrections": Entry(
         "correction of the regression at each place: centre, slope, log factor of the scale, doubt",
         ("correction", "place"),
-        lambda fit: fit.places.local,
+        "places.local",
     ),
-    "features": Entry(
-        "features of each place", ("place", "place_feature"), lambda fit: fit.features
-    ),
+    "features": Entry("features of each place", ("place", "place_feature"), "features"),
     "place_settings": Entry(
         "mean slope, variance of slopes, inflation of variances",
         ("place_setting",),
-        lambda fit: [
-            fit.places.slope,
-            fit.places.settings.slope_variance,
-            fit.places.settings.inflation,
-        ],
+        _place_settings,
     ),
-    "field_middle": Entry(
-        "middle of each feature", ("field", "place_feature"), _each(_fields, "middle")
-    ),
+    "field_middle": Entry("middle of each feature", ("field", "place_feature"), "fields.middle"),
     "field_precision": Entry(
         "weight of squared differences of each feature",
         ("field", "place_feature"),
-        _each(_fields, "precision"),
+        "fields.precision",
     ),
     "field_points": Entry(
         "places that stand for all, scaled",
         (*_OF_FIELD, "place_feature"),
-        _landmarks(_fields, "points"),
+        "fields.landmarks.points",
     ),
     "field_root": Entry(
-        "root of their similarities", (*_OF_FIELD, "field_landmark_"), _landmarks(_fields, "root")
+        "root of their similarities", (*_OF_FIELD, "field_landmark_"), "fields.landmarks.root"
     ),
     "field_factors": Entry(
-        "factors of the fields of mean error and spread", _OF_FIELD, _each(_fields, "factors")
+        "factors of the fields of mean error and spread", _OF_FIELD, "fields.factors"
     ),
-    "field_constant": Entry("constant of each field", ("field",), _each(_fields, "constant")),
+    "field_constant": Entry("constant of each field", ("field",), "fields.constant"),
     "field_settings": Entry(
-        "fineness, signal and nugget of each field",
-        ("field", "field_setting"),
-        _each(_fields, "settings"),
+        "fineness, signal and nugget of each field", ("field", "field_setting"), "fields.settings"
     ),
-    "field_rank": Entry(
-        "number of such places", ("field",), _landmarks(_fields, "rank"), whole=True
-    ),
+    "field_rank": Entry("number of such places", ("field",), "fields.landmarks.rank", whole=True),
     "shape_grid": Entry(
         "thresholds at which shapes of forecasts are compared",
         ("law", "shape_threshold"),
-        _coordinates("grid"),
+        "coordinates.grid",
     ),
-    "shape_bandwidth": Entry("bandwidth of shapes", ("law",), _coordinates("bandwidth")),
+    "shape_bandwidth": Entry("bandwidth of shapes", ("law",), "coordinates.bandwidth"),
     "feature_middle": Entry(
-        "middle of each feature and covariate", ("law", "feature"), _coordinates("middle")
+        "middle of each feature and covariate", ("law", "feature"), "coordinates.middle"
     ),
     "feature_precision": Entry(
         "weight of squared differences of each feature and covariate, 0 where it does not count",
         ("law", "feature"),
-        _coordinates("precision"),
+        "coordinates.precision",
     ),
     "landmarks": Entry(
-        "cases that stand for all, scaled",
-        (*_OF_LANDMARK, "axis"),
-        _landmarks(lambda fit: fit.laws, "points"),
+        "cases that stand for all, scaled", (*_OF_LANDMARK, "axis"), "laws.landmarks.points"
     ),
-    "rank": Entry(
-        "number of such cases", ("law",), _landmarks(lambda fit: fit.laws, "rank"), whole=True
-    ),
-    "errors": Entry("thresholds of standardised errors", ("law", "threshold"), _law("grid")),
+    "rank": Entry("number of such cases", ("law",), "laws.landmarks.rank", whole=True),
+    "errors": Entry("thresholds of standardised errors", ("law", "threshold"), "laws.grid"),
     "n_thresholds": Entry(
         "number of these thresholds, and of those of shapes",
         ("law", "kind_of_threshold"),
-        lambda fit: [
-            [law.grid.size, shapes.grid.size]
-            for law, shapes in zip(fit.laws, fit.coordinates, strict=True)
-        ],
+        _n_thresholds,
         whole=True,
     ),
     "factors": Entry(
-        "factors of similarities in the law of errors", (*_OF_LANDMARK, "cell"), _law("factors")
+        "factors of similarities in the law of errors", (*_OF_LANDMARK, "cell"), "laws.factors"
     ),
-    "share": Entry("factors of similarities in the weight of the law", _OF_LANDMARK, _law("share")),
-    "average": Entry("law of the errors of all cases", ("law", "cell"), _law("average")),
-    "ridge": Entry("ridge of each law", ("law",), _law("ridge")),
+    "share": Entry("factors of similarities in the weight of the law", _OF_LANDMARK, "laws.share"),
+    "average": Entry("law of the errors of all cases", ("law", "cell"), "laws.average"),
+    "ridge": Entry("ridge of each law", ("law",), "laws.ridge"),
     "seen": Entry(
-        "range of ensemble means, standard deviations and covariates",
-        ("seen_value", "end"),
-        lambda fit: fit.seen,
+        "range of ensemble means, standard deviations and covariates", ("seen_value", "end"), "seen"
     ),
-    "root": Entry(
-        "root of the similarities of landmarks",
-        _SQUARE,
-        _landmarks(lambda fit: fit.laws, "root"),
-        for_updates=True,
-    ),
-    "sum_square": Entry("sum of z z^T over cases", _SQUARE, _sum("square"), for_updates=True),
-    "sum_cross": Entry(
-        "sum of z a^T over cases", (*_OF_LANDMARK, "cell"), _sum("cross"), for_updates=True
-    ),
-    "sum_total": Entry("sum of z over cases", _OF_LANDMARK, _sum("total"), for_updates=True),
-    "sum_below": Entry("sum of a over cases", ("law", "cell"), _sum("below"), for_updates=True),
-    "sum_weight": Entry("number of cases", ("law",), _sum("weight"), for_updates=True),
+    "root": Entry("root of the similarities of landmarks", _SQUARE, "laws.landmarks.root", True),
+    "sum_square": Entry("sum of z z^T over cases", _SQUARE, "sums.square", True),
+    "sum_cross": Entry("sum of z a^T over cases", (*_OF_LANDMARK, "cell"), "sums.cross", True),
+    "sum_total": Entry("sum of z over cases", _OF_LANDMARK, "sums.total", True),
+    "sum_below": Entry("sum of a over cases", ("law", "cell"), "sums.below", True),
+    "sum_weight": Entry("number of cases", ("law",), "sums.weight", True),
     "place_sums": Entry(
-        "sums over the cases of each place",
-        ("place_sum", "place"),
-        lambda fit: fit.place_sums,
-        for_updates=True,
+        "sums over the cases of each place", ("place_sum", "place"), "place_sums", True
     ),
     "at_fit": Entry(
         "corrections around which the sums of the laws are",
         ("law", "correction", "place"),
-        lambda fit: fit.at_fit,
-        for_updates=True,
+        "at_fit",
+        True,
     ),
 }
 
@@ -229,14 +200,11 @@ def pack(fit: Shared, sizes: Sizes) -> dict[str, npt.NDArray[Any]]:
     """Arrays of a fit by name, each of the sizes of its dimensions, zeros where there is less."""
     packed = {}
     for name, entry in ENTRIES.items():
-        whole = _empty(entry, sizes)
-        values = entry.of(fit)
-        # Of two laws or fields, one may have fewer landmarks than the other.
-        two = entry.dims[0] in ("law", "field")
-        for at, value in enumerate(values) if two else [(..., values)]:  # type: ignore[arg-type]
+        whole, values = _empty(entry, sizes), entry.values(fit)
+        for at, value in enumerate(values) if entry.is_of_two else [(..., values)]:
             array = np.asarray(value)
             own = tuple(slice(size) for size in array.shape)
-            whole[(at, *own) if two else own] = array
+            whole[(at, *own) if entry.is_of_two else own] = array
         packed[name] = whole
     return packed
 
@@ -260,79 +228,73 @@ def unpack(packed: Packed) -> Shared:
 
     Arrays that updates alone need may be lacking: sums are then of no case.
     """
-    slope, slope_variance, inflation = packed["place_settings"]
-    fields = [_field(packed, k) for k in range(2)]
-    laws = [_unpacked_law(packed, k) for k in range(2)]
-    settings = PlaceSettings(
-        float(slope_variance), fields[0].settings, fields[1].settings, float(inflation)
-    )
-    local, at_fit = Corrections(*packed["corrections"]), None
-    if "at_fit" in packed:
-        at_fit = (Corrections(*packed["at_fit"][0]), Corrections(*packed["at_fit"][1]))
+    one, other = _OfOne(packed, 0), _OfOne(packed, 1)
+    slope, slope_variance, inflation = map(float, packed["place_settings"])
+    fields, local = (one.field(), other.field()), Corrections(*packed["corrections"])
+    settings = PlaceSettings(slope_variance, fields[0].settings, fields[1].settings, inflation)
     odd = np.zeros(local.centre.size, np.bool_)
-    places = Places(local, float(slope), fields[0], fields[1], odd, settings)
-    coefficients, (level, width, kurtosis) = packed["regression"][:4], packed["regression"][4:]
+    at_fit = tuple(Corrections(*at) for at in packed.get("at_fit", [local, local]))
+    coefficients, numbers = packed["regression"][:4], map(float, packed["regression"][4:])
     return Shared(
-        Pooled(coefficients, float(level), float(width), float(kurtosis)),
-        places,
+        Pooled(coefficients, *numbers),
+        Places(local, slope, *fields, odd, settings),
         packed["features"],
-        at_fit or (local, local),
-        (_unpacked_coordinates(packed, 0), _unpacked_coordinates(packed, 1)),
-        (laws[0], laws[1]),
-        (_unpacked_sums(packed, 0), _unpacked_sums(packed, 1)),
+        (at_fit[0], at_fit[1]),
+        (one.coordinates(), other.coordinates()),
+        (one.law(), other.law()),
+        (one.sums(), other.sums()),
         packed.get("place_sums", np.zeros((7, local.centre.size))),
         packed["seen"],
     )
 
 
-def _field(packed: Packed, k: int) -> Field:
-    r = int(packed["field_rank"][k])
-    fineness, signal, nugget = map(float, packed["field_settings"][k])
-    return Field(
-        packed["field_middle"][k],
-        packed["field_precision"][k],
-        Landmarks(packed["field_points"][k, :r], _square(packed["field_root"][k], r)),
-        packed["field_factors"][k, :r],
-        float(packed["field_constant"][k]),
-        FieldSettings(fineness, signal, nugget),
-    )
+class _OfOne:
+    """Arrays of one of two laws, and of one of two fields, without what is not used of them."""
 
+    def __init__(self, packed: Packed, k: int) -> None:
+        self.packed, self.k = packed, k
+        self.rank, (n, n_shapes) = int(packed["rank"][k]), packed["n_thresholds"][k].tolist()
+        axes = n_shapes - 1 + packed["feature_middle"].shape[-1]
+        rank, of_field = self.rank, int(packed["field_rank"][k])
+        self.used = {
+            "landmark": rank, "landmark_": rank, "threshold": n, "cell": n - 1, "axis": axes,
+            "shape_threshold": n_shapes, "field_landmark": of_field, "field_landmark_": of_field,
+        }  # fmt: skip
 
-def _square(root: FloatArray, r: int) -> FloatArray:
-    return np.ascontiguousarray(root[:r, :r])
+    def array(self, name: str) -> Any:
+        """An array, or a number."""
+        used = tuple(slice(self.used.get(d)) for d in ENTRIES[name].dims[1:])
+        array = self.packed[name][self.k][used]
+        return np.ascontiguousarray(array) if used else float(array)
 
+    def arrays(self, *names: str) -> list[Any]:
+        """Several of them."""
+        return [self.array(name) for name in names]
 
-def _unpacked_coordinates(packed: Packed, k: int) -> Coordinates:
-    return Coordinates(
-        packed["shape_grid"][k, : packed["n_thresholds"][k, 1]],
-        float(packed["shape_bandwidth"][k]),
-        packed["feature_middle"][k],
-        packed["feature_precision"][k],
-    )
+    def field(self) -> Field:
+        middle, precision = self.arrays("field_middle", "field_precision")
+        landmarks = Landmarks(*self.arrays("field_points", "field_root"))
+        factors, constant, settings = self.arrays(
+            "field_factors", "field_constant", "field_settings"
+        )
+        return Field(
+            middle, precision, landmarks, factors, constant, FieldSettings(*settings.tolist())
+        )
 
+    def coordinates(self) -> Coordinates:
+        return Coordinates(
+            *self.arrays("shape_grid", "shape_bandwidth", "feature_middle", "feature_precision")
+        )
 
-def _unpacked_law(packed: Packed, k: int) -> SharedLaw:
-    r, (n, n_shapes) = int(packed["rank"][k]), packed["n_thresholds"][k]
-    axes = n_shapes - 1 + packed["feature_middle"].shape[-1]
-    root = _square(packed["root"][k], r) if "root" in packed else np.eye(r)
-    return SharedLaw(
-        Landmarks(np.ascontiguousarray(packed["landmarks"][k, :r, :axes]), root),
-        packed["errors"][k, :n],
-        np.ascontiguousarray(packed["factors"][k, :r, : n - 1]),
-        packed["share"][k, :r],
-        packed["average"][k, : n - 1],
-        float(packed["ridge"][k]),
-    )
+    def law(self) -> SharedLaw:
+        root = self.array("root") if "root" in self.packed else np.eye(self.rank)
+        landmarks = Landmarks(self.array("landmarks"), root)
+        return SharedLaw(landmarks, *self.arrays("errors", "factors", "share", "average", "ridge"))
 
-
-def _unpacked_sums(packed: Packed, k: int) -> Sums:
-    r, n = int(packed["rank"][k]), int(packed["n_thresholds"][k, 0]) - 1
-    if "sum_square" not in packed:
-        return no_cases(r, n)
-    return Sums(
-        packed["sum_square"][k, :r, :r],
-        packed["sum_cross"][k, :r, :n],
-        packed["sum_total"][k, :r],
-        packed["sum_below"][k, :n],
-        np.asarray(packed["sum_weight"][k]),
-    )
+    def sums(self) -> Sums:
+        if "sum_square" not in self.packed:
+            return no_cases(self.rank, self.used["cell"])
+        square, cross, total = self.arrays("sum_square", "sum_cross", "sum_total")
+        return Sums(
+            square, cross, total, self.array("sum_below"), np.asarray(self.array("sum_weight"))
+        )
