@@ -8,6 +8,7 @@ import pytest
 import xrecal
 from xrecal.arrays import Forecasts
 from xrecal.arrays.ckme.search import Search
+from xrecal.arrays.distributions import pool as mixtures
 from xrecal.inputs.ahead import AHEAD
 from xrecal.methods import VectorCKME, pool
 from xrecal.methods.base import Covariates
@@ -62,7 +63,7 @@ def test_a_fit_with_choices_of_another_place_searches_nothing(method, rng, monke
 
     monkeypatch.setattr(Search, "__init__", fail)
     monkeypatch.setattr(pool, "held_out_by_refits", fail)
-    monkeypatch.setattr(pool.arrays, "pool_weights", fail)
+    monkeypatch.setattr(mixtures, "pool_weights", fail)
     cases = cases_of(rng, 3)
     fitted = method.fit_locations(cases, 20, shared)
     for name in ("ridge", "support", "strength", "pool_weight", "tail_shape"):

@@ -3,7 +3,7 @@ import pytest
 
 import xrecal
 from tests.labelled import random
-from xrecal import arrays
+from xrecal.arrays.baselines import emos
 from xrecal.arrays.distributions.censored import censored_normal_quantile
 from xrecal.arrays.distributions.forms import Forecasts, moments
 from xrecal.arrays.distributions.missing import forecasts_from
@@ -57,7 +57,7 @@ def test_fits_on_the_mean_and_variance_of_the_distribution(kind, bounds, rng):
     observations = means + rng.normal(size=means.shape)
     method = xrecal.EMOS(bounds=bounds)
     fitted = method.fit_locations(as_cases(cases, observations), 20)
-    expected, _, _ = arrays.fit_emos(means, variances, observations, min_samples=20)
+    expected, _, _ = emos.fit_emos(means, variances, observations, min_samples=20)
     found = np.stack([fitted[name] for name in COEFFICIENTS], axis=-1)
     np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
     np.testing.assert_array_equal(fitted["status"], 0)
@@ -94,7 +94,7 @@ def test_covariates_enter_location_and_perhaps_scale(vary_spread, rng):
     method = xrecal.EMOS(condition_on=("season", "lead"), vary_spread=vary_spread)
     assert ("spread_feature" in method.parameters(3)) == vary_spread
     fitted = method.fit_locations(as_cases(cases, observations, covariates), 20)
-    expected, _, _ = arrays.fit_emos(means, variances, observations, of, in_spread=vary_spread)
+    expected, _, _ = emos.fit_emos(means, variances, observations, of, in_spread=vary_spread)
     assert expected[:, 7:].any() == vary_spread
     found = [fitted[name][:, np.newaxis] for name in COEFFICIENTS]
     found = np.concatenate([*found, fitted["location_feature"], fitted["spread_feature"]], axis=-1)
@@ -104,7 +104,7 @@ def test_covariates_enter_location_and_perhaps_scale(vary_spread, rng):
     normal = method.predict_locations(
         as_new(new, new_covariates), as_cases(None, observations), fitted
     )
-    loc, scale = arrays.predict_emos(
+    loc, scale = emos.predict_emos(
         found, *moments_by_hand(*new), new_covariates.features(("season", "lead")).values
     )
     np.testing.assert_allclose(normal.loc[..., 0], loc, rtol=1e-10)
@@ -164,7 +164,7 @@ def test_status_where_the_search_stops_early(rng, monkeypatch):
         n = np.isfinite(observations).sum(-1)
         return np.zeros((len(n), 4)), n, np.zeros(len(n), dtype=bool)
 
-    monkeypatch.setattr(arrays, "fit_emos", stopped, raising=False)
+    monkeypatch.setattr(emos, "fit_emos", stopped)
     observations = rng.normal(size=(2, 30))
     observations[1, 5:] = np.nan
     cases = Forecasts(rng.normal(size=(2, 30, 5)))

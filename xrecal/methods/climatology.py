@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from xrecal import arrays
 from xrecal.arrays.distributions.forms import Distribution, Empirical
 from xrecal.arrays.status import TOO_FEW
 from xrecal.inputs.covariates import DAY
@@ -69,12 +68,14 @@ class Climatology(Settings):
 
     def predict_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> Distribution:
         """Weights of the observations; see :func:`xrecal.arrays.climatology_weights`."""
+        from xrecal.arrays.baselines.climatology import in_window
+
         weights = similarity_weights(cases.observations, new, cases, names_of(self.condition_on))
         if self.window is not None:
             day, new_day = (
                 c.covariates.values[..., c.covariates.names.index(DAY)] for c in (cases, new)
             )
-            weights = arrays.in_window(weights, day, new_day, self.window)
+            weights = in_window(weights, day, new_day, self.window)
         weights[missing_forecasts(new.forecasts)] = np.nan
         weights[(fitted["status"] & TOO_FEW) > 0] = np.nan
         return Empirical(cases.observations, weights.astype(new.forecasts.loc.dtype))
@@ -84,7 +85,9 @@ def similarity_weights(
     values: FloatArray, new: NewCases, cases: Cases, names: tuple[str, ...]
 ) -> FloatArray:
     """Weights (L, T, n) of past values (L, n) by these covariates; equal ones without any."""
-    weights: FloatArray = arrays.climatology_weights(
+    from xrecal.arrays.baselines.climatology import climatology_weights
+
+    weights: FloatArray = climatology_weights(
         values,
         new.forecasts.loc.shape[1],
         features=cases.covariates.features(names) if names else None,

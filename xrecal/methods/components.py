@@ -65,17 +65,17 @@ class Component:
         """The method as it forecasts here."""
         return self.method.of_support(self.support)
 
-    @property
+    @cached_property
     def on_observations(self) -> bool:
         """Whether its members are the past observations."""
         return self.forecaster.shares_members
 
-    @property
+    @cached_property
     def block(self) -> str:
         """Name of the block of its members."""
         return OBSERVATIONS if self.on_observations else self.label
 
-    @property
+    @cached_property
     def on_cases(self) -> bool:
         """Whether each member comes from one past case."""
         return self.on_observations or self.support is not None

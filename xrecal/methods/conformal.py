@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from xrecal import arrays
 from xrecal.arrays.distributions.forms import Distribution, Forecasts, find_bounds
 from xrecal.typing import FloatArray, IntArray
 
@@ -133,10 +132,10 @@ class ConformalPrediction(KeepsPIT):
         weights: FloatArray | None,
     ) -> FloatArray:
         """Ends (L, T, 2) moved by margins, no further than to where they meet."""
+        from xrecal.arrays.baselines.conformal import conformal_margins
+
         below, above = (
-            arrays.conformal_margins(fitted[side], self.alpha / 2, weights).reshape(
-                len(fitted[side]), -1
-            )
+            conformal_margins(fitted[side], self.alpha / 2, weights).reshape(len(fitted[side]), -1)
             for side in ("below", "above")
         )
         low, high = self._own_interval(forecasts)
@@ -154,10 +153,10 @@ class ConformalPrediction(KeepsPIT):
         weights: FloatArray | None,
     ) -> FloatArray:
         """Ends (L, T, 2) at levels of the forecasts; see :func:`xrecal.arrays.conformal_levels`."""
-        from xrecal.arrays.baselines.conformal import smallest_holding
+        from xrecal.arrays.baselines.conformal import conformal_levels, smallest_holding
 
         if weights is None:
-            return ends_at(forecasts, arrays.conformal_levels(fitted["pit"], self.alpha))
+            return ends_at(forecasts, conformal_levels(fitted["pit"], self.alpha))
         half = smallest_holding(np.abs(fitted["pit"] - 0.5), 1 - self.alpha, weights)
         half = np.minimum(half, 0.5).reshape(-1)
         flat = forecasts.map(lambda part: part.reshape(-1, 1, part.shape[2]))
@@ -170,6 +169,8 @@ def ends_at(forecasts: Forecasts, levels: FloatArray) -> FloatArray:
 
     Just above the upper level: where the CDF of an ensemble stays at it, the next member.
     """
+    from xrecal.arrays.baselines.pit_recalibration import recalibrated_members
+
     above = np.minimum(levels[:, 1] + ABOVE, 1.0)
-    ends = arrays.recalibrated_members(forecasts, np.stack([levels[:, 0], above], axis=-1))
+    ends = recalibrated_members(forecasts, np.stack([levels[:, 0], above], axis=-1))
     return np.asarray(ends)

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from xrecal import arrays
 from xrecal.arrays.distributions.forms import Censored, Distribution, Normal, find_bounds, moments
 from xrecal.arrays.status import BOUNDS, NOT_CONVERGED, TOO_FEW
 from xrecal.typing import IntArray
@@ -118,10 +117,14 @@ class EMOS(Settings):
 
     def relearn_locations(self, cases: Cases, fitted: FitArrays, min_samples: int) -> FitArrays:
         """Coefficients at each location; see :func:`xrecal.arrays.fit_emos`."""
+        from xrecal.arrays.baselines.emos import fit_emos
+
         lower, upper, violated = find_bounds(cases.observations, self.bounds)
         features = cases.covariates.features(self.covariates).values
-        coefficients, n_cases, converged = arrays.fit_emos(
-            *(fitted[name] for name in PREDICTORS),
+        mean, variance = (fitted[name] for name in PREDICTORS)
+        coefficients, n_cases, converged = fit_emos(
+            mean,
+            variance,
             cases.observations,
             features,
             lower=lower,
@@ -144,13 +147,15 @@ class EMOS(Settings):
 
     def predict_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> Distribution:
         """Normal distributions; see :func:`xrecal.arrays.predict_emos`."""
+        from xrecal.arrays.baselines.emos import predict_emos
+
         features = new.covariates.features(self.covariates).values
         coefficients = np.stack([fitted[name] for name in COEFFICIENTS], axis=-1)
         if features.shape[2]:
             location = fitted["location_feature"]
             spread = fitted["spread_feature"] if self.vary_spread else np.zeros_like(location)
             coefficients = np.concatenate([coefficients, location, spread], axis=-1)
-        loc, scale = arrays.predict_emos(coefficients, *moments(new.forecasts), features)
+        loc, scale = predict_emos(coefficients, *moments(new.forecasts), features)
         dtype = new.forecasts.loc.dtype
         normal = loc[..., np.newaxis].astype(dtype), scale[..., np.newaxis].astype(dtype)
         if self.bounds is None:

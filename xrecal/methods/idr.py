@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from xrecal import arrays
 from xrecal.arrays.distributions.forms import Distribution, Empirical, moments
 from xrecal.typing import FloatArray, IntArray
 
@@ -61,6 +60,8 @@ class IDR(Settings):
         self, cases: Cases, min_samples: int, choices: FitArrays | None = None
     ) -> FitArrays:
         """Index of the cases; the isotonic step is made for new forecasts."""
+        from xrecal.arrays.baselines.idr import fit_index
+
         assert cases.forecasts is not None
         mean = moments(cases.forecasts)[0]
         features = cases.covariates.features(self.covariates).values
@@ -68,7 +69,7 @@ class IDR(Settings):
         coefficients = np.zeros((counted["n_cases"].size, 2 + features.shape[2]))
         coefficients[:, 1] = 1.0
         if features.shape[2]:
-            coefficients = arrays.fit_index(mean, cases.observations, features)
+            coefficients = fit_index(mean, cases.observations, features)
         coefficients[counted["n_cases"] < min_samples] = np.nan
         return {
             **counted,
@@ -85,15 +86,19 @@ class IDR(Settings):
 
     def predict_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> Distribution:
         """Weights of the past observations; see :func:`xrecal.arrays.idr_weights`."""
+        from xrecal.arrays.baselines.idr import idr_weights
+
         features = new.covariates.features(self.covariates).values
         mean = moments(new.forecasts)[0]
         index = _index(fitted["index_coefficient"], mean, features)
-        weights = arrays.idr_weights(index, fitted["index"], cases.observations)
+        weights = idr_weights(index, fitted["index"], cases.observations)
         return Empirical(cases.observations, weights.astype(new.forecasts.loc.dtype))
 
 
 def _index(coefficients: FloatArray, mean: FloatArray, features: FloatArray) -> FloatArray:
     """Index (L, n) by which forecasts are ordered."""
+    from xrecal.arrays.baselines.idr import index_of
+
     if features.shape[2] == 0:  # the mean itself, so that equal means stay equal
         return mean * coefficients[:, 1:2]
-    return np.asarray(arrays.index_of(coefficients, mean, features))
+    return np.asarray(index_of(coefficients, mean, features))

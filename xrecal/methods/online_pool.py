@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from xrecal import arrays
-from xrecal.arrays.distributions.forms import Distribution
+from xrecal.arrays.distributions.forms import Distribution, find_bounds
 from xrecal.inputs.ahead import AHEAD
 from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.lengths import read_length
@@ -409,7 +408,7 @@ class OnlinePool(Settings):
         names = [n.removeprefix(FORMER) for n in part if n.startswith(FORMER)]
         former = {FORMER + name: part[name] for name in names}
         fitted = self.experts.fit(learned, *fitting)
-        lower, upper, _ = arrays.find_bounds(learned.observations, self.bounds)
+        lower, upper, _ = find_bounds(learned.observations, self.bounds)
         new = {name: _as(fitted[name], part[name]) for name in names if name in fitted}
         new |= {"lower": lower, "upper": upper, "last_fitted": np.array([last])}
         whole = {**part, **former, **new}

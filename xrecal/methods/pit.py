@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from xrecal import arrays
 from xrecal.arrays.distributions.forms import Distribution, Empirical
 from xrecal.arrays.status import TOO_FEW
 from xrecal.typing import IntArray
@@ -78,7 +77,9 @@ class PITRecalibration(KeepsPIT):
 
     def predict_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> Distribution:
         """Quantiles at the past levels; see :func:`xrecal.arrays.recalibrated_members`."""
-        members = arrays.recalibrated_members(new.forecasts, fitted["pit"])
+        from xrecal.arrays.baselines.pit_recalibration import recalibrated_members
+
+        members = recalibrated_members(new.forecasts, fitted["pit"])
         weights = similarity_weights(fitted["pit"], new, cases, self.covariates)
         weights = np.where(np.isnan(members).all(-1, keepdims=True), np.nan, weights)
         dtype = new.forecasts.loc.dtype
@@ -90,10 +91,13 @@ def _pit(cases: Cases, slots: IntArray) -> npt.NDArray[Any]:
 
     Random numbers depend on the case alone, so that no chunking can change them.
     """
+    from xrecal.arrays.baselines.pit_recalibration import pit_values
+    from xrecal.arrays.distributions.draws import hash_uniform
+
     assert cases.forecasts is not None
     n_locations, n = cases.observations.shape
-    uniform = arrays.hash_uniform(SEED, np.zeros(1, np.int64), slots.max(initial=-1) + 1)[:, slots]
-    pit: npt.NDArray[Any] = arrays.pit_values(
+    uniform = hash_uniform(SEED, np.zeros(1, np.int64), slots.max(initial=-1) + 1)[:, slots]
+    pit: npt.NDArray[Any] = pit_values(
         cases.forecasts, cases.observations, np.broadcast_to(uniform, (n_locations, n))
     )
     return pit

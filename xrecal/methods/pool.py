@@ -9,8 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from xrecal import arrays
-from xrecal.arrays.distributions.forms import N_QUANTILES, Distribution, Empirical
+from xrecal.arrays.distributions.forms import N_QUANTILES, Distribution, Empirical, find_bounds
 from xrecal.arrays.status import IDENTICAL, NOT_CONVERGED, TOO_FEW
 from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.lengths import as_span, read_gap, read_year_start
@@ -328,6 +327,7 @@ class LinearPool(Settings):
     def _tried_block(self, cases: Cases, min_samples: int) -> tuple[Arrays, Arrays]:
         """Try and weigh the components at a few locations."""
         from xrecal.arrays.ckme.search import COMPARED
+        from xrecal.arrays.distributions.pool import pool_weights
 
         n_locations, n = cases.observations.shape
         quantiles = np.empty((n_locations, 2, len(self.components), n, N_HELD_OUT))
@@ -354,7 +354,7 @@ class LinearPool(Settings):
                 counted &= held | ~(many & held.any(-1, keepdims=True))
         np.moveaxis(quantiles, 3, 2)[~counted] = np.nan
         keep_within(quantiles, bounds := self._bounds(cases))
-        choices["pool_weight"] = arrays.pool_weights(quantiles, cases.observations)
+        choices["pool_weight"] = pool_weights(quantiles, cases.observations)
         if self.tails is not None:
             held_out, weights = quantiles[:, 0], choices["pool_weight"]
             tails = tails_of_mixture(held_out, weights, cases.observations, bounds)
@@ -375,7 +375,7 @@ class LinearPool(Settings):
 
     def _bounds(self, cases: Cases) -> FloatArray:
         """Bounds (L, 2) of the variable, as the methods that are mixed have them."""
-        found = arrays.find_bounds(cases.observations, self._given_bounds)
+        found = find_bounds(cases.observations, self._given_bounds)
         return np.stack(found[:2], axis=-1)
 
     def predict_with_novelty(

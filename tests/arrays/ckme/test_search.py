@@ -5,7 +5,7 @@ from xrecal.arrays import Forecasts, fit_ckme, fit_ckme_family
 from xrecal.arrays.ckme import search
 from xrecal.arrays.ckme.ckme import HALF_LIVES
 from xrecal.arrays.ckme.embedding import Settings
-from xrecal.arrays.ckme.judge import TO_TRY, Judge
+from xrecal.arrays.ckme.held_out_losses import TO_TRY, Judge
 from xrecal.arrays.ckme.ridges import ridge_losses
 from xrecal.arrays.ckme.search import TRIED
 from xrecal.arrays.status import RIDGE_EDGE

@@ -19,9 +19,11 @@ from xrecal.arrays.splitting import Span
 from xrecal.typing import FloatArray, IntArray
 
 from .centre import SUPPORTS
-from .held_out_losses import LOSSES
 from .simplex import PROJECTIONS
 from .solvers import SOLVERS
+
+LOSS_NAMES = ("crps", "laplace", "energy")
+"""Losses of the cross-validation."""
 
 
 class Settings(NamedTuple):
@@ -240,7 +242,7 @@ def lives_of(half_life: FloatArray) -> FloatArray:
 def check_settings(settings: Settings, blocks: int) -> None:
     """Raise ValueError for settings that are unknown or do not fit together."""
     check_kernel(settings.kernel)
-    check_choice("loss", settings.loss, LOSSES)
+    check_choice("loss", settings.loss, LOSS_NAMES)
     check_choice("projection", settings.projection, PROJECTIONS)
     check_choice("solver", settings.solver, SOLVERS)
     for support in settings.supports:

@@ -78,6 +78,12 @@ def arrange_folds(fold: IntArray, position: FloatArray, gap: float, forward: boo
     return Folds(np.array(rows, np.int64).reshape(-1, fold.size), n_held, n_out)
 
 
+def trained_on_few(folds: Folds) -> list[int]:
+    """Folds that leave out more cases than they train on: to solve for the latter is less work."""
+    n = folds.cases.shape[1]
+    return [f for f, n_out in enumerate(folds.n_out.tolist()) if n - n_out < n_out]
+
+
 def holds_several(folds: Folds) -> bool:
     """True if a fold holds out two cases or more in the mean."""
     n_folds, n = folds.cases.shape

@@ -14,8 +14,7 @@ from xrecal.typing import FloatArray, IntArray
 from .centre import OBSERVATIONS, SUPPORTS, usable_supports
 from .embedding import Settings
 from .folds import holds_several, merge, thin_out
-from .held_out_losses import mean_losses
-from .judge import LATER, TO_COMPARE, TO_TRY, Judge
+from .held_out_losses import LATER, TO_COMPARE, TO_TRY, Judge, mean_losses
 from .lowrank import CLOSE, ROUGH, LowRank
 from .problem import Problem
 from .ridge_rules import (

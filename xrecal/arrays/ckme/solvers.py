@@ -85,11 +85,6 @@ class Exact:
             self._eigen = values, np.ascontiguousarray(vectors)
         return self._eigen
 
-    def solved_directly(self, folds: Folds) -> list[int]:
-        """Folds that train on few: solving for these is less work than leaving many out."""
-        n = folds.cases.shape[1]
-        return [f for f, n_out in enumerate(folds.n_out.tolist()) if n - n_out < n_out]
-
 
 Solver: TypeAlias = Exact | LowRank
 """Signed weights with one kernel at one location."""

@@ -272,7 +272,7 @@ def _places(forecasts: Forecasts, of: _Learned) -> Iterator[tuple[int, NewForeca
         some = forecasts.take(block), features.take(block)
         new = list(new_forecasts(*some, centred=of.centred, shapes=how.shapes))
         make = partial(_embeddings, of, block)
-        known = KEPT.get(_contents(of, block), memory, make) if keep else make()
+        known = KEPT.get([*_contents(of, block)], memory, make) if keep else make()
         for cell, embedding in known:
             place = block.start + cell
             across = None if how.across is None else how.across[place]
