@@ -32,6 +32,9 @@ Bounds: TypeAlias = Literal["auto"] | tuple[float | None, float | None] | None
 FitArrays: TypeAlias = Mapping[str, npt.NDArray[Any]]
 """What was chosen or fitted at L locations, by name."""
 
+Chosen: TypeAlias = FitArrays | None
+"""Choices that a fit is given; without any it makes its own."""
+
 N_HELD_OUT = 100
 """Quantiles that stand for a held-out forecast when components are weighed."""
 
@@ -363,9 +366,7 @@ class Method(ABC):
         """Choices (L, ...) by name, for fits to these cases or others; none without a search."""
         return {}
 
-    def fit_locations(
-        self, cases: Cases, min_samples: int, choices: FitArrays | None = None
-    ) -> FitArrays:
+    def fit_locations(self, cases: Cases, min_samples: int, choices: Chosen = None) -> FitArrays:
         """Parameters, ``n_cases`` and ``status`` (L,), with given choices or its own.
 
         A fit with given choices searches nothing. They may come from other cases or places, or be

@@ -19,6 +19,7 @@ from .base import (
     N_HELD_OUT,
     Bounds,
     Cases,
+    Chosen,
     FitArrays,
     Method,
     NewCases,
@@ -26,7 +27,17 @@ from .base import (
     Trial,
 )
 from .beyond import joined, shares_left, tailed, with_tail_slots
-from .ckme_choices import CHOICES, KERNELS, OF_SHAPES, SUPPORTS, Support, kept_parameters
+from .ckme_choices import (
+    CHOICES,
+    COEFFICIENT,
+    FEATURE,
+    KEPT,
+    KERNELS,
+    OF_SHAPES,
+    RANK,
+    SUPPORTS,
+    Support,
+)
 from .folds import check_folds, check_gap_in_time, fold_groups, near_other_folds
 from .settings import HalfLife, Settings, check_choices, in_days, is_positive
 
@@ -229,13 +240,18 @@ class CKME(Settings):
 
     def parameters(self, n_features: int) -> Mapping[str, Parameter]:
         """Bandwidth and ridge, and whatever else the settings leave to choose."""
-        return kept_parameters(
-            n_features,
-            support=not self.shares_members,
-            beside=self.gives_way,
-            half_life=self.half_life is not None,
-            landmarks=None if self.solver == "exact" else self._landmarks,
-        )
+        kept = {
+            ("ridge", "bandwidth"): True,
+            ("strength", "precision"): n_features > 0,
+            ("support", "centre", "lower", "upper"): not self.shares_members,
+            ("beside", "beside_centre"): self.gives_way,
+            ("half_life",): self.half_life is not None,
+            ("landmark",): self.solver != "exact",
+        }
+        sizes: dict[str, int | Callable[[int], int]] = {FEATURE: n_features, RANK: self._landmarks}
+        sizes[COEFFICIENT] = 4 + 2 * n_features
+        some = {name: KEPT[name] for names, there in kept.items() if there for name in names}
+        return {n: replace(p, dims={d: sizes[d] for d in p.dims}) for n, p in some.items()}
 
     def parameters_in_pool(self, n_features: int) -> Mapping[str, Parameter]:
         """Parameters of a component of a pool: the others are those to give way to."""
@@ -312,9 +328,7 @@ class CKME(Settings):
         fields: FitArrays = choices._asdict()
         return fields
 
-    def fit_locations(
-        self, cases: Cases, min_samples: int, choices: FitArrays | None = None
-    ) -> FitArrays:
+    def fit_locations(self, cases: Cases, min_samples: int, choices: Chosen = None) -> FitArrays:
         """See :func:`xrecal.arrays.fit_ckme`."""
         given = self.array_arguments(cases, min_samples)
         fields: FitArrays = arrays.fit_ckme(**given, choices=as_choices(choices))._asdict()
@@ -335,59 +349,45 @@ class CKME(Settings):
 
     def predict_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> Distribution:
         """Weighted ensembles; see :func:`xrecal.arrays.ckme_weights`."""
-        if self.gives_way:
-            return self._giving_way(new, cases, fitted)[0]
-        issued, _ = self._weighted(new, cases, fitted)
-        return self._with_tails(issued, cases, fitted)
+        return self._issued(new, cases, fitted)[0]
 
     def predict_with_novelty(
         self, new: NewCases, cases: Cases, fitted: FitArrays
     ) -> tuple[Distribution, FloatArray]:
         """Weighted ensembles, and the novelty (L, T) of the forecasts."""
-        if self.gives_way:
-            return self._giving_way(new, cases, fitted)
-        issued, novelty = self._weighted(new, cases, fitted, with_novelty=True)
+        issued, novelty = self._issued(new, cases, fitted, with_novelty=True)
         assert novelty is not None
-        return self._with_tails(issued, cases, fitted), novelty
+        return issued, novelty
 
-    def _giving_way(
-        self, new: NewCases, cases: Cases, fitted: FitArrays
-    ) -> tuple[Empirical, FloatArray]:
-        """Weighted ensembles in which past observations give way to errors, and the novelty."""
-        compared = self.comparison(new, cases, fitted)
+    def _issued(
+        self, new: NewCases, cases: Cases, fitted: FitArrays, *, with_novelty: bool = False
+    ) -> tuple[Empirical, FloatArray | None]:
+        """Weighted ensembles, of past observations that may give way to errors; and novelty."""
+        compared = self.comparison(new, cases, fitted) | {"projection": self.projection}
         of: FittedCKME = compared["fitted"]
-        members, weights, observed, novelty = arrays.ckme_weights_of_both(
-            **compared, projection=self.projection
-        )
-        errors = self._with_tails(Empirical(members, weights), cases, of.of_errors()._asdict())
+        if not self.gives_way:
+            members, weights, *known = arrays.ckme_weights(
+                **compared, own_members=not self.shares_members, return_novelty=with_novelty
+            )
+            issued = self._with_tails(Empirical(members, weights), cases, of)
+            return issued, known[0] if known else None
+        members, weights, observed, novelty = arrays.ckme_weights_of_both(**compared)
+        errors = self._with_tails(Empirical(members, weights), cases, of.of_errors())
         of_observations = namespace(of.ridge).where(of.beside != 0, 1.0, 0.0)
         shares = of_observations, 1.0 - of_observations
         keeps, gets = shares_left(cases.observations, errors, *shares, novelty)
         return joined(cases.observations, observed * keeps, errors, gets), novelty
 
-    def _with_tails(self, issued: Empirical, cases: Cases, fitted: FitArrays) -> Empirical:
+    def _with_tails(self, issued: Empirical, cases: Cases, fitted: FittedCKME) -> Empirical:
         """Weighted ensembles, with tails if the settings ask for them."""
-        from xrecal.arrays.ckme.embedding import complete_fit
         from xrecal.arrays.ckme.errors import case_tails
 
         if self.tails is None or self.shares_members:
             return issued
         assert cases.forecasts is not None
         features = cases.covariates.features(self.covariates)
-        of = complete_fit(fitted, features.circular.size)
-        return tailed(issued, *case_tails(cases.forecasts, cases.observations, features, of))
-
-    def _weighted(
-        self, new: NewCases, cases: Cases, fitted: FitArrays, *, with_novelty: bool = False
-    ) -> tuple[Empirical, FloatArray | None]:
-        """Weights of past observations, or of members that each forecast has for itself."""
-        members, weights, *novelty = arrays.ckme_weights(
-            **self.comparison(new, cases, fitted),
-            projection=self.projection,
-            own_members=not self.shares_members,
-            return_novelty=with_novelty,
-        )
-        return Empirical(members, weights), novelty[0] if novelty else None
+        tails = case_tails(cases.forecasts, cases.observations, features, fitted)
+        return tailed(issued, *tails)
 
     def novelty_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> FloatArray:
         """Novelty (L, T) of forecasts; see :func:`xrecal.arrays.ckme_novelty`."""

@@ -10,7 +10,7 @@ import numpy as np
 from xrecal.arrays.distributions.forms import Distribution, Forecasts, find_bounds
 from xrecal.typing import FloatArray, IntArray
 
-from .base import ANY, Cases, FitArrays, NewCases, Parameter, equally_likely
+from .base import ANY, Cases, Chosen, FitArrays, NewCases, Parameter, equally_likely
 from .climatology import similarity_weights
 from .pit import KeepsPIT
 from .settings import is_positive
@@ -86,9 +86,7 @@ class ConformalPrediction(KeepsPIT):
             },
         }
 
-    def fit_locations(
-        self, cases: Cases, min_samples: int, choices: FitArrays | None = None
-    ) -> FitArrays:
+    def fit_locations(self, cases: Cases, min_samples: int, choices: Chosen = None) -> FitArrays:
         """PIT and distances (L, n); see :func:`xrecal.arrays.pit_values`."""
         fitted = super().fit_locations(cases, min_samples)
         return {**fitted, **self._misses(cases, fitted["pit"])}
@@ -119,17 +117,16 @@ class ConformalPrediction(KeepsPIT):
         weights = None
         if self.covariates:
             weights = similarity_weights(fitted["pit"], new, cases, self.covariates)
-        is_normal = new.forecasts.scale is not None
-        make = self._between_levels if is_normal else self._with_margins
-        ends = make(new.forecasts, cases, fitted, weights)
+        if new.forecasts.scale is not None:
+            ends = self._between_levels(new.forecasts, fitted["pit"], weights)
+        else:
+            ends = self._with_margins(new.forecasts, fitted, weights)
+            bounds = find_bounds(cases.observations)[:2]
+            ends = np.clip(ends, *(bound[:, np.newaxis, np.newaxis] for bound in bounds))
         return equally_likely(ends, new.forecasts.loc.dtype)
 
     def _with_margins(
-        self,
-        forecasts: Forecasts,
-        cases: Cases,
-        fitted: FitArrays,
-        weights: FloatArray | None,
+        self, forecasts: Forecasts, fitted: FitArrays, weights: FloatArray | None
     ) -> FloatArray:
         """Ends (L, T, 2) moved by margins, no further than to where they meet."""
         from xrecal.arrays.baselines.conformal import conformal_margins
@@ -141,23 +138,17 @@ class ConformalPrediction(KeepsPIT):
         low, high = self._own_interval(forecasts)
         low, high = low - below, high + above
         middle = (low + high) / 2
-        ends = np.stack([np.minimum(low, middle), np.maximum(high, middle)], axis=-1)
-        lower, upper, _ = (b[:, np.newaxis, np.newaxis] for b in find_bounds(cases.observations))
-        return np.asarray(np.clip(ends, lower, upper))
+        return np.stack([np.minimum(low, middle), np.maximum(high, middle)], axis=-1)
 
     def _between_levels(
-        self,
-        forecasts: Forecasts,
-        cases: Cases,
-        fitted: FitArrays,
-        weights: FloatArray | None,
+        self, forecasts: Forecasts, pit: FloatArray, weights: FloatArray | None
     ) -> FloatArray:
         """Ends (L, T, 2) at levels of the forecasts; see :func:`xrecal.arrays.conformal_levels`."""
         from xrecal.arrays.baselines.conformal import conformal_levels, smallest_holding
 
         if weights is None:
-            return ends_at(forecasts, conformal_levels(fitted["pit"], self.alpha))
-        half = smallest_holding(np.abs(fitted["pit"] - 0.5), 1 - self.alpha, weights)
+            return ends_at(forecasts, conformal_levels(pit, self.alpha))
+        half = smallest_holding(np.abs(pit - 0.5), 1 - self.alpha, weights)
         half = np.minimum(half, 0.5).reshape(-1)
         flat = forecasts.map(lambda part: part.reshape(-1, 1, part.shape[2]))
         ends = ends_at(flat, np.stack([0.5 - half, 0.5 + half], axis=-1))

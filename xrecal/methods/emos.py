@@ -12,7 +12,7 @@ from xrecal.arrays.distributions.forms import Censored, Distribution, Normal, fi
 from xrecal.arrays.status import BOUNDS, NOT_CONVERGED, TOO_FEW
 from xrecal.typing import IntArray
 
-from .base import ANY, NOT_NEGATIVE, Bounds, Cases, FitArrays, NewCases, Parameter
+from .base import ANY, NOT_NEGATIVE, Bounds, Cases, Chosen, FitArrays, NewCases, Parameter
 from .settings import Settings
 
 COEFFICIENTS = ("intercept", "slope", "spread_intercept", "spread_slope")
@@ -101,9 +101,7 @@ class EMOS(Settings):
         )
         return parameters
 
-    def fit_locations(
-        self, cases: Cases, min_samples: int, choices: FitArrays | None = None
-    ) -> FitArrays:
+    def fit_locations(self, cases: Cases, min_samples: int, choices: Chosen = None) -> FitArrays:
         """Coefficients at each location, and mean and variance of the cases (L, n)."""
         kept = self.update_locations(cases, {}, np.arange(cases.observations.shape[1]))
         return {**self.relearn_locations(cases, kept, min_samples), **kept}

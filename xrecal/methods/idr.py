@@ -10,7 +10,7 @@ import numpy as np
 from xrecal.arrays.distributions.forms import Distribution, Empirical, moments
 from xrecal.typing import FloatArray, IntArray
 
-from .base import Cases, FitArrays, NewCases, Parameter, count_cases
+from .base import Cases, Chosen, FitArrays, NewCases, Parameter, count_cases
 from .settings import Settings
 
 
@@ -56,9 +56,7 @@ class IDR(Settings):
             ),
         }
 
-    def fit_locations(
-        self, cases: Cases, min_samples: int, choices: FitArrays | None = None
-    ) -> FitArrays:
+    def fit_locations(self, cases: Cases, min_samples: int, choices: Chosen = None) -> FitArrays:
         """Index of the cases; the isotonic step is made for new forecasts."""
         from xrecal.arrays.baselines.idr import fit_index
 

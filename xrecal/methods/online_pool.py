@@ -21,6 +21,7 @@ from .base import (
     NOT_NEGATIVE,
     Bounds,
     Cases,
+    Chosen,
     FitArrays,
     Method,
     NewCases,
@@ -245,9 +246,7 @@ class OnlinePool(Settings):
         each = [self.experts.choose(one, min_samples) for one, _ in _each(cases, {})]
         return {name: np.concatenate([own[name] for own in each]) for name in each[0]}
 
-    def fit_locations(
-        self, cases: Cases, min_samples: int, choices: FitArrays | None = None
-    ) -> FitArrays:
+    def fit_locations(self, cases: Cases, min_samples: int, choices: Chosen = None) -> FitArrays:
         """Experts, and weights learned from the end of the cases."""
         return self._learned(
             cases, self._blank(cases), Fitting(min_samples, choices), together=True

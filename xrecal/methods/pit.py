@@ -13,7 +13,7 @@ from xrecal.arrays.distributions.forms import Distribution, Empirical
 from xrecal.arrays.status import TOO_FEW
 from xrecal.typing import IntArray
 
-from .base import Cases, FitArrays, NewCases, Parameter
+from .base import Cases, Chosen, FitArrays, NewCases, Parameter
 from .climatology import similarity_weights
 from .settings import Settings
 
@@ -29,9 +29,7 @@ class KeepsPIT(Settings):
         meaning = "probability integral transform of each case"
         return {"pit": Parameter(meaning, dims={"calibration": -1})}
 
-    def fit_locations(
-        self, cases: Cases, min_samples: int, choices: FitArrays | None = None
-    ) -> FitArrays:
+    def fit_locations(self, cases: Cases, min_samples: int, choices: Chosen = None) -> FitArrays:
         """PIT of the cases (L, n); see :func:`xrecal.arrays.pit_values`."""
         pit = _pit(cases, np.arange(cases.observations.shape[1]))
         n_cases = np.isfinite(pit).sum(-1).astype(np.int32)

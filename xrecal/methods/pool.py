@@ -20,6 +20,7 @@ from .base import (
     NOT_NEGATIVE,
     Bounds,
     Cases,
+    Chosen,
     FitArrays,
     Method,
     NewCases,
@@ -284,9 +285,7 @@ class LinearPool(Settings):
         """Choices of the components, their weights, and tails."""
         return self._tried(cases, min_samples)[0]
 
-    def fit_locations(
-        self, cases: Cases, min_samples: int, choices: FitArrays | None = None
-    ) -> FitArrays:
+    def fit_locations(self, cases: Cases, min_samples: int, choices: Chosen = None) -> FitArrays:
         """Components and their weights; see :func:`xrecal.arrays.pool_weights`."""
         if choices is None:
             choices, state = self._tried(cases, min_samples)

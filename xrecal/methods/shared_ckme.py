@@ -27,6 +27,7 @@ from .base import (
     N_HELD_OUT,
     POSITIVE_OR_INFINITE,
     Cases,
+    Chosen,
     Covariates,
     FitArrays,
     Method,
@@ -198,9 +199,7 @@ class SharedCKME(Method):
         given = covariates.features(self.covariates).values[0]
         return ArrayCases(members_of(forecasts)[0], np.full(fold.size, np.nan), place, fold, given)
 
-    def fit_locations(
-        self, cases: Cases, min_samples: int, choices: FitArrays | None = None
-    ) -> FitArrays:
+    def fit_locations(self, cases: Cases, min_samples: int, choices: Chosen = None) -> FitArrays:
         """All that is learned, at each location, from cases (L, n) of all places in memory."""
         n = cases.observations.shape[1]
         fold = self.folds(cases.axis, n)

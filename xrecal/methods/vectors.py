@@ -12,7 +12,7 @@ from xrecal.arrays.distributions.forms import Distribution, Empirical
 from xrecal.inputs.dates import CaseAxis
 from xrecal.typing import FloatArray
 
-from .base import Cases, FitArrays, Method, NewCases, Parameter, Variables
+from .base import Cases, Chosen, FitArrays, Method, NewCases, Parameter, Variables
 from .ckme import CKME, as_choices
 
 if TYPE_CHECKING:
@@ -102,9 +102,7 @@ class VectorCKME(Method):
         _, note = self.method.check(axis, n_cases)
         return self, note
 
-    def fit_locations(
-        self, cases: Cases, min_samples: int, choices: FitArrays | None = None
-    ) -> FitArrays:
+    def fit_locations(self, cases: Cases, min_samples: int, choices: Chosen = None) -> FitArrays:
         """See :func:`xrecal.arrays.fit_vector_ckme`."""
         from xrecal.arrays.ckme.vector_ckme import fit_vector_ckme
 
