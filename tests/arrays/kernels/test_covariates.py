@@ -68,16 +68,6 @@ def test_without_covariates_there_are_no_features():
         assert found.circular.shape == (0,)
 
 
-def test_inputs_stay_unchanged_and_float32_becomes_float64(rng):
-    covariates = rng.normal(size=(1, 5, 2)).astype(np.float32)
-    covariates[0, 0] = np.inf
-    before = covariates.copy()
-    covariates.flags.writeable = False
-    found = features(covariates, (None, 3.0))
-    assert found.values.dtype == np.float64
-    np.testing.assert_array_equal(covariates, before)
-
-
 def test_errors():
     with pytest.raises(ValueError, match=r"need shape \(locations, cases, 2\), got \(1, 5, 1\)"):
         features(np.zeros((1, 5, 1)), (None, 1.0))
