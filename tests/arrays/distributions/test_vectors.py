@@ -11,14 +11,7 @@ from xrecal.arrays import (
     spread_of_observations,
     vector_energy_distance,
 )
-from xrecal.arrays.distributions.vectors import (
-    BLOCK,
-    cross_vector_distances,
-    prepare_vectors,
-    prepared_distances,
-    rounding_of_vectors,
-    self_vector_distances,
-)
+from xrecal.arrays.distributions.vectors import BLOCK, VectorDistances
 
 
 def double_sum_distance(x, y=None, x_weights=None, y_weights=None):
@@ -173,21 +166,18 @@ def test_spread_of_nothing_or_constants_is_one():
 
 
 @given(st.integers(0, 2**32 - 1), st.booleans())
-def test_prepared_ensembles_have_the_same_distances(seed, missing):
+def test_pairs_that_are_asked_for_have_the_same_distances(seed, missing):
     rng = np.random.default_rng(seed)
     x, y = rng.normal(size=(7, 2, 4)) + 280, rng.normal(size=(5, 2, 4)) + 280
     wx, wy = rng.random((7, 4)) + 0.1, np.ones((5, 4))
     if missing:
         x[2, 1, 3] = x[4] = np.nan
         wx[1, 2] = 0.0
-    centre = np.array([280.0, 280.0])
-    a, b = prepare_vectors(x, wx, centre), prepare_vectors(y, wy, centre)
-    tolerance = rounding_of_vectors(a[0], a[2], b[0], centre)
     rows, columns = np.array([6, 0, 2, 4]), np.array([1, 3])
-    found = prepared_distances(a, rows, b, columns, tolerance, False)
-    expected = cross_vector_distances(x, wx, y, wy)[np.ix_(rows, columns)]
+    found = VectorDistances(x, wx, y, wy)[np.ix_(rows, columns)]
+    expected = vector_energy_distance(x, y, x_weights=wx, y_weights=wy)[np.ix_(rows, columns)]
     np.testing.assert_allclose(found, expected, rtol=1e-10)
-    found = prepared_distances(a, rows, a, rows, tolerance, True)
-    expected = self_vector_distances(x, wx)[np.ix_(rows, rows)]
+    found = VectorDistances(x, wx)[np.ix_(rows, rows)]
+    expected = vector_energy_distance(x, x_weights=wx)[np.ix_(rows, rows)]
     np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-13)
     np.testing.assert_array_equal(found, found.T)

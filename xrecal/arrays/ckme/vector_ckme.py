@@ -10,14 +10,8 @@ import numpy.typing as npt
 
 from xrecal.arrays.distributions.circular import on_circle
 from xrecal.arrays.distributions.forms import INVALID_FORECAST, VALID, Forecasts, Squared, verdicts
-from xrecal.arrays.distributions.vectors import (
-    Prepared,
-    prepare_vectors,
-    prepared_distances,
-    rounding_of_vectors,
-    spread_of_observations,
-)
-from xrecal.typing import FloatArray, IntArray
+from xrecal.arrays.distributions.vectors import VectorDistances, spread_of_observations
+from xrecal.typing import FloatArray
 
 from .ckme import choose_ckme, fit_ckme
 from .embedding import Choices, FittedCKME, Settings
@@ -235,12 +229,10 @@ class _Places(Sequence[Squared]):
         return len(self._scale)
 
     def __getitem__(self, place: Any) -> Any:
-        points, weights = self._points(self._cases, place)
-        centre = _centre(points)
-        theirs = prepare_vectors(points, weights, centre)
+        theirs = self._points(self._cases, place)
         if self._new is None:
-            return _Distances(theirs, theirs, centre)
-        return _Distances(prepare_vectors(*self._points(self._new, place), centre), theirs, centre)
+            return VectorDistances(*theirs)
+        return VectorDistances(*self._points(self._new, place), *theirs)
 
     def _points(self, vectors: Vectors, place: int) -> tuple[FloatArray, FloatArray]:
         """Ensembles at a location as points (n, d', m) of one space, and weights (n, m)."""
@@ -251,27 +243,6 @@ class _Places(Sequence[Squared]):
         if one.weights is not None:
             weights = np.array(one.weights[0], np.float64, order="C")
         return _embed(members, self._scale[place], self._periods), weights
-
-
-class _Distances:
-    """Squared energy distances of prepared ensembles, computed for the pairs that are asked for."""
-
-    def __init__(self, rows: Prepared, columns: Prepared, centre: FloatArray) -> None:
-        self._rows, self._columns = rows, columns
-        self._tolerance = rounding_of_vectors(rows[0], rows[2], columns[0], centre)
-
-    def __getitem__(self, chosen: tuple[IntArray, ...]) -> FloatArray:
-        rows, columns = (np.ascontiguousarray(part.ravel()) for part in chosen)
-        same = self._rows is self._columns and np.array_equal(rows, columns)
-        known = self._rows, rows, self._columns, columns
-        return np.asarray(prepared_distances(*known, self._tolerance, same))
-
-
-def _centre(points: FloatArray) -> FloatArray:
-    """Mean point (d',) of members (n, d', m); missing ones left out."""
-    known = np.isfinite(points)
-    total = np.where(known, points, 0.0).sum((0, 2))
-    return np.asarray(total / np.maximum(known.sum((0, 2)), 1))
 
 
 def _check(cases: Vectors, observations: FloatArray, periods: Periods) -> None:

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from xrecal.arrays.compiled import Cube, Indices, Matrix, Vector, inner, kernel
-from xrecal.typing import FloatArray
+from xrecal.typing import FloatArray, IntArray
 
 from .circular import on_circle
 from .distance import EPSILON, ROUNDING
@@ -77,13 +77,53 @@ def vector_energy_distance(
     if y is None:
         if y_weights is not None:
             raise ValueError("y_weights is given without y; pass x_weights for the weights of x")
-        return self_vector_distances(x, x_weights)  # type: ignore[no-any-return]
+        return VectorDistances(x, x_weights).of_all()
     y, y_weights = _checked("y", y, y_weights)
     if x.shape[1] != y.shape[1]:
         raise ValueError(
             f"x has {x.shape[1]} components and y has {y.shape[1]}; both need the same ones"
         )
-    return cross_vector_distances(x, x_weights, y, y_weights)  # type: ignore[no-any-return]
+    return VectorDistances(x, x_weights, y, y_weights).of_all()
+
+
+class VectorDistances:
+    """Squared energy distances of ensembles (n, d, m), computed for the pairs that are asked for.
+
+    To others (q, d, p), or among themselves.
+    """
+
+    def __init__(
+        self,
+        x: FloatArray,
+        x_weights: FloatArray,
+        y: FloatArray | None = None,
+        y_weights: FloatArray | None = None,
+    ) -> None:
+        others = x if y is None else y
+        centre = _mean_point(others, x_weights if y_weights is None else y_weights)
+        self._rows = prepare_vectors(x, x_weights, centre)
+        self._columns = self._rows if y is None else prepare_vectors(y, y_weights, centre)
+        self._tolerance = rounding_of_vectors(
+            self._rows[0], self._rows[2], self._columns[0], centre
+        )
+        self._shape = len(x), len(others)
+
+    def __getitem__(self, chosen: tuple[IntArray, ...]) -> FloatArray:
+        rows, columns = (np.ascontiguousarray(part.ravel()) for part in chosen)
+        same = self._rows is self._columns and np.array_equal(rows, columns)
+        known = self._rows, rows, self._columns, columns
+        return np.asarray(prepared_distances(*known, self._tolerance, same))
+
+    def of_all(self) -> FloatArray:
+        """Distances (n, q) of all pairs."""
+        return self[tuple(map(np.arange, self._shape))]
+
+
+def _mean_point(points: FloatArray, weights: FloatArray) -> FloatArray:
+    """Mean point (d,) of members (n, d, m); missing ones, and those without weight, left out."""
+    known = (np.isfinite(points).all(1) & (weights > 0))[:, np.newaxis]
+    total = np.where(known, points, 0.0).sum((0, 2))
+    return np.asarray(total / max(int(known.sum()), 1))
 
 
 def _checked(
@@ -149,41 +189,6 @@ def spread_of_observations(observations: FloatArray, period: float | None = None
     return np.where(spread > rounding, spread, 1.0)
 
 
-@kernel
-def self_vector_distances(x: Cube, weights: Matrix) -> Any:
-    """Squared distances among ensembles of float64 ``x``, (n, d, m), (n, m) -> (n, n)."""
-    ensembles = _side_by_side(x, weights)
-    points, _, start = ensembles
-    tolerance = _centre(points, np.empty((points.shape[0], 0)))
-    squared = _mean_distances(ensembles, ensembles, True)
-    spread = np.diag(squared).copy()
-    for i in range(x.shape[0]):
-        if start[i] == start[i + 1]:
-            spread[i] = np.nan
-        squared[i, i] = 0.0 * spread[i]
-        for j in range(i):
-            d = 2 * squared[i, j] - spread[i] - spread[j]
-            squared[i, j] = squared[j, i] = 0.0 if d <= tolerance else d
-    return squared
-
-
-@kernel
-def cross_vector_distances(x: Cube, x_weights: Matrix, y: Cube, y_weights: Matrix) -> Any:
-    """Squared distances from ensembles of float64 ``x`` to those of ``y``, (n, d, m) -> (n, q)."""
-    of_x, of_y = _side_by_side(x, x_weights), _side_by_side(y, y_weights)
-    tolerance = _centre(of_x[0], of_y[0])
-    x_spread, y_spread = _mean_self_distances(of_x), _mean_self_distances(of_y)
-    swapped = of_x[1].size > of_y[1].size  # the inner loop takes the longer one
-    mean = _mean_distances(of_y, of_x, False) if swapped else _mean_distances(of_x, of_y, False)
-    squared = np.empty((x.shape[0], y.shape[0]))
-    for i in range(x.shape[0]):
-        for j in range(y.shape[0]):
-            between = mean[j, i] if swapped else mean[i, j]
-            d = 2 * between - x_spread[i] - y_spread[j]
-            squared[i, j] = 0.0 if d <= tolerance else d
-    return squared
-
-
 @inner
 def _side_by_side(values: Any, weights: Any) -> Any:
     """Members that count of all ensembles as columns, weights that sum to one, first columns.
@@ -209,19 +214,6 @@ def _side_by_side(values: Any, weights: Any) -> Any:
             mass[s] /= total
         start[i + 1] = used
     return np.ascontiguousarray(points[:, : start[n]]), mass[: start[n]], start
-
-
-@inner
-def _centre(x: Any, y: Any) -> Any:
-    """Take a common centre, which may be as far as 273.15, off the points; their rounding."""
-    offset, count = 0.0, max(x.shape[1] + y.shape[1], 1)
-    for c in range(x.shape[0]):
-        centre = (x[c].sum() + y[c].sum()) / count
-        x[c] -= centre
-        y[c] -= centre
-        offset += centre**2
-    widest = max(_largest_norm(x), _largest_norm(y))
-    return ROUNDING * widest + 4 * EPSILON * np.sqrt(offset)
 
 
 @inner
