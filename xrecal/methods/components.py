@@ -224,6 +224,13 @@ def _forecast(
     out[location, which[case]] = quantiles[location, case]
 
 
+def keep_within(values: FloatArray, bounds: FloatArray) -> None:
+    """Move values (L, ...) beyond bounds (L, 2) to them: forecasts overshoot, rain below zero."""
+    if np.isfinite(bounds).any():
+        low, high = bounds.T.astype(values.dtype).reshape(2, -1, *[1] * (values.ndim - 1))
+        np.clip(values, low, high, out=values)
+
+
 class Forecasting:
     """Components of a pool as they forecast new cases; each is asked once."""
 

@@ -12,7 +12,7 @@ from xrecal.arrays.distributions.forms import N_QUANTILES, equal_mass_levels
 from xrecal.typing import FloatArray
 
 from .base import missing_forecasts
-from .components import OBSERVATIONS, Forecasting
+from .components import OBSERVATIONS, Forecasting, keep_within
 
 AVERAGE = "average"
 """Name of the block of members that are averages of quantiles."""
@@ -52,13 +52,6 @@ class Mixture(NamedTuple):
         self.members[..., -N_QUANTILES:] = np.where(self.missing[..., np.newaxis], np.nan, averages)
         self.weights[...] *= 1 - AVERAGED
         self.weights[..., -N_QUANTILES:] = AVERAGED / N_QUANTILES
-
-
-def keep_within(values: FloatArray, bounds: FloatArray) -> None:
-    """Move values (L, ...) beyond bounds (L, 2) to them: forecasts overshoot, rain below zero."""
-    if np.isfinite(bounds).any():
-        low, high = bounds.T.astype(values.dtype).reshape(2, -1, *[1] * (values.ndim - 1))
-        np.clip(values, low, high, out=values)
 
 
 def mixture_of(

@@ -40,6 +40,7 @@ from .components import (
     giving_way,
     held_out_by_refits,
     judge_of,
+    keep_within,
     leave_alone,
     stored_together,
 )
@@ -51,7 +52,7 @@ from .folds import (
     season_of_pool,
 )
 from .idr import IDR
-from .mixing import AVERAGE, keep_within, mixture_of
+from .mixing import AVERAGE, mixture_of
 from .raw import Raw
 from .settings import Settings, check_choices, check_methods, once
 
