@@ -11,7 +11,7 @@ from xrecal.inputs.dims import Dims
 from xrecal.inputs.forms import Labelled
 from xrecal.inputs.pairing import Observations
 from xrecal.inputs.thresholds import Threshold, read_thresholds
-from xrecal.methods.call_errors import explained
+from xrecal.products.scores import score_entry
 from xrecal.products.statistics import mean_of
 
 from .evidence import (
@@ -32,7 +32,7 @@ _TEXTS = {
 }
 
 
-@explained("xrecal.diagnostics.anomaly_correlation")
+@score_entry(variable="correlation", each=True)
 def anomaly_correlation(
     forecast: Labelled,
     observations: Observations,

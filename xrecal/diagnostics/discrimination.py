@@ -16,7 +16,7 @@ from xrecal.inputs.dims import Dims
 from xrecal.inputs.forms import Labelled
 from xrecal.inputs.pairing import Observations
 from xrecal.inputs.thresholds import Threshold
-from xrecal.methods.call_errors import explained
+from xrecal.products.scores import score_entry
 
 from .evidence import (
     NO_UNIT,
@@ -59,7 +59,7 @@ _DISCRIMINATION = {
 }
 
 
-@explained("xrecal.diagnostics.roc")
+@score_entry(variable="area", each=True)
 def roc(
     forecast: Labelled,
     observations: Observations,
@@ -161,7 +161,7 @@ def area_parts(
     return area, error_of_mean(evidence, influence).astype(dtype), base_rate
 
 
-@explained("xrecal.diagnostics.economic_value")
+@score_entry(variable="value", each=True)
 def economic_value(
     forecast: Labelled,
     observations: Observations,
@@ -237,7 +237,7 @@ def economic_value(
     return result.isel({COST_LOSS: 0}) if np.ndim(cost_loss) == 0 else result
 
 
-@explained("xrecal.diagnostics.generalised_discrimination")
+@score_entry(variable="discrimination", each=True)
 def generalised_discrimination(
     forecast: Labelled,
     observations: Observations,

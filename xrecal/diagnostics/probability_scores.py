@@ -19,7 +19,6 @@ from xrecal.inputs.thresholds import (
     read_edges,
     read_thresholds,
 )
-from xrecal.methods.call_errors import explained
 from xrecal.products.scores import (
     BRIER,
     FAIR,
@@ -27,6 +26,7 @@ from xrecal.products.scores import (
     Score,
     Verified,
     quantile_scores_of,
+    score_entry,
     scored,
 )
 from xrecal.products.source import Issued
@@ -42,7 +42,7 @@ RANKED = Score(
 PINBALL = Score("quantile_score", "quantile (pinball) score")
 
 
-@explained("xrecal.diagnostics.brier_score")
+@score_entry()
 def brier_score(
     forecast: Labelled,
     observations: Observations,
@@ -104,7 +104,7 @@ def brier_score(
     return scored(forecast, observations, rule, dim, member_dim, _estimated(BRIER, fair))
 
 
-@explained("xrecal.diagnostics.ranked_probability_score")
+@score_entry("rps")
 def ranked_probability_score(
     forecast: Labelled,
     observations: Observations,
@@ -159,7 +159,7 @@ def ranked_probability_score(
     return scored(forecast, observations, rule, dim, member_dim, _estimated(RANKED, fair))
 
 
-@explained("xrecal.diagnostics.quantile_score")
+@score_entry()
 def quantile_score(
     forecast: Labelled,
     observations: Observations,

@@ -56,12 +56,12 @@ class Source(Protocol):
         self,
         reduction: Reduction,
         *out: Mapping[Hashable, int],
-        extras: Sequence[xr.DataArray] = (),
+        extras: Sequence[Any] = (),
     ) -> tuple[xr.DataArray, ...]:
         """Results of a reduction, each with the dimensions ``out`` in place of the members.
 
-        The reduction gets ``extras``, which may have further dimensions besides those of the
-        forecast.
+        The reduction gets ``extras``, arrays which may have further dimensions besides those of
+        the forecast; of held-out cases also names of what is known of them.
         """
 
     def numbers(self) -> list[xr.DataArray]:
@@ -78,7 +78,7 @@ def reduce(
     source: Source,
     reduction: Reduction,
     new: Mapping[Hashable, int] | None = None,
-    extras: Sequence[xr.DataArray] = (),
+    extras: Sequence[Any] = (),
 ) -> xr.DataArray:
     """One result of a reduction, with dimensions ``new`` in place of the members."""
     (result,) = source.reduce(reduction, new or {}, extras=extras)
