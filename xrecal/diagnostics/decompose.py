@@ -104,7 +104,8 @@ def decompose(
     (array([0.04, 0.03, 0.05, 0.05]), array([0.27, 0.18, 0.23, 0.38]))
     """
     method = checked(method, condition_on, min_samples, "forecast.recal.decompose")
-    evidence, _ = by_quantiles(read_evidence(forecast, observations, dim, member_dim))
+    evidence = read_evidence(forecast, observations, dim, member_dim)
+    evidence, _ = by_quantiles(evidence, keep=evidence.form.traits.has_distances)
     splits = Splits(by, gap, blocks, window, every, None, min_samples, year_start)
     pairs = evidence.pairs
     ((_, observed),) = pair_variables(forecast, observations, member_dim, name="forecast").values()

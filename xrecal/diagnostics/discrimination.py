@@ -287,7 +287,7 @@ def generalised_discrimination(
     array([0.97, 0.96, 0.96, 0.96])
     """
     evidence = read_evidence(forecast, observations, dim, member_dim, ordered=False)
-    evidence, note = by_quantiles(evidence, ("normal", "censored"))
+    evidence, note = by_quantiles(evidence, keep=not evidence.form.traits.has_scale)
     form, dims = evidence.form, evidence.dims
     score, influence = over_series(
         evidence,

@@ -26,7 +26,7 @@ from xrecal.chunks.warnings import warn_once
 from xrecal.inputs.circular import refuse_circular
 from xrecal.inputs.dates import case_axis, clusters_of_cases
 from xrecal.inputs.dims import Dims, listed, told_dims
-from xrecal.inputs.forms import Form, Kind, Labelled, read_forms
+from xrecal.inputs.forms import Form, Labelled, read_forms
 from xrecal.inputs.metadata import history_only, joined
 from xrecal.inputs.pairing import (
     Observations,
@@ -203,10 +203,10 @@ def case_dim(array: xr.DataArray, dim: Hashable | None = None, *, name: str) -> 
     return recognised
 
 
-def by_quantiles(evidence: Evidence, kinds: Sequence[Kind] = ("censored",)) -> tuple[Evidence, str]:
-    """Forecasts of some kinds, which have no distances, as quantiles; and words that say so."""
+def by_quantiles(evidence: Evidence, *, keep: bool) -> tuple[Evidence, str]:
+    """Forecasts as 200 quantiles, unless ``keep``; and words that say so."""
     form = evidence.form
-    if form.kind not in kinds:
+    if keep:
         return evidence, ""
     levels = equal_mass_levels(N_QUANTILES)
     values = evidence.reduce(partial(quantiles_of, levels=levels), new={"quantile": levels.size})

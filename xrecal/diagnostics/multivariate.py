@@ -222,7 +222,7 @@ def _require_joint(form: Form, field: Sequence[Hashable], what: str) -> None:
     """Raise ValueError unless members of a forecast are fields."""
     per_place = form.weights is not None and set(form.weights.dims) & set(field)
     missing = [d for d in field if d not in form.loc.dims]
-    if form.kind in ("ensemble", "weighted") and not per_place and not missing:
+    if form.traits.has_members and not per_place and not missing:
         return
     actual = f"weights along {list(form.weights.dims)}" if per_place else f"the form {form.kind!r}"  # type: ignore[union-attr]
     raise ValueError(

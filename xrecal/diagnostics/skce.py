@@ -228,7 +228,7 @@ def _run(evidence: Evidence, settings: _Settings) -> xr.Dataset:
     """The error of each location, with its test if there is one."""
     if settings.augmented:
         require_plain(evidence.form, "augmented=True")
-    evidence, note = by_quantiles(evidence)
+    evidence, note = by_quantiles(evidence, keep=evidence.form.traits.has_distances)
     form, serial = evidence.form, settings.test == "serial"
     _warn_of_sums(form)
     extras = []
