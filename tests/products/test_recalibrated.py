@@ -10,7 +10,6 @@ from tests.marks import forbid_compute
 from tests.strategies import (
     FORMS,
     LEVELS,
-    PAIRS,
     PAPER,
     close,
     ensemble_and_truth,
@@ -77,27 +76,6 @@ def test_each_location_on_its_own(dims, verified_dims, chunks):
         found = quantiles.isel(point).transpose("time", "quantile")
         equal(found, expected["quantile"], **tolerance)
         equal(scores.isel(point), expected["crps"], **tolerance)
-
-
-@pytest.mark.each_value
-@pytest.mark.filterwarnings("ignore:.*are unlike all that the model:UserWarning")
-@pytest.mark.parametrize(("form", "method"), PAIRS)
-def test_products_agree_with_the_distribution_that_is_issued(form, method):
-    model = model_of(method, form)
-    forecast = FORMS[form](NEW)
-    issued = model.apply(forecast)
-    scores, expected = model.crps(forecast, VERIFIED), issued.recal.crps(VERIFIED)
-    xr.testing.assert_allclose(scores.drop_vars("quantile", errors="ignore"), expected, rtol=1e-12)
-    assert scores.notnull().all()
-    quantiles, own = model.quantile(forecast, LEVELS), issued.recal.quantile(LEVELS)
-    if isinstance(quantiles, xr.DataArray):
-        own = own["t2m"]
-    xr.testing.assert_allclose(own.transpose("quantile", ...), quantiles.transpose("quantile", ...))
-    assert issued.recal.std().notnull().all()
-    if method == "emos":  # distances of censored normals have no closed form
-        issued = issued.drop_vars(["t2m_lower", "t2m_upper"])
-    again = issued.recal.fit(VERIFIED, PAPER, min_samples=3)
-    assert np.isfinite(again.crps(issued, VERIFIED)).all()
 
 
 @pytest.mark.each_value
