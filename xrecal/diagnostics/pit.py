@@ -8,6 +8,8 @@ from functools import partial
 import numpy as np
 import xarray as xr
 
+from xrecal import arrays
+from xrecal.arrays.distributions.forms import Empirical
 from xrecal.arrays.rows import is_whole
 from xrecal.arrays.status import DEPENDENT, NOT_TOLD
 from xrecal.chunks.blockwise import require_free
@@ -19,8 +21,9 @@ from xrecal.inputs.metadata import history_only, joined
 from xrecal.inputs.pairing import Observations, known_pairs, pair_cases, pair_variables
 from xrecal.methods.call_errors import explained
 from xrecal.products.reductions import Reduction
-from xrecal.products.scores import pit_of, quantile_pit_of
+from xrecal.products.scores import pit_of, uniform_of
 from xrecal.products.source import check_seed
+from xrecal.typing import FloatArray, IntArray
 
 from .evidence import (
     NO_UNIT,
@@ -310,3 +313,16 @@ def pit_of_cases(evidence: Evidence, seed: int, augmented: bool = False) -> xr.D
     if evidence.form.kind == "quantile":
         transform = partial(quantile_pit_of, levels=levels_of(evidence.form), seed=seed)
     return evidence.reduce(transform, [evidence.observations, *numbers])
+
+
+def quantile_pit_of(
+    distribution: Empirical,
+    observations: FloatArray,
+    cases: IntArray,
+    *location: IntArray,
+    levels: FloatArray,
+    seed: int,
+) -> tuple[FloatArray, ...]:
+    """Transforms (L, T) of quantiles at levels (m,), by the same random numbers as ``pit_of``."""
+    uniform = uniform_of(seed, cases, location)
+    return (arrays.quantile_pit(distribution.members, levels, observations, uniform),)

@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 import xarray as xr
 
+from xrecal.arrays.distributions.forms import Distribution
 from xrecal.inputs.dims import Dims, level_coordinate, read_levels
 from xrecal.inputs.forms import Labelled
 from xrecal.inputs.pairing import Observations
@@ -25,11 +26,11 @@ from xrecal.products.scores import (
     PROBABILITY_AS_ISSUED,
     Score,
     Verified,
-    quantile_scores_of,
     score_entry,
     scored,
 )
 from xrecal.products.source import Issued
+from xrecal.typing import FloatArray
 
 from .evidence import Evidence
 
@@ -40,6 +41,15 @@ RANKED = Score(
     {"units": "1"},
 )
 PINBALL = Score("quantile_score", "quantile (pinball) score")
+
+
+def quantile_scores_of(
+    distribution: Distribution, observations: FloatArray, levels: FloatArray
+) -> tuple[FloatArray, ...]:
+    """Quantile scores (L, T, k)."""
+    from xrecal.arrays.scores.quantile_scores import quantile_score as of_quantiles
+
+    return (of_quantiles(observations, distribution.quantile(levels), levels),)
 
 
 @score_entry()

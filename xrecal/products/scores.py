@@ -141,15 +141,6 @@ def crps_between(
     return (distribution.threshold_weighted_crps(observations, lower, upper),)
 
 
-def quantile_scores_of(
-    distribution: Distribution, observations: FloatArray, levels: FloatArray
-) -> tuple[FloatArray, ...]:
-    """Quantile scores (L, T, k)."""
-    from xrecal.arrays.scores.quantile_scores import quantile_score
-
-    return (quantile_score(observations, distribution.quantile(levels), levels),)
-
-
 def brier_of(
     distribution: Distribution, observations: FloatArray, thresholds: FloatArray, fair: bool
 ) -> tuple[FloatArray, ...]:
@@ -181,38 +172,11 @@ def pit_of(
         assert isinstance(distribution, Empirical)
         joined = [distribution.members, observations[..., np.newaxis]]
         distribution = Empirical(np.concatenate(joined, axis=-1))
-    uniform = _uniform(seed, cases, location)
+    uniform = uniform_of(seed, cases, location)
     return (distribution.pit(observations, uniform),)
 
 
-def quantile_pit_of(
-    distribution: Empirical,
-    observations: FloatArray,
-    cases: IntArray,
-    *location: IntArray,
-    levels: FloatArray,
-    seed: int,
-) -> tuple[FloatArray, ...]:
-    """Transforms (L, T) of quantiles at levels (m,), by the same random numbers as ``pit_of``."""
-    uniform = _uniform(seed, cases, location)
-    return (arrays.quantile_pit(distribution.members, levels, observations, uniform),)
-
-
-def rank_of(
-    distribution: Empirical,
-    observations: FloatArray,
-    cases: IntArray,
-    *location: IntArray,
-    seed: int,
-) -> tuple[FloatArray, ...]:
-    """Ranks (L, T) among members; ties by the numbers of case and location, as in ``pit_of``."""
-    from xrecal.arrays.calibration.ranks import observation_ranks
-
-    uniform = _uniform(seed, cases, location)
-    return (observation_ranks(observations, distribution.members, uniform)[0],)
-
-
-def _uniform(seed: int, cases: IntArray, location: Sequence[IntArray]) -> FloatArray:
+def uniform_of(seed: int, cases: IntArray, location: Sequence[IntArray]) -> FloatArray:
     """Random numbers (L, T) in (0, 1) by the numbers of case and location."""
     from xrecal.arrays.distributions.draws import uniform_at
 
