@@ -8,7 +8,8 @@ import pytest
 
 from xrecal import arrays
 from xrecal.arrays.distributions.forms import Censored, Empirical, Normal
-from xrecal.diagnostics import probability_scores, ranks
+from xrecal.diagnostics.probability_scores import quantile_scores_of
+from xrecal.diagnostics.ranks import rank_of
 from xrecal.diagnostics.scores import quantile_crps_of
 from xrecal.products import log_score, members, probabilities, scores, statistics
 
@@ -39,7 +40,7 @@ REDUCTIONS = {
     "crps": (scores.crps_of, [OBSERVED], ()),
     "crps_between": (scores.crps_between, [OBSERVED, LOW, HIGH], ()),
     "quantile_scores": (
-        partial(probability_scores.quantile_scores_of, levels=LEVELS),
+        partial(quantile_scores_of, levels=LEVELS),
         [OBSERVED],
         (2,),
     ),
@@ -88,5 +89,5 @@ def test_random_numbers_are_those_of_the_place_and_the_case():
     np.testing.assert_array_equal(pit, arrays.hash_uniform(3, np.array([0, 5]), 3))
     split = [PLACES[0] - 2, np.full((2, 3), 2)]
     np.testing.assert_array_equal(pit, scores.pit_of(tied, zeros, CASES, *split, seed=3)[0])
-    (rank,) = ranks.rank_of(tied, zeros, CASES, *PLACES, seed=3)
+    (rank,) = rank_of(tied, zeros, CASES, *PLACES, seed=3)
     np.testing.assert_array_equal(rank, np.floor(5 * pit))
