@@ -14,19 +14,11 @@ from tests.strategies import (
 )
 from xrecal import arrays
 
+from .test_verbs import array, edges_of
+
 HINDCAST, TRUTH = ensemble_and_truth()
 NEW, VERIFIED = new_cases()
 QUINTILES = [0.2, 0.4, 0.6, 0.8]
-
-
-def array(result):
-    return result["t2m"] if isinstance(result, xr.Dataset) else result
-
-
-def edges_of(found):
-    """Edges between categories, as a user would take them from a result."""
-    name = "upper_edge" if "upper_edge" in found.coords else "t2m_upper_edge"
-    return found.coords[name].isel(category=slice(-1)).drop_vars("category")
 
 
 # laws ---------------------------------------------------------------------------------------------

@@ -28,12 +28,10 @@ from xrecal.typing import FloatArray, IntArray
 from .evidence import (
     NO_UNIT,
     Evidence,
-    as_dataset,
     by_name,
     counted,
     described,
     read_evidence,
-    task_name,
     warn_of_dependence,
     with_meanings,
 )
@@ -193,8 +191,8 @@ def pit_histogram(
         .assign_attrs(long_name="frequency relative to that of a flat histogram", units="1"),
         **counts,
     }
-    result = as_dataset(evidence, variables, "PIT histogram", bins=int(bins))
-    return result.assign_coords({BIN: (BIN, middle, ATTRS)})
+    along = {BIN: (middle, ATTRS)}
+    return evidence.result(variables, "PIT histogram", along=along, bins=int(bins))
 
 
 @explained("xrecal.diagnostics.pit_test")
@@ -270,7 +268,7 @@ def tested_pit(
         dims=evidence.dims_by_time,
         out=[()] * 4,
         dtypes=[values.dtype, values.dtype, np.int64, np.int16],
-        what=task_name("the PIT test", evidence),
+        what=evidence.work("the PIT test"),
     )
     serial = block_length != 1
     texts = {"statistic": _STATISTIC, "p_value": P_TEXTS[serial]}
@@ -279,7 +277,7 @@ def tested_pit(
         variables["block_length"] = length.assign_attrs(long_name=BLOCK_TEXT)
     variables |= counted(values.notnull(), evidence.dims)
     variables["status"] = with_meanings(variables["status"] | bits)
-    return as_dataset(evidence, variables, "test of a uniform PIT")
+    return evidence.result(variables, "test of a uniform PIT")
 
 
 class _PitTask:

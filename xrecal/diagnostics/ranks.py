@@ -18,7 +18,7 @@ from xrecal.products.scores import uniform_of
 from xrecal.products.source import check_seed
 from xrecal.typing import FloatArray, IntArray
 
-from .evidence import NO_UNIT, as_dataset, counted, described, read_evidence
+from .evidence import NO_UNIT, described, read_evidence
 
 RANK = "rank"
 _TEXTS = {
@@ -112,10 +112,9 @@ def rank_histogram(
     )
     variables = {"n_in_bin": counts.assign_attrs(long_name="number of cases")}
     variables |= described(tests, _TEXTS, NO_UNIT)
-    variables |= counted(ranks.notnull(), evidence.dims)
-    result = as_dataset(evidence, variables, "rank histogram")
     number = {"long_name": "number of members below the observation", "units": "1"}
-    return result.assign_coords({RANK: (RANK, np.arange(n_ranks), number)})
+    along = {RANK: (np.arange(n_ranks), number)}
+    return evidence.result(variables, "rank histogram", ranks.notnull(), along=along)
 
 
 def _counts_and_tests(ranks: np.ndarray, n_ranks: int) -> tuple[np.ndarray, ...]:
