@@ -104,12 +104,15 @@ def test_late_missing_and_revised_observations(days):
     there.loc[{"time": STARTS[DAY + 2], "place": 0}] = np.nan
     done = days.morning(DAY + 2, truth=there)
     assert (done.code, done.data["learned"], done.data["scored"]) == (0, 2, 1)
+    first = tree(days.output / "forecasts")
     assert scores(days)["t2m_crps"].sel(init=STARTS[DAY + 1], lead=1).isnull().sum() == 1
     # It comes a day late, and the station corrects what it said of the day before.
     there = TRUTH.copy()
     there.loc[{"time": STARTS[DAY + 1], "place": 1}] += 1.5
     done = days.morning(DAY + 3, truth=there)
-    assert (done.data["learned"], done.data["revised"]) == (6, 2)
+    assert (done.code, done.data["learned"], done.data["revised"]) == (0, 6, 2)
+    after = tree(days.output / "forecasts")
+    assert {name: after[name] for name in first} == first
     observed = OBSERVED.where((STARTS[DAY + 1] != VALID) | (OBSERVED["place"] != 1), OBSERVED + 1.5)
     kept = xrecal.open_recalibrator(days.output / "models" / f"{stem(DAY + 3)}.nc")
     expected = by_hand(days, DAY + 3, observed).state["observations"]
@@ -127,6 +130,8 @@ def test_observations_of_the_future_are_not_used(begun, days):
     assert (
         "6 observations are of the future, up to 2020-02-13T00:00:00, while it is 2020" in done.err
     )
+    assert "give --now" in done.err
+    assert done.code == 0
     used = tree(days.output)
     shutil.rmtree(days.output)
     shutil.copytree(begun.output, days.output)
@@ -265,7 +270,7 @@ def test_a_file_without_forecasts_is_named(days):
 def test_files_with_fewer_members_are_taken(days, labels):
     whole = FORECASTS if labels is None else FORECASTS.assign_coords(member=labels)
     done = run(*in_files(days, whole.isel(member=slice(3))))
-    assert (done.code, done.data["issued"]) == (0, [stem(DAY + 2)])
+    assert (done.code, done.data["issued"], done.err) == (0, [stem(DAY + 2)], "")
     few = FORECASTS[[DAY + 2]].isel(member=slice(3))
     expected = by_hand(days, DAY + 2).quantile(few, Q)
     issued = opened(days, DAY + 2)["t2m"]
@@ -298,20 +303,17 @@ def test_a_lead_beside_the_dimensions(tmp_path):
     np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
-def newer(path):
-    """A model of a version to come."""
+@pytest.mark.parametrize("layout", [8, 99])
+def test_a_model_of_another_version(days, layout):
     import netCDF4
 
-    with netCDF4.Dataset(path, "a") as file:
-        file.xrecal_schema = np.int64(99)
-
-
-def test_a_model_of_another_version(days):
-    newer(days.output / "models" / f"{stem(DAY + 1)}.nc")
-    done = days.morning(DAY + 2)
-    refused(done, "has the layout 99, written by")
-    newer(days.model)
-    refused(days.morning(DAY + 2), "fit and save the model again")
+    for path in (days.output / "models" / f"{stem(DAY + 1)}.nc", days.model):
+        with netCDF4.Dataset(path, "a") as file:
+            file.xrecal_schema = np.int64(layout)
+        done = days.morning(DAY + 2)
+        refused(done, f"has the layout {layout}, written by")
+    assert "fit and save the model again" in done.err
+    assert "or install the version of xrecal that wrote it" in done.err
 
 
 @pytest.mark.slow

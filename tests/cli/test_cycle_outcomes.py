@@ -59,30 +59,17 @@ def test_the_last_models_are_kept(folder):
     assert files(folder, "models") == set(stems([25, 26]))
 
 
-def test_scores_of_forecasts_that_have_verified(folder):
+def test_files_beside_the_forecasts(folder):
     out = folder / "out"
-    with xr.open_dataset(out / "scores.nc") as scores:
+    with xr.open_dataset(out / "scores.nc") as scores, xr.open_dataset(out / "monitor.nc") as seen:
         assert set(scores) >= {f"v_{what}" for what in ("crps", "crps_raw", "pit", "observation")}
         np.testing.assert_array_equal(scores["v_observation"][0, 0], TRUTH[25])
-
-
-def test_the_monitor_has_evidence_and_changes(folder):
-    out = folder / "out"
-    with xr.open_dataset(out / "monitor.nc") as seen:
         assert {"v_e_value", "v_alarm", "v_change"} <= set(seen)
-
-
-def test_the_status_names_starts_and_models(folder):
-    out = folder / "out"
     status = json.loads((out / "status.json").read_text())
     assert (status["last_issued"], status["models"]) == (*stems([25]), stems([24, 25]))
     assert status["n_issued"] == 2
     names = {"too_late", "early", "empty", "refused", "in_hindcast", "alarms", "changes"}
     assert names <= set(status)
-
-
-def test_the_record_names_the_fit(folder):
-    out = folder / "out"
     first = json.loads((out / "cycle.json").read_text())
     (folder / "model.nc").write_bytes(fit(25))
     morning(folder, [24, 25], DAY)
@@ -97,38 +84,33 @@ def in_status(folder, name):
     return json.loads((folder / "out" / "status.json").read_text())[name]
 
 
-def test_a_new_start_is_issued(folder):
-    done = morning(folder, [24, 25, 26], 26)
-    assert (done.code, done.data["starts"]) == (0, 3)
+def test_starts_are_told_by_what_becomes_of_them(folder):
+    """In the result and in the status; which those are says ``test_cycle_starts``."""
+    done = morning(folder, [20, 21, 24, 25, 26, 27], 26)
+    assert (done.code, done.data["starts"]) == (0, 6)
     assert (done.data["issued"], done.data["issued_before"]) == (stems([26]), 2)
+    assert done.data["early"] == in_status(folder, "early") == stems([27])
+    assert done.data["in_hindcast"] == in_status(folder, "in_hindcast") == 2
 
 
 def test_a_start_before_the_last_observation_of_all_models_is_too_late(folder):
-    for model in (folder / "out" / "models").iterdir():
-        model.unlink()
+    shutil.rmtree(folder / "out" / "models")
     (folder / "model.nc").write_bytes(fit(25))
     (folder / "out" / "forecasts" / f"{stems([24])[0]}.nc").unlink()
-    done = morning(folder, [24, 25], DAY)
+    done = morning(folder, [24, 25, 26], 26)
     assert done.data["too_late"] == in_status(folder, "too_late") == stems([24])
     assert f"{folder}/model.nc knows observations up to 2021-03-26T00:00:00" in done.err
-
-
-def test_starts_of_the_hindcast_are_counted(folder):
-    done = morning(folder, [20, 21, 24, 25], DAY)
-    assert done.data["in_hindcast"] == in_status(folder, "in_hindcast") == 2
-    assert done.err == ""
-
-
-def test_a_start_after_now_is_early(folder):
-    done = morning(folder, [24, 25, 26], DAY)
-    assert done.data["early"] == in_status(folder, "early") == stems([26])
+    assert done.code == 0
 
 
 def test_a_start_without_members_is_empty(folder):
     done = morning(folder, [25, 26], 26, empty=[26])
     assert done.data["empty"] == in_status(folder, "empty") == stems([26])
+    assert (done.code, done.data["status"], done.data["exit_code"]) == (3, "incomplete", 3)
+    assert "error" in done.data
     beyond = FORECASTS.where(FORECASTS["init"] != STARTS[26], np.inf)
     assert morning(folder, [25, 26], 26, forecasts=beyond).data["empty"] == stems([26])
+    assert morning(folder, [25, 26, 27], 27, empty=[26]).code == 0
     assert morning(folder, [25, 26], 26).data["issued"] == stems([26])
 
 
@@ -154,63 +136,40 @@ def test_a_start_with_an_error_is_refused_and_others_are_issued(folder, monkeypa
 # exit codes ---------------------------------------------------------------------------------------
 
 
-def test_code_10_of_an_alarm(folder):
+def test_codes_10_and_11_of_a_cycle(folder):
+    before = tree(folder / "out")
+    done = morning(folder, [24, 25], DAY)
+    assert (done.code, done.data["status"]) == (11, "nothing new")
+    assert tree(folder / "out") == before
     higher = folder, TRUTH[:30] + 8, "--alpha", 0.5
     done = observed(*higher, days=range(24, 30), now=29)
     assert (done.code, done.data["alarms"] > 0) == (10, True)
     assert observed(*higher, days=range(24, 30), now=29).code == 11
 
 
-def test_code_11_if_nothing_is_new(folder):
-    before = tree(folder / "out")
-    done = morning(folder, [24, 25], DAY)
-    assert (done.code, done.data["status"]) == (11, "nothing new")
-    assert tree(folder / "out") == before
+def fails(error):
+    """A function that raises an error whatever it is given."""
 
+    def fail(*_, **__):
+        raise error
 
-def test_code_3_of_a_refusal(folder):
-    (folder / "strange").mkdir()
-    (folder / "strange" / "letter.txt").touch()
-    done = morning(folder, [25, 26], 26, "--output", folder / "strange")
-    assert (done.code, done.data["status"]) == (3, "refused")
-    done = morning(folder, [25, 26], 26, empty=[26])
-    assert (done.code, done.data["status"]) == (3, "incomplete")
-    assert "error" in done.data
-    assert done.data["exit_code"] == 3
+    return fail
 
 
 def test_other_codes_of_a_cycle(folder, monkeypatch):
     assert morning(folder, [25], DAY, "--members", 5).code == 2
     assert morning(folder, [25], DAY, "--scheduler", "tcp://127.0.0.1:1", "--timeout", 1).code == 4
     for error, code in ((TaskError("of a task"), 5), (KeyboardInterrupt(), 130)):
-
-        def fail(*_, error=error):
-            raise error
-
-        monkeypatch.setattr(cycling.Turn, "score", fail)
+        monkeypatch.setattr(cycling.Turn, "score", fails(error))
         assert morning(folder, [25], DAY).code == code
-
-
-# exit codes of all commands -----------------------------------------------------------------------
-
-
-def of_fit(folder, *more):
-    """Fit to some days."""
-    FORECASTS[:FITTED].to_netcdf(folder / "hindcast.nc")
-    TRUTH.to_netcdf(folder / "truth.nc")
-    paths = (folder / name for name in ("hindcast.nc", "truth.nc", "fit.nc"))
-    return run("fit", *paths, "--method", "climatology", "--json", "--quiet", *more)
-
-
-def test_code_0_of_a_fit(folder):
-    assert of_fit(folder).code == 0
-
-
-def test_code_1_of_a_fault(folder, monkeypatch):
-    def fail(*_):
-        raise AssertionError("a fault")
-
-    monkeypatch.setattr(cycling.Turn, "score", fail)
+    for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)):
+        monkeypatch.setattr(cycling.Turn, "score", lambda *_, n=number: signal.raise_signal(n))
+        before = signal.signal(number, signal.SIG_DFL)
+        try:
+            assert morning(folder, [25], DAY).code == code
+        finally:
+            signal.signal(number, before)
+    monkeypatch.setattr(cycling.Turn, "score", fails(AssertionError("a fault")))
     monkeypatch.setattr("tests.cli.test_cycle_starts.run", fault_of)
     assert morning(folder, [25], DAY) == 1
 
@@ -222,49 +181,28 @@ def fault_of(*args):
     return result.exit_code
 
 
-def test_code_2_of_a_wrong_option(folder):
-    assert of_fit(folder, "--min-samples", "few").code == 2
-
-
-def test_code_3_of_an_output_that_exists(folder):
-    of_fit(folder)
-    done = of_fit(folder)
-    assert "fit.nc exists; use --overwrite" in done.err
-    assert of_fit(folder, "--overwrite", "--option", "no=1").code == 3
-    assert morning(folder, [26], 26, empty=[26]).code == 3
-    assert done.code == 3
-
-
-def test_code_4_without_a_scheduler(folder):
-    assert of_fit(folder, "--scheduler", "tcp://127.0.0.1:1", "--timeout", 1).code == 4
-
-
-def test_code_5_of_a_failed_task(folder, monkeypatch):
-    def fail(*_, **__):
-        raise TaskError("of a task")
-
-    monkeypatch.setattr("xrecal.runs.target.write_block", fail)
-    monkeypatch.setattr("dask.base.compute", fail)
-    assert of_fit(folder).code == 5
-
-
-def test_code_10_of_the_monitor(folder):
+def test_codes_of_a_fit_and_a_monitor(folder, monkeypatch):
+    FORECASTS[:FITTED].to_netcdf(folder / "hindcast.nc")
     TRUTH.to_netcdf(folder / "truth.nc")
     (FORECASTS + 50).to_netcdf(folder / "biased.nc")
-    paths = (folder / name for name in ("biased.nc", "truth.nc", "seen.nc"))
-    assert run("monitor", *paths).code == 10
+    paths = [folder / name for name in ("hindcast.nc", "truth.nc", "fit.nc")]
 
+    def of_fit(*more):
+        return run("fit", *paths, "--method", "climatology", "--json", "--quiet", *more)
 
-def test_codes_of_signals(folder, monkeypatch):
-    codes = []
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        monkeypatch.setattr(cycling.Turn, "score", lambda *_, n=number: signal.raise_signal(n))
-        before = signal.signal(number, signal.SIG_DFL)
-        try:
-            codes.append(morning(folder, [25], DAY).code)
-        finally:
-            signal.signal(number, before)
-    assert codes == [130, 143, 129]
+    assert of_fit("--min-samples", "few").code == 2
+    assert of_fit("--scheduler", "tcp://127.0.0.1:1", "--timeout", 1).code == 4
+    assert of_fit().code == 0
+    again = of_fit()
+    assert again.code == 3
+    assert "fit.nc exists; use --overwrite" in again.err
+    assert of_fit("--overwrite", "--option", "no=1").code == 3
+    monkeypatch.setattr("xrecal.runs.target.write_block", fails(TaskError("of a task")))
+    monkeypatch.setattr("dask.base.compute", fails(TaskError("of a task")))
+    assert of_fit("--overwrite").code == 5
+    monkeypatch.undo()
+    seen = (folder / name for name in ("biased.nc", "truth.nc", "seen.nc"))
+    assert run("monitor", *seen).code == 10
 
 
 # late, repeated, wrong and missing inputs ---------------------------------------------------------
@@ -283,55 +221,14 @@ def observed(folder, array, *more, days=(24, 25, 26), now=26):
     return run(*args)
 
 
-def known(folder, day):
-    """Observations that the model of a day knows."""
-    model = xrecal.open_recalibrator(folder / "out" / "models" / f"{stems([day])[0]}.nc")
-    return model.state["observations"]
-
-
-GAP = TRUTH.where(TRUTH["time"] != STARTS[26])[:27]
-
-
-def test_an_observation_comes_late(folder):
-    without = observed(folder, GAP)
-    first = tree(folder / "out" / "forecasts")
-    done = observed(folder, TRUTH[:28], days=(24, 25, 26, 27), now=27)
-    assert (without.data["learned"], done.data["learned"]) == (0, 4)
-    after = tree(folder / "out" / "forecasts")
-    assert {name: after[name] for name in first} == first
-    assert done.code == 0
-
-
-def test_an_observation_is_missing(folder):
-    done = observed(folder, GAP)
+def test_observations_that_are_missing_or_known(folder):
+    gap = TRUTH.where(TRUTH["time"] != STARTS[26])[:27]
+    done = observed(folder, gap)
     assert (done.data["learned"], done.data["issued"]) == (0, stems([26]))
-    assert done.code == 0
-    assert done.err == ""
-
-
-def test_an_observation_that_the_model_knows(folder):
-    done = observed(folder, TRUTH[: DAY + 1], days=(24, 25), now=DAY)
+    assert (done.code, done.err) == (0, "")
+    done = observed(folder, gap)
     assert (done.data["learned"], done.data["revised"], done.code) == (0, 0, 11)
     assert done.err == ""
-
-
-def test_an_observation_is_revised(folder):
-    revised = TRUTH[:27].copy()
-    revised[25] += 1
-    done = observed(folder, revised)
-    assert done.data["revised"] == 1
-    assert float(known(folder, 26).max()) == pytest.approx(float(TRUTH[:27].max()))
-    with xr.open_dataset(folder / "out" / "scores.nc") as scores:
-        assert float(scores["v_observation"][0, 0]) == pytest.approx(float(revised[25]))
-    assert done.code == 0
-
-
-def test_observations_of_the_future(folder):
-    done = observed(folder, TRUTH[:29])
-    assert done.data["of_the_future"] == 3
-    assert "up to 2021-03-29T00:00:00, while it is 2021-03-27" in done.err
-    assert "give --now" in done.err
-    assert done.code == 0
 
 
 def test_mornings_were_missed(folder):
@@ -372,23 +269,6 @@ def test_a_start_comes_late(folder):
     assert done.code == 0
 
 
-def test_a_start_comes_too_late_for_all_models(folder):
-    shutil.rmtree(folder / "out" / "models")
-    (folder / "model.nc").write_bytes(fit(25))
-    (folder / "out" / "forecasts" / f"{stems([24])[0]}.nc").unlink()
-    done = morning(folder, [24, 25, 26], 26)
-    assert done.data["too_late"] == stems([24])
-    assert "not issued, as all models that are kept know what came after" in done.err
-    assert done.code == 0
-
-
-def test_a_start_without_any_member(folder):
-    assert morning(folder, [25, 26, 27], 27, empty=[26]).code == 0
-    done = morning(folder, [27, 28], 28, empty=[28])
-    assert done.code == 3
-    assert done.data["empty"] == stems([28])
-
-
 def test_a_start_whose_file_is_damaged(folder):
     for day in (25, 26):
         path = folder / f"day-{day}.nc"
@@ -417,27 +297,6 @@ def test_somebody_removed_a_forecast(folder):
     assert done.code == 0
 
 
-def test_a_run_was_interrupted(folder, monkeypatch):
-    made, starts = cycling.Turn._forecast, []
-
-    def until_the_second(turn, start):
-        starts.append(start)
-        if len(starts) == 2:
-            raise KeyboardInterrupt
-        return made(turn, start)
-
-    shutil.copytree(folder, folder / "whole")
-    whole = morning(folder / "whole", [25, 26, 27], 27)
-    monkeypatch.setattr(cycling.Turn, "_forecast", until_the_second)
-    assert morning(folder, [25, 26, 27], 27).code == 130
-    monkeypatch.undo()
-    done = morning(folder, [25, 26, 27], 27)
-    assert whole.data["issued"] == stems([26, 27])
-    assert done.data["issued"] == stems([27])
-    assert tree(folder / "out") == tree(folder / "whole" / "out")
-    assert done.code == 0
-
-
 def test_a_file_is_removed_before_its_leads_have_verified(folder):
     done = morning(folder, [26, 27], 27)
     assert (done.data["learned"], done.data["scored"]) == (1, 1)  # of 26 alone
@@ -449,27 +308,6 @@ def test_a_start_in_two_files(folder):
     done = morning(folder, [24, 25], DAY, "--forecasts", folder / "again.nc")
     assert "2021-03-26 00:00:00 stands in the forecasts twice" in done.err
     assert done.code == 3
-
-
-def test_a_file_unlike_the_others(folder):
-    path = folder / "odd.nc"
-    odd = FORECASTS[[26]].assign_attrs(units="m"), FORECASTS[[26]].rename("w")
-    odd += (FORECASTS[[26]].assign_coords(lead=("lead", [1, 3], {"units": "days"})),)
-    odd += (FORECASTS[[26]].expand_dims(place=2),)
-    for one in odd:
-        one.to_netcdf(path)
-        with_unit = FORECASTS.assign_attrs(units="K")
-        done = morning(folder, [25], 26, "--forecasts", path, forecasts=with_unit)
-        assert done.code == 3
-        assert "odd.nc" in done.err
-
-
-def test_a_file_with_fewer_members(folder):
-    FORECASTS[[26], :, :2].to_netcdf(folder / "few.nc")
-    done = morning(folder, [24, 25], 26, "--forecasts", folder / "few.nc")
-    assert done.data["issued"] == stems([26])
-    assert done.code == 0
-    assert done.err == ""
 
 
 def test_members_far_beyond_all_values(folder):
@@ -495,22 +333,6 @@ def test_starts_without_dates(folder):
         assert f"odd.nc {text}" in done.err
 
 
-def with_layout(path, layout):
-    import netCDF4
-
-    with netCDF4.Dataset(path, "a") as file:
-        file.xrecal_schema = np.int64(layout)
-
-
-@pytest.mark.parametrize("layout", [8, 99])
-def test_a_model_of_another_layout(folder, layout):
-    with_layout(folder / "model.nc", layout)
-    done = morning(folder, [25, 26], 26)
-    assert done.code == 3
-    assert f"has the layout {layout}" in done.err
-    assert "or install the version of xrecal that wrote it" in done.err
-
-
 def test_two_runs_at_once(folder):
     with locked(folder / "out"):
         done = morning(folder, [25, 26], 26)
@@ -524,4 +346,4 @@ def test_a_folder_of_something_else(folder):
     done = morning(folder, [25, 26], 26, "--output", folder / "letters")
     assert tree(folder / "letters") == {"dear.txt": "dear"}
     assert "it holds dear.txt" in done.err
-    assert done.code == 3
+    assert (done.code, done.data["status"]) == (3, "refused")

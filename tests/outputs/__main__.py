@@ -2,14 +2,13 @@
 
 import argparse
 import hashlib
-import json
 import sys
 from collections.abc import Iterator
 from fnmatch import fnmatch
 from pathlib import Path
 
 from .groups import groups, stored_groups
-from .sums import STATE, STORED, digest, found, made_by
+from .sums import STATE, STORED, digest, made_by, row, written
 
 
 def sums(chosen: list[str], *, issued: bool) -> Iterator[tuple[str, str]]:
@@ -51,14 +50,10 @@ def differ(earlier: Path, chosen: list[str], *, issued: bool) -> bool:
 
 
 def store() -> None:
-    """Write the numbers of all groups, one output a line."""
-    texts = []
-    for group in stored_groups():
-        outputs = found(group)
-        lines = [f"  {json.dumps(name)}: {json.dumps(told)}" for name, told in outputs.items()]
-        texts.append(f"{json.dumps(group)}: {{\n" + ",\n".join(lines) + "\n}")
-    STORED.write_text("{\n" + ",\n".join(texts) + "\n}\n")
-    print(f"{len(texts)} groups in {STORED}")
+    """Write the table of all groups."""
+    rows = {group: row(group) for group in stored_groups()}
+    STORED.write_text(written(rows))
+    print(f"{len(rows)} groups in {STORED}")
 
 
 if __name__ == "__main__":

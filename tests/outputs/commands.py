@@ -56,13 +56,14 @@ def by_command() -> Output:
 
 def scored_by_command() -> Output:
     """Scores and comparisons as the command prints them."""
-    from xrecal.cli.scoring import SCORES, SCORES_OF_EVENTS
-
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         hindcast, truth, new, verified, _ = files.write(folder)
-        events = [part for score in SCORES_OF_EVENTS for part in ("--score", score)]
-        scores = [part for score in SCORES for part in ("--score", score)]
+        table = xrecal.diagnostics.SCORES
+        of_events = [name for name, score in table.items() if score.thresholds]
+        events = [part for score in of_events for part in ("--score", score)]
+        others = [name for name in table if name not in ("crps", *of_events)]
+        scores = [part for score in others for part in ("--score", score)]
         yield "scores", told(folder, "score", hindcast, truth, *scores)
         yield "events", told(folder, "score", hindcast, truth, *events, "--threshold", "279,282")
         yield "text", files.succeed("score", new, verified, "--summary").out

@@ -1,21 +1,23 @@
-"""Outputs in a few numbers, which are stored, and as sums of all their bytes."""
+"""Outputs of a group in a row of numbers, which is stored, and as sums of all their bytes."""
 
 import hashlib
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from numbers import Number
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import xarray as xr
 
 from .groups import BY_ROUNDING, groups
 
-STORED = Path(__file__).parent.with_suffix(".json")
-N_SHOWN = 5
-"""Numbers that are stored of each variable."""
+STORED = Path(__file__).parent.with_suffix(".txt")
+
+GOLDEN = (5**0.5 - 1) / 2
+"""Step of weights, none of which comes twice."""
 
 STATE = re.compile(r"(?:[^:@]*\.)?(?:model|state|repr)(?=[:@]|$)")
 """Names of outputs that show the layout of a model: its state and how it prints."""
@@ -60,34 +62,77 @@ def made_by(group: str) -> Iterator[tuple[str, Any]]:
             yield from parts_of(name, output)
 
 
-def summary(output: Any) -> list[Any]:
-    """What is stored of an output: dimensions, type, number of NaN, sum, and some of its values.
+class Row(NamedTuple):
+    """What is stored of a group."""
 
-    The name of its exception alone if it is refused; no values if they are no numbers.
-    """
-    if isinstance(output, Exception):
-        return [type(output).__name__]
-    if output is None or isinstance(output, str):
-        return ["text", output]
-    values = output.to_numpy()
-    kind, sizes = values.dtype.kind, " ".join(f"{d}={n}" for d, n in output.sizes.items())
-    if kind not in "fiub" or not values.size:
-        return [sizes, kind]
-    flat = values.ravel().astype(np.float64)
-    picked = flat[np.linspace(0, flat.size - 1, min(N_SHOWN, flat.size)).astype(int)]
-    total = rounded(flat[np.isfinite(flat)].sum())
-    return [sizes, str(values.dtype), int(np.isnan(flat).sum()), total, *map(rounded, picked)]
+    outputs: int
+    layout: str
+    """A sum of the names of outputs, their sizes and types, and texts."""
+    missing: int
+    """Number of NaN."""
+    crps: float
+    """Mean of the first output of this name; NaN where there is none."""
+    total: float
+    """Sum over outputs of the weighted means of their values, in parts of their mean size; NaN for
+    groups that rounding decides."""
+    single: bool = False
+    """Whether some output is in single precision; not stored."""
 
 
-def found(group: str) -> dict[str, list[Any]]:
+def row(group: str) -> Row:
     """What would be stored of a group."""
-    told = {n: summary(output) for n, output in made_by(group) if not UNSTORED.match(n)}
-    return {name: parts[:2] for name, parts in told.items()} if group in BY_ROUNDING else told
+    named = {name: output for name, output in made_by(group) if not UNSTORED.match(name)}
+    layout, n_missing, crps, total, single = hashlib.sha256(), 0, np.nan, 0.0, False
+    for name, output in named.items():
+        layout.update(f"{name} {_layout(output)}\n".encode())
+        if not isinstance(output, xr.DataArray) or output.dtype.kind not in "fiub":
+            continue
+        values = output.to_numpy().ravel().astype(np.float64)
+        single |= output.dtype == np.float32
+        n_missing += int(np.isnan(values).sum())
+        if name.endswith("crps") and np.isnan(crps):
+            crps = float(values[np.isfinite(values)].mean())
+        total += _weighted(values)
+    if group in BY_ROUNDING:
+        n_missing, crps, total = 0, np.nan, np.nan
+    return Row(len(named), layout.hexdigest()[:8], n_missing, crps, total, bool(single))
 
 
-def rounded(value: float) -> float | str:
-    """Ten digits; as text if it is not finite, which JSON does not know."""
-    return float(f"{value:.10g}") if np.isfinite(value) else str(value)
+def _layout(output: Any) -> str:
+    """The sizes and the type of numbers, a text, or the name of an exception."""
+    if isinstance(output, xr.DataArray):
+        return f"{dict(output.sizes)} {output.dtype if output.dtype.kind in 'fiub' else 'text'}"
+    return type(output).__name__ if isinstance(output, Exception) else str(output)
+
+
+def _weighted(values: npt.NDArray[np.float64]) -> float:
+    """Sum of finite values with weights that differ, in parts of the sum of their sizes."""
+    weights = 0.5 + np.arange(values.size) * GOLDEN % 1
+    known = np.isfinite(values)
+    size = np.abs(values[known]).sum()
+    return float(weights[known] @ values[known] / size) if size else 0.0
+
+
+def written(rows: Mapping[str, Row]) -> str:
+    """Rows of groups as the table that is stored."""
+    lines = [("group", *Row._fields[:-1])]
+    lines += [(name, *map(_cell, one[:-1])) for name, one in rows.items()]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    table = ((name.ljust(widths[0]), *map(str.rjust, cells, widths[1:])) for name, *cells in lines)
+    return "".join("  ".join(line) + "\n" for line in table)
+
+
+def _cell(value: Any) -> str:
+    return f"{value:.9f}" if isinstance(value, float) else str(value)
+
+
+def stored() -> dict[str, Row]:
+    """Rows of all groups that are stored."""
+    rows = {}
+    for line in STORED.read_text().splitlines()[1:]:
+        name, outputs, layout, missing, crps, total = line.split()
+        rows[name] = Row(int(outputs), layout, int(missing), float(crps), float(total))
+    return rows
 
 
 def digest(output: Any) -> str:

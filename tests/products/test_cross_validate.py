@@ -8,7 +8,7 @@ import scipy.stats
 import xarray as xr
 
 import xrecal
-from tests.marks import DATA, forbid_compute, requires_data
+from tests.marks import DATA, requires_data
 from tests.strategies import FORMS, PAPER, ensemble_and_truth
 from xrecal.arrays.splitting import splits as split_cases
 from xrecal.fit import held_out
@@ -31,7 +31,6 @@ SPLITS = {
     "retrospective": {"by": "retrospective", "blocks": 3, "gap": np.timedelta64(40, "D")},
     "rolling": {"by": "rolling", "window": 30, "every": 20},
 }
-SOON = pytest.mark.filterwarnings("ignore:season learned", "ignore:.*splits leave fewer")
 
 
 def splits(hindcast, **options):
@@ -48,32 +47,6 @@ def by_hand(hindcast, truth, method, options, **settings):
         model = hindcast.isel(time=train).recal.fit(truth, method, **settings)
         scores[{"time": test}] = model.crps(hindcast.isel(time=test), truth)
     return scores
-
-
-@pytest.mark.each_value
-@SOON
-@pytest.mark.parametrize("by", SPLITS)
-@pytest.mark.parametrize("method", METHODS)
-def test_every_split_is_the_fit_of_its_training_cases(method, by):
-    hindcast, truth = (array.isel(lat=[0], lon=[0]) for array in (HINDCAST, TRUTH))
-    found = hindcast.recal.cross_validate(truth, METHODS[method], output="crps", **SPLITS[by])
-    expected = by_hand(hindcast, truth, METHODS[method], SPLITS[by])
-    np.testing.assert_allclose(found, expected, rtol=1e-6)
-    assert found.notnull().sum() == sum(test.sum() for _, test in splits(hindcast, **SPLITS[by]))
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_every_form(form):
-    hindcast, options = FORMS[form](HINDCAST), {"by": "block"}
-    found = hindcast.recal.cross_validate(
-        TRUTH, xrecal.CKME(support="observations"), output="crps", **options
-    )
-    found = found if isinstance(found, xr.DataArray) else found["t2m"]
-    for train, test in splits(HINDCAST, **options)[:2]:
-        model = hindcast.isel(time=train).recal.fit(TRUTH, PAPER)
-        expected = model.crps(hindcast.isel(time=test), TRUTH)
-        expected = expected if isinstance(expected, xr.DataArray) else expected["t2m"]
-        np.testing.assert_allclose(found.isel(time=test), expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize("form", ["ensemble", "weighted", "mixture"])
@@ -169,37 +142,6 @@ def test_missing_data_leave_the_rest_alone():
     np.testing.assert_array_equal(pit.isnull(), scores.isnull())
 
 
-@pytest.mark.parametrize("output", ["quantile", "crps", "pit"])
-def test_lazy_and_equal_to_numpy_whatever_the_chunks_and_dimensions(output):
-    options = {"output": output, "method": xrecal.CKME(support="errors")}
-    expected = HINDCAST.recal.cross_validate(TRUTH, **options)
-    with forbid_compute():
-        lazy = HINDCAST.chunk({"lat": 1}).recal.cross_validate(TRUTH.chunk({"lon": 1}), **options)
-    assert lazy.chunks is not None
-    xr.testing.assert_identical(lazy.compute(scheduler="threads"), expected)
-    turned = HINDCAST.transpose("lon", "member", "time", "lat")
-    found = turned.recal.cross_validate(TRUTH.transpose("lat", "time", "lon"), **options)
-    new = ["quantile"] if output == "quantile" else []
-    assert list(found.dims) == ["lon", *new, "time", "lat"]
-    xr.testing.assert_identical(found.transpose(*expected.dims), expected)
-
-
-def test_observations_may_lack_a_location():
-    expected = HINDCAST.recal.cross_validate(
-        TRUTH[:, 0].broadcast_like(TRUTH).transpose(*TRUTH.dims)
-    )
-    found = HINDCAST.recal.cross_validate(TRUTH[:, 0].drop_vars("lat"))
-    xr.testing.assert_identical(found, expected)
-
-
-def test_unsorted_cases_are_split_in_order_of_time():
-    order = np.random.default_rng(0).permutation(72)
-    for output in ("quantile", "pit"):
-        expected = HINDCAST.recal.cross_validate(TRUTH, output=output)
-        found = HINDCAST[order].recal.cross_validate(TRUTH, output=output)
-        xr.testing.assert_identical(found, expected[order])
-
-
 def test_types_units_and_attributes():
     hindcast = HINDCAST.astype(np.float32).assign_attrs(history="made")
     hindcast = hindcast.assign_coords(month=hindcast.time.dt.month, height=2.0)
@@ -223,18 +165,6 @@ def test_types_units_and_attributes():
     assert "history" not in HINDCAST.attrs
 
 
-def test_several_variables():
-    hindcast = xr.Dataset({"a": HINDCAST, "b": HINDCAST[:, :, 0] + 1}, attrs={"title": "two"})
-    truth = xr.Dataset({"a": TRUTH, "b": TRUTH[:, 0]})
-    found = hindcast.recal.cross_validate(truth, output="crps")
-    assert list(found) == ["a", "b"]
-    assert found.attrs["title"] == "two"
-    assert found.attrs["cross_validation"] == "by='year', gap=0"
-    for name in "ab":
-        one = hindcast[name].recal.cross_validate(truth[name], output="crps")
-        np.testing.assert_array_equal(found[name], one)
-
-
 @pytest.mark.parametrize("method", [xrecal.EMOS(), xrecal.CKME(support="errors")])
 def test_pit_of_calibrated_forecasts_is_uniform(method):
     hindcast, truth = ensemble_and_truth(n=120, n_lat=5, n_lon=4)
@@ -252,16 +182,6 @@ def test_pit_is_drawn_within_jumps():
         assert scipy.stats.kstest(pit.to_numpy().ravel(), "uniform").statistic < 0.1
         part = hindcast[:, :, 2:3].recal.cross_validate(truth[:, 2:3], method, output="pit")
         np.testing.assert_array_equal(part, pit[:, 2:3])
-
-
-def test_covariates_are_those_of_the_cases():
-    height = xr.DataArray(np.sin(np.arange(72)), dims="time", coords={"time": TRUTH.time})
-    options = {"condition_on": "height", "covariates": {"height": height.where(height < 0.99)}}
-    found = HINDCAST.recal.cross_validate(TRUTH, xrecal.EMOS(), output="crps", **options)
-    by_coordinate = HINDCAST.assign_coords(height=height.where(height < 0.99))
-    expected = by_hand(by_coordinate, TRUTH, xrecal.EMOS(), {"by": "year"}, condition_on="height")
-    np.testing.assert_allclose(found, expected, rtol=1e-9)
-    assert found.isnull().any()
 
 
 def test_remarks_are_made_once():

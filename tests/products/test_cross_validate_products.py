@@ -28,6 +28,19 @@ PRODUCTS = {
     "by place": ("exceedance", {"threshold": WARM}),
     "by date": ("exceedance", {"threshold": DATED}),
     "categories": ("categories", {"q": (0.2, 0.5, 0.7)}),
+    "mean": ("mean", {}),
+    "std": ("std", {}),
+    "cdf": ("cdf", {"threshold": WARM}),
+}
+SCORES = {
+    "crps": {},
+    "quantile_weighted_crps": {},
+    "log_score": {},
+    "wis": {},
+    "error_spread": {},
+    "quantile_score": {"q": [0.2, 0.7]},
+    "brier_score": {"threshold": WARM},
+    "rps": {"threshold": [280.0, 281.0]},
 }
 POOLS = {"none": None, "all": ("lat", "lon"), "rows": "lon", "windows": {"lon": 1, "lat": 1}}
 
@@ -75,6 +88,41 @@ def test_equal_to_the_loop_of_fit_and_product(method, product, pool):
         n_tested += test.size
     assert n_tested == HINDCAST.sizes["time"]
     assert "by='block', gap=1, blocks=3" in found.attrs["cross_validation"]
+
+
+def test_all_scores_by_case_are_outputs():
+    table = xrecal.diagnostics.SCORES
+    assert {*SCORES} == {name for name, score in table.items() if score.by_case}
+
+
+def score_of(name, forecast, model):
+    """The score of forecasts as a model recalibrates them, by its verb if it has one."""
+    options = {"edges" if (name, k) == ("rps", "threshold") else k: v
+               for k, v in SCORES[name].items()}  # fmt: skip
+    if hasattr(model, name):
+        return getattr(model, name)(forecast, TRUTH, **options)
+    return getattr(forecast.recal.apply(model).recal, name)({"t2m": TRUTH}, **options)["t2m"]
+
+
+@pytest.mark.parametrize(("method", "name", "pool"), pairwise(METHODS, SCORES, POOLS))
+def test_scores_equal_the_loop_of_fit_and_score(method, name, pool):
+    found = held_out(name, SCORES[name], method, POOLS[pool])
+    assert found.attrs["cross_validation"].startswith("by='block'")
+    for test, model in models(method, pool):
+        expected = score_of(name, HINDCAST, model).isel(time=test)
+        np.testing.assert_allclose(found.isel(time=test), expected, rtol=1e-6, atol=1e-9)
+        kept = {k: v for k, v in expected.attrs.items() if k != "history"}
+        assert kept.items() <= found.attrs.items()
+    assert found.name == name
+
+
+@pytest.mark.parametrize("name", SCORES)
+def test_scores_are_lazy_and_those_of_each_variable(name):
+    both = xr.Dataset({"t2m": HINDCAST, "other": HINDCAST + 1}).chunk(lat=1)
+    with forbid_compute():
+        lazy = held_out(name, SCORES[name], "EMOS", None, both, {"t2m": TRUTH, "other": TRUTH})
+    alone = held_out(name, SCORES[name], "EMOS", None)
+    np.testing.assert_array_equal(lazy["t2m"], alone)
 
 
 @pytest.mark.each_value
@@ -147,7 +195,9 @@ WRONG = {
     "no n": ({"output": "members"}, "n must be a whole number of members from 1 on, got None"),
     "no threshold": ({"output": "exceedance"}, "output='exceedance' needs a threshold"),
     "levels": ({"output": "categories", "q": (0.5, 0.2)}, "increas"),
-    "output": ({"output": "mean"}, "output is 'mean'; give one of"),
+    "output": ({"output": "median"}, "output is 'median'; give one of"),
+    "no edges": ({"output": "rps"}, "output='rps' needs a threshold"),
+    "whole fields": ({"output": "energy_score"}, "output is 'energy_score'; give one of"),
 }
 
 

@@ -4,12 +4,9 @@ import xarray as xr
 
 import xrecal
 from tests.labelled import freeze
-from tests.marks import forbid_compute
 from tests.strategies import (
-    FORMS,
     METHODS,
     PAPER,
-    close,
     ensemble_and_truth,
     model_of,
     new_cases,
@@ -17,33 +14,23 @@ from tests.strategies import (
 )
 from xrecal import arrays
 
+from .test_verbs import array, edges_of
+
 HINDCAST, TRUTH = ensemble_and_truth()
 NEW, VERIFIED = new_cases()
 QUINTILES = [0.2, 0.4, 0.6, 0.8]
-
-
-def array(result):
-    return result["t2m"] if isinstance(result, xr.Dataset) else result
-
-
-def edges_of(found):
-    """Edges between categories, as a user would take them from a result."""
-    name = "upper_edge" if "upper_edge" in found.coords else "t2m_upper_edge"
-    return found.coords[name].isel(category=slice(-1)).drop_vars("category")
 
 
 # laws ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_categories_of_the_distribution_that_is_issued(method):
+def test_categories_are_steps_of_the_cdf(method):
     model = model_of(method)
     found = model.categories(NEW, QUINTILES)
     assert found.dims == ("time", "category", "lat", "lon")
     assert found.min() >= 0
     np.testing.assert_allclose(found.sum("category"), 1, rtol=1e-14)
-    issued = array(model.apply(NEW).recal.categories(edges_of(found)))
-    np.testing.assert_allclose(found, issued.transpose(*found.dims), rtol=1e-10, atol=1e-12)
     cdf = model.cdf(NEW, edges_of(found).rename(category="edge"))
     steps = np.diff(cdf.transpose(..., "edge"), axis=-1, prepend=0, append=1)
     np.testing.assert_allclose(found.transpose(..., "category"), steps, atol=1e-14)
@@ -83,24 +70,7 @@ def test_where_it_hardly_rains_the_middle_is_empty():
     assert (found.isel(category=0) > 0.3).all()
 
 
-# forms, chunks, types -----------------------------------------------------------------------------
-
-
-@pytest.mark.each_value
-@pytest.mark.parametrize("window", [None, 120])
-@pytest.mark.parametrize("form", FORMS)
-def test_every_form_lazily_and_bit_equal(form, window):
-    hindcast, forecast = FORMS[form](HINDCAST), FORMS[form](NEW)
-    model = model_of("ckme", form)
-    expected = array(model.categories(forecast, window=window))
-    with forbid_compute():
-        lazy = hindcast.chunk(lat=1).recal.fit(TRUTH, PAPER)
-        lazy = array(lazy.categories(forecast.chunk(lon=1), window=window))
-    assert lazy.chunks is not None
-    xr.testing.assert_identical(lazy.compute(), expected)
-    with forbid_compute():
-        cut = array(model.categories(forecast.chunk(time=3), window=window))
-    close(cut.compute(), expected)
+# types -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("types", [("f4", "f4"), ("f4", "f8"), ("f8", "f4")])
@@ -211,30 +181,6 @@ def test_held_out_windows_have_the_edges_of_the_place_in_the_middle(by):
     )
     xr.testing.assert_equal(edges_of(found), edges_of(expected))
     assert (abs(found - expected) > 1e-3).any()
-
-
-def test_variables_have_edges_of_their_own():
-    hindcast = xr.Dataset({"t2m": HINDCAST, "dew": HINDCAST - 3})
-    model = hindcast.recal.fit(xr.Dataset({"t2m": TRUTH, "dew": TRUTH - 2}), xrecal.EMOS())
-    found = model.categories(hindcast)
-    alone = model["dew"].categories(hindcast["dew"])
-    np.testing.assert_array_equal(found["dew"], alone)
-    np.testing.assert_array_equal(found["dew_lower_edge"], alone["lower_edge"])
-    apart = found["t2m_upper_edge"][:2] - found["dew_upper_edge"][:2]
-    np.testing.assert_allclose(apart, 2)
-
-
-def test_covariates_reach_the_categories():
-    bias = xr.DataArray(np.linspace(0, 1, 48), dims="time", coords={"time": HINDCAST.time})
-    now = xr.DataArray(np.linspace(0, 1, 7), dims="time", coords={"time": NEW.time})
-    model = HINDCAST.recal.fit(
-        TRUTH, xrecal.CKME(support="observations", condition_on="extra"), covariates={"extra": bias}
-    )
-    found = model.categories(NEW, covariates={"extra": now})
-    issued = model.apply(NEW, covariates={"extra": now}).recal.categories(edges_of(found))
-    np.testing.assert_allclose(found, issued.t2m.transpose(*found.dims), rtol=1e-10, atol=1e-12)
-    with pytest.raises(ValueError, match="the covariate 'extra' is not known for forecast"):
-        model.categories(NEW)
 
 
 def test_too_few_cases_have_no_categories():

@@ -9,7 +9,7 @@ import xarray as xr
 import xrecal
 from tests.marks import forbid_compute
 from tests.pairs import pairwise
-from tests.strategies import FORMS, close, ensemble_and_truth, fraction, new_cases, points
+from tests.strategies import FORMS, PAPER, close, ensemble_and_truth, fraction, new_cases, points
 from xrecal import arrays
 from xrecal.arrays.distributions.forms import Forecasts, moments
 from xrecal.chunks.blockwise import one_blas_thread
@@ -113,11 +113,12 @@ def test_issued_forecasts_are_those_of_the_arrays_at_each_point(name, dims, chun
     np.testing.assert_allclose(issued.t2m_weight.sum("member"), 1, rtol=1e-12)
 
 
-@pytest.mark.parametrize("name", OWN)
+@pytest.mark.parametrize("name", [*OWN, "observations"])
 def test_schedulers_and_chunks_are_bit_equal(name):
-    expected = HINDCAST.recal.fit(TRUTH, OWN[name]).apply(NEW)
+    method = OWN.get(name, PAPER)
+    expected = HINDCAST.recal.fit(TRUTH, method).apply(NEW)
     with forbid_compute():
-        lazy = HINDCAST.chunk(lat=1).recal.fit(TRUTH, OWN[name]).apply(NEW.chunk(lon=1))
+        lazy = HINDCAST.chunk(lat=1).recal.fit(TRUTH, method).apply(NEW.chunk(lon=1))
     for scheduler in ("synchronous", "threads"):
         with dask.config.set(scheduler=scheduler):
             xr.testing.assert_identical(lazy.compute(), expected)

@@ -8,6 +8,8 @@ import pytest
 
 from xrecal import arrays
 from xrecal.arrays.distributions.forms import Censored, Empirical, Normal
+from xrecal.diagnostics.probability_scores import quantile_scores_of
+from xrecal.diagnostics.ranks import rank_of
 from xrecal.diagnostics.scores import quantile_crps_of
 from xrecal.products import log_score, members, probabilities, scores, statistics
 
@@ -37,7 +39,11 @@ REDUCTIONS = {
     "members": (partial(members.members_of, levels=LEVELS, seed=1), [CASES, *PLACES], (2,)),
     "crps": (scores.crps_of, [OBSERVED], ()),
     "crps_between": (scores.crps_between, [OBSERVED, LOW, HIGH], ()),
-    "quantile_scores": (partial(scores.quantile_scores_of, levels=LEVELS), [OBSERVED], (2,)),
+    "quantile_scores": (
+        partial(quantile_scores_of, levels=LEVELS),
+        [OBSERVED],
+        (2,),
+    ),
     "brier": (partial(scores.brier_of, fair=False), [OBSERVED, THRESHOLDS], (2,)),
     "log_score": (log_score.log_score_of, [LOC[..., 0] + 0.1], ()),
     "pit": (partial(scores.pit_of, seed=1), [OBSERVED, CASES, *PLACES], ()),
@@ -83,5 +89,5 @@ def test_random_numbers_are_those_of_the_place_and_the_case():
     np.testing.assert_array_equal(pit, arrays.hash_uniform(3, np.array([0, 5]), 3))
     split = [PLACES[0] - 2, np.full((2, 3), 2)]
     np.testing.assert_array_equal(pit, scores.pit_of(tied, zeros, CASES, *split, seed=3)[0])
-    (rank,) = scores.rank_of(tied, zeros, CASES, *PLACES, seed=3)
+    (rank,) = rank_of(tied, zeros, CASES, *PLACES, seed=3)
     np.testing.assert_array_equal(rank, np.floor(5 * pit))

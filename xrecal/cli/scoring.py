@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib.util import find_spec
-from typing import Any, NamedTuple
+from typing import Any
 
 import click
 import numpy as np
@@ -23,52 +23,22 @@ LIMITS = {"novelty": ("n_novel", "novel", 0.5), "beyond": ("n_beyond", "beyond",
 """Forecasts that are counted: the role of a variable beside them, and the limit above which."""
 
 
-class Score(NamedTuple):
-    """A score that may be asked for: the function of its name in ``xrecal.diagnostics``."""
-
-    variable: str | None = None
-    """Of the Dataset that the function returns; None where that is the score alone."""
-    each: bool = False
-    """Whether it is the mean of the scores of each location: of all together it would reward a
-    forecast for knowing which places are warm or wet."""
-    whole: bool = False
-    """Whether it is of a whole field, which then is in no blocks."""
-
-
-SCORES = {
-    "wis": Score(),
-    "log_score": Score(),
-    "error_spread": Score(),
-    "quantile_score": Score(),
-    "energy_score": Score(whole=True),
-    "variogram_score": Score(whole=True),
-    "anomaly_correlation": Score("correlation", each=True),
-    "generalised_discrimination": Score("discrimination", each=True),
-}
-"""Beside the CRPS."""
-
-SCORES_OF_EVENTS = {
-    "brier_score": Score(),
-    "brier_skill_score": Score("skill"),
-    "rps": Score(),
-    "rpss": Score("skill"),
-    "roc": Score("area", each=True),
-    "economic_value": Score("value", each=True),
-}
-"""Those that take thresholds."""
+TABLE = dict(sorted(diagnostics.SCORES.items()))
+OF_EVENTS = [name for name, score in TABLE.items() if score.thresholds]
+"""Scores that take thresholds."""
+SCORES = [name for name in TABLE if name != "crps" and name not in OF_EVENTS]
+"""The others, beside the CRPS, which is always printed."""
 
 NOT_KNOWN = "not known: too few cases, or no case with the event, or none without"
 
 
 def _require_thresholds(given: dict[str, Any]) -> None:
     """Raise UsageError for options that lack another one, or that nothing takes."""
-    lacking = [name for name in given["scores"] if name in SCORES_OF_EVENTS]
+    lacking = [name for name in given["scores"] if name in OF_EVENTS]
     if lacking and given["threshold"] is None:
         raise click.UsageError(f"--score {lacking[0]} needs --threshold, such as 0,5")
     if given["threshold"] is not None and not (lacking or given["report"]):
-        raise click.UsageError(
-            f"--threshold belongs to --report or --score {', '.join(SCORES_OF_EVENTS)}"
-        )
+        raise click.UsageError(f"--threshold belongs to --report or --score {', '.join(OF_EVENTS)}")
     if given["raw"] is not None and given["report"] is None:
         raise click.UsageError("--raw is drawn on the page of --report; give that too")
 
@@ -79,7 +49,7 @@ def _require_thresholds(given: dict[str, Any]) -> None:
     click.option(
         "--score",
         "scores",
-        type=click.Choice([*SCORES, *SCORES_OF_EVENTS]),
+        type=click.Choice([*SCORES, *OF_EVENTS]),
         multiple=True,
         help="Another score; may be repeated.",
     ),
@@ -151,11 +121,11 @@ def _score(
     name: str, forecast: xr.Dataset, observed: xr.DataArray, given: Mapping[str, Any]
 ) -> xr.DataArray:
     """A score, without the dimensions of the forecast."""
-    of = (SCORES | SCORES_OF_EVENTS)[name]
+    of = TABLE[name]
     whole = [one.chunk(-1) if of.whole else one for one in (forecast, observed)]
-    args = [*whole, *([given["threshold"]] if name in SCORES_OF_EVENTS else [])]
+    options = {} if of.thresholds is None else {of.thresholds: given["threshold"]}
     dim = given["dim"] if of.each else ...
-    found = getattr(diagnostics, name)(*args, dim=dim, member_dim=given["member_dim"])
+    found = of.function(*whole, dim=dim, member_dim=given["member_dim"], **options)
     if not of.each:
         return _only(found if of.variable is None else found[of.variable])
     each: xr.DataArray = found[of.variable]

@@ -26,13 +26,15 @@ ridge_curve                   held-out loss of a CKME with each ridge
 summary                       the most telling of these together
 ============================  =====================================================================
 
-To add a score, write its function, and add a line to the imports, ``Doors`` and, if a model
-has it too, ``Verbs``.
+To add a score, write its function with the decorator ``score_entry``, and add a line to the
+imports, ``Doors`` and, if a model has it too, ``Verbs``. ``SCORES`` is the table that the decorator
+fills: what the command has as ``--score``, and ``cross_validate`` as ``output=``.
 """
 
 from xrecal.methods.doors import Accessor, door, verb
 from xrecal.products.log_score import log_score
 from xrecal.products.of_model import of_model
+from xrecal.products.scores import SCORES as SCORES
 from xrecal.products.scores import crps, model_pit
 
 from .correlation import anomaly_correlation

@@ -11,20 +11,10 @@ from xrecal.inputs.dims import Dims
 from xrecal.inputs.forms import Labelled
 from xrecal.inputs.pairing import Observations
 from xrecal.inputs.thresholds import Threshold, read_thresholds
-from xrecal.methods.call_errors import explained
+from xrecal.products.scores import score_entry
 from xrecal.products.statistics import mean_of
 
-from .evidence import (
-    NO_UNIT,
-    Evidence,
-    as_dataset,
-    by_name,
-    counted,
-    described,
-    error_of_mean,
-    read_evidence,
-    where_enough,
-)
+from .evidence import NO_UNIT, Evidence, by_name, described, read_evidence
 
 _TEXTS = {
     "correlation": "anomaly correlation of the forecast mean",
@@ -32,7 +22,7 @@ _TEXTS = {
 }
 
 
-@explained("xrecal.diagnostics.anomaly_correlation")
+@score_entry(variable="correlation", each=True)
 def anomaly_correlation(
     forecast: Labelled,
     observations: Observations,
@@ -113,10 +103,10 @@ def anomaly_correlation(
         dtypes=[mean.dtype, np.float64],
         what="the correlation",
     )
-    error = error_of_mean(evidence, influence).astype(mean.dtype)
+    error = evidence.error_of_mean(influence).astype(mean.dtype)
     variables = described((correlation, error), _TEXTS, NO_UNIT)
-    counts = counted(mean.notnull() & (abs(observed) < np.inf), evidence.dims)
-    return as_dataset(evidence, where_enough(variables, counts), "anomaly correlation")
+    known = mean.notnull() & (abs(observed) < np.inf)
+    return evidence.result(variables, "anomaly correlation", known, sure=True)
 
 
 def _usual(climatology: Threshold, evidence: Evidence) -> xr.DataArray:

@@ -20,16 +20,7 @@ from xrecal.methods import Method
 from xrecal.methods.call_errors import explained
 from xrecal.typing import FloatArray
 
-from .evidence import (
-    as_dataset,
-    by_name,
-    by_quantiles,
-    counted,
-    described,
-    read_evidence,
-    task_name,
-    where_enough,
-)
+from .evidence import by_name, described, read_evidence
 
 _TEXTS = {
     "miscalibration": "miscalibration: what recalibration would gain",
@@ -104,7 +95,8 @@ def decompose(
     (array([0.04, 0.03, 0.05, 0.05]), array([0.27, 0.18, 0.23, 0.38]))
     """
     method = checked(method, condition_on, min_samples, "forecast.recal.decompose")
-    evidence, _ = by_quantiles(read_evidence(forecast, observations, dim, member_dim))
+    evidence = read_evidence(forecast, observations, dim, member_dim)
+    evidence, _ = evidence.by_quantiles(keep=evidence.form.traits.has_distances)
     splits = Splits(by, gap, blocks, window, every, None, min_samples, year_start)
     pairs = evidence.pairs
     ((_, observed),) = pair_variables(forecast, observations, member_dim, name="forecast").values()
@@ -115,14 +107,14 @@ def decompose(
         *scores,
         dims=evidence.dims,
         out=[()] * len(_TEXTS),
-        what=task_name("the decomposition", evidence),
+        what=evidence.work("the decomposition"),
     )
     variables = described(parts, _TEXTS, evidence.units)
     complete = reduce(and_, (score.notnull() for score in scores))
-    variables = where_enough(variables, counted(complete, evidence.dims))
-    attrs = {"cross_validation": str(splits), "method": repr(method)}
     what = f"decomposition of the CRPS by {method}, {splits}"
-    return as_dataset(evidence, variables, what, **attrs)
+    return evidence.result(
+        variables, what, complete, sure=True, cross_validation=str(splits), method=repr(method)
+    )
 
 
 def score_parts_of(

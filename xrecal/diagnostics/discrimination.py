@@ -16,19 +16,14 @@ from xrecal.inputs.dims import Dims
 from xrecal.inputs.forms import Labelled
 from xrecal.inputs.pairing import Observations
 from xrecal.inputs.thresholds import Threshold
-from xrecal.methods.call_errors import explained
+from xrecal.products.scores import score_entry
 
 from .evidence import (
     NO_UNIT,
     Evidence,
-    as_dataset,
     by_name,
-    by_quantiles,
-    counted,
     described,
-    error_of_mean,
     read_evidence,
-    where_enough,
 )
 from .reliability import read_events
 from .series import over_series
@@ -59,7 +54,7 @@ _DISCRIMINATION = {
 }
 
 
-@explained("xrecal.diagnostics.roc")
+@score_entry(variable="area", each=True)
 def roc(
     forecast: Labelled,
     observations: Observations,
@@ -140,9 +135,8 @@ def roc(
     variables = described(curve, _CURVE, NO_UNIT)
     variables |= described(area_parts(evidence, *given), _AREA, NO_UNIT)
     known = events.probability.notnull() & events.happened.notnull()
-    variables = where_enough(variables, counted(known, evidence.dims))
-    result = events.label(as_dataset(evidence, variables, "relative operating characteristics"))
-    return result.assign_coords({LEVEL: (LEVEL, wanted, attrs)})
+    what, along = "relative operating characteristics", {LEVEL: (wanted, attrs)}
+    return events.label(evidence.result(variables, what, known, sure=True, along=along))
 
 
 def area_parts(
@@ -158,10 +152,10 @@ def area_parts(
         dtypes=[dtype, np.float64, dtype],
         what="the ROC area",
     )
-    return area, error_of_mean(evidence, influence).astype(dtype), base_rate
+    return area, evidence.error_of_mean(influence).astype(dtype), base_rate
 
 
-@explained("xrecal.diagnostics.economic_value")
+@score_entry(variable="value", each=True)
 def economic_value(
     forecast: Labelled,
     observations: Observations,
@@ -230,14 +224,13 @@ def economic_value(
     )
     variables = described(results, _VALUES, NO_UNIT)
     known = events.probability.notnull() & events.happened.notnull()
-    variables = where_enough(variables, counted(known, evidence.dims))
-    result = events.label(as_dataset(evidence, variables, "relative economic value"))
     attrs = {"long_name": "cost of protection over the loss that it saves", **NO_UNIT}
-    result = result.assign_coords({COST_LOSS: (COST_LOSS, ratios, attrs)})
+    what, along = "relative economic value", {COST_LOSS: (ratios, attrs)}
+    result = events.label(evidence.result(variables, what, known, sure=True, along=along))
     return result.isel({COST_LOSS: 0}) if np.ndim(cost_loss) == 0 else result
 
 
-@explained("xrecal.diagnostics.generalised_discrimination")
+@score_entry(variable="discrimination", each=True)
 def generalised_discrimination(
     forecast: Labelled,
     observations: Observations,
@@ -287,7 +280,7 @@ def generalised_discrimination(
     array([0.97, 0.96, 0.96, 0.96])
     """
     evidence = read_evidence(forecast, observations, dim, member_dim, ordered=False)
-    evidence, note = by_quantiles(evidence, ("normal", "censored"))
+    evidence, note = evidence.by_quantiles(keep=not evidence.form.traits.has_scale)
     form, dims = evidence.form, evidence.dims
     score, influence = over_series(
         evidence,
@@ -297,11 +290,11 @@ def generalised_discrimination(
         dtypes=[form.loc.dtype, np.float64],
         what="the discrimination",
     )
-    error = error_of_mean(evidence, influence).astype(form.loc.dtype)
+    error = evidence.error_of_mean(influence).astype(form.loc.dtype)
     variables = described((score, error), _DISCRIMINATION, NO_UNIT)
     variables["discrimination"].attrs["estimator"] = f"odds of members, pair by pair{note}"
-    counts = counted(influence.notnull(), dims)
-    return as_dataset(evidence, where_enough(variables, counts), "generalised discrimination")
+    what = "generalised discrimination"
+    return evidence.result(variables, what, influence.notnull(), sure=True)
 
 
 def _pairs(

@@ -11,8 +11,7 @@ from xrecal.inputs.dims import Dims
 from xrecal.inputs.forms import Labelled
 from xrecal.inputs.metadata import shown_units
 from xrecal.inputs.pairing import Observations
-from xrecal.methods.call_errors import explained
-from xrecal.products.scores import AS_ISSUED, Score, Verified, scored
+from xrecal.products.scores import AS_ISSUED, Score, Verified, score_entry, scored
 from xrecal.typing import FloatArray
 
 ERROR_SPREAD = Score("error_spread", "error-spread score", AS_ISSUED)
@@ -26,7 +25,7 @@ def error_spread_of(distribution: Distribution, observations: FloatArray) -> tup
     return (of_moments(observations, *moments),)
 
 
-@explained("xrecal.diagnostics.error_spread")
+@score_entry()
 def error_spread(
     forecast: Labelled,
     observations: Observations,

@@ -1,8 +1,7 @@
 """What every diagnostic begins and ends with: evidence read, results counted and described.
 
 ``read_evidence`` pairs the forecasts of one variable with what verified; ``Evidence`` reduces each
-forecast to numbers, and takes these over the cases; ``counted``, ``described`` and ``as_dataset``
-make the Dataset of the result.
+forecast to numbers, takes these over the cases, and makes the Dataset of the result.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from xrecal.chunks.warnings import warn_once
 from xrecal.inputs.circular import refuse_circular
 from xrecal.inputs.dates import case_axis, clusters_of_cases
 from xrecal.inputs.dims import Dims, listed, told_dims
-from xrecal.inputs.forms import Form, Kind, Labelled, read_forms
+from xrecal.inputs.forms import Form, Labelled, read_forms
 from xrecal.inputs.metadata import history_only, joined
 from xrecal.inputs.pairing import (
     Observations,
@@ -118,8 +117,86 @@ class Evidence:
             out=out,
             sizes=sizes,
             dtypes=dtypes,
-            what=task_name(what, self),
+            what=self.work(what),
         )
+
+    def work(self, what: str) -> str:
+        """Name of the task that does ``what``, for messages."""
+        return work_on(what, self.form.name)
+
+    def by_quantiles(self, *, keep: bool) -> tuple[Evidence, str]:
+        """Forecasts as 200 quantiles, unless ``keep``; and words that say so."""
+        form = self.form
+        if keep:
+            return self, ""
+        levels = equal_mass_levels(N_QUANTILES)
+        values = self.reduce(partial(quantiles_of, levels=levels), new={"quantile": levels.size})
+        values = values.assign_coords(quantile=levels).assign_attrs(form.loc.attrs)
+        (quantiles,) = read_forms(values.rename(form.name)).values()
+        pairs = replace(self.pairs, form=quantiles)
+        return replace(self, pairs=pairs), f", of {N_QUANTILES} quantiles"
+
+    def mean_of_known(self, values: xr.DataArray) -> xr.DataArray:
+        """Mean over the cases of values that are not missing, in one order whatever the chunks."""
+        (mean,) = self.over_cases(_mean, values, out=[()], what="the mean")
+        return mean
+
+    def error_of_mean(self, influence: xr.DataArray) -> xr.DataArray:
+        """Standard error of the mean of an influence of each case, with autocorrelation.
+
+        Of several dimensions of cases that of the means over all but time; see :func:`by_time`.
+        """
+        time = self.time
+        series = by_time(influence, self.dims, time)
+        if time in series.indexes and not series.indexes[time].is_monotonic_increasing:
+            series = series.isel({time: series.indexes[time].argsort()})
+        what = self.work("the error")
+        (error,) = over_cases(by_name("standard_error"), series, dims=[time], what=what)
+        return error
+
+    def result(
+        self,
+        variables: Mapping[str, xr.DataArray],
+        what: str,
+        known: xr.DataArray | None = None,
+        *,
+        sure: bool = False,
+        along: Mapping[str, tuple[Any, Mapping[str, Any]]] | None = None,
+        **attrs: Any,
+    ) -> xr.Dataset:
+        """Results as a Dataset with a line of history that says ``what`` they are.
+
+        Dimensions are in the order of the forecast, new ones last.
+
+        Parameters
+        ----------
+        variables : mapping from str to DataArray
+            Results with their attributes.
+        what : str
+            For the history.
+        known : DataArray of bool, optional
+            Cases that count, whose number and the status that follows stand beside the results.
+        sure : bool
+            Whether results are NaN where there are too few of them for any.
+        along : mapping from dimension to labels and attributes, optional
+            Coordinates of new dimensions.
+        **attrs
+            Further attributes.
+        """
+        if known is not None:
+            counts = counted(known, self.dims)
+            variables = where_enough(variables, counts) if sure else {**variables, **counts}
+        require_free(self.form.dims, variables)
+        line = joined(f"{what} over {told_dims(self.dims)}", self.pairs.by_position)
+        # A scalar, such as the level of the atmosphere, gives way to a new dimension of its name.
+        names = {*variables, *(d for a in variables.values() for d in a.dims)}
+        plain = {
+            name: a.drop_vars([c for c in a.coords if c in names and a.coords[c].dims != (c,)])
+            for name, a in variables.items()
+        }
+        result = xr.Dataset(plain, attrs={**attrs, **history_only(self.attrs, line)})
+        result = result.transpose(*[d for d in self.form.dims if d in result.dims], ...)
+        return result.assign_coords({d: (d, *labels) for d, labels in (along or {}).items()})
 
 
 def read_evidence(
@@ -203,19 +280,6 @@ def case_dim(array: xr.DataArray, dim: Hashable | None = None, *, name: str) -> 
     return recognised
 
 
-def by_quantiles(evidence: Evidence, kinds: Sequence[Kind] = ("censored",)) -> tuple[Evidence, str]:
-    """Forecasts of some kinds, which have no distances, as quantiles; and words that say so."""
-    form = evidence.form
-    if form.kind not in kinds:
-        return evidence, ""
-    levels = equal_mass_levels(N_QUANTILES)
-    values = evidence.reduce(partial(quantiles_of, levels=levels), new={"quantile": levels.size})
-    values = values.assign_coords(quantile=levels).assign_attrs(form.loc.attrs)
-    (quantiles,) = read_forms(values.rename(form.name)).values()
-    pairs = replace(evidence.pairs, form=quantiles)
-    return replace(evidence, pairs=pairs), f", of {N_QUANTILES} quantiles"
-
-
 def by_time(value: xr.DataArray, dims: Sequence[Hashable], time: Hashable) -> xr.DataArray:
     """Means over all dimensions of the cases but that of time.
 
@@ -225,24 +289,6 @@ def by_time(value: xr.DataArray, dims: Sequence[Hashable], time: Hashable) -> xr
     return value.mean(others) if others else value
 
 
-def error_of_mean(evidence: Evidence, influence: xr.DataArray) -> xr.DataArray:
-    """Standard error of the mean of an influence of each case, with autocorrelation.
-
-    Of several dimensions of cases that of the means over all but time; see :func:`by_time`.
-    """
-    time = evidence.time
-    series = by_time(influence, evidence.dims, time)
-    if time in series.indexes and not series.indexes[time].is_monotonic_increasing:
-        series = series.isel({time: series.indexes[time].argsort()})
-    (error,) = over_cases(
-        by_name("standard_error"),
-        series,
-        dims=[evidence.time],
-        what=task_name("the error", evidence),
-    )
-    return error
-
-
 def by_name(name: str, **options: Any) -> Callable[..., Any]:
     """The public array function of a name, which is imported in the task that calls it."""
     return partial(_called, name, options)
@@ -250,12 +296,6 @@ def by_name(name: str, **options: Any) -> Callable[..., Any]:
 
 def _called(name: str, options: Mapping[str, Any], *values: np.ndarray) -> Any:
     return getattr(arrays, name)(*values, **options)
-
-
-def mean_of_known(evidence: Evidence, values: xr.DataArray) -> xr.DataArray:
-    """Mean over the cases of values that are not missing, in one order whatever the chunks."""
-    (mean,) = evidence.over_cases(_mean, values, out=[()], what="the mean")
-    return mean
 
 
 def _mean(values: np.ndarray) -> np.ndarray:
@@ -327,29 +367,3 @@ def stacked(parts: Sequence[xr.DataArray], dim: Hashable) -> xr.DataArray:
     """Results for several levels along a new dimension, of one chunk in Dask."""
     whole = xr.concat(list(parts), dim)
     return whole if whole.chunks is None else whole.chunk({dim: -1})
-
-
-def as_dataset(
-    evidence: Evidence, variables: Mapping[str, xr.DataArray], what: str, **attrs: Any
-) -> xr.Dataset:
-    """Results as a Dataset with further attributes and a line of history that says ``what``.
-
-    Dimensions are in the order of the forecast, new ones last.
-    """
-    require_free(evidence.form.dims, variables)
-    line = joined(f"{what} over {told_dims(evidence.dims)}", evidence.pairs.by_position)
-    history = history_only(evidence.attrs, line)
-    # A scalar, such as the level of the atmosphere, gives way to a new dimension of its name.
-    names = {*variables, *(d for a in variables.values() for d in a.dims)}
-    plain = {
-        name: a.drop_vars([c for c in a.coords if c in names and a.coords[c].dims != (c,)])
-        for name, a in variables.items()
-    }
-    result = xr.Dataset(plain, attrs={**attrs, **history})
-    given = [d for d in evidence.form.dims if d in result.dims]
-    return result.transpose(*given, ...)
-
-
-def task_name(what: str, evidence: Evidence) -> str:
-    """Name of the task that does ``what``, for messages."""
-    return work_on(what, evidence.form.name)

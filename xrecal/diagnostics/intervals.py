@@ -16,7 +16,7 @@ from xrecal.methods.call_errors import explained
 from xrecal.products.source import check_seed
 from xrecal.products.statistics import quantiles_of
 
-from .evidence import NO_UNIT, Evidence, as_dataset, counted, described, read_evidence, stacked
+from .evidence import NO_UNIT, Evidence, described, read_evidence, stacked
 from .pit import pit_of_cases
 
 LEVEL = "level"
@@ -123,10 +123,9 @@ def coverage(
     if unknown.size:
         comment = f"{UNKNOWN}: {', '.join(f'{one:g}' for one in unknown)}"
         variables = {name: array.assign_attrs(comment=comment) for name, array in variables.items()}
-    variables |= counted(pit.notnull(), evidence.dims)
-    result = as_dataset(evidence, variables, "coverage of central intervals")
-    attrs = {"long_name": "probability of the interval", "units": "1"}
-    result = result.assign_coords({LEVEL: (LEVEL, levels, attrs)})
+    along = {LEVEL: (levels, {"long_name": "probability of the interval", "units": "1"})}
+    what = "coverage of central intervals"
+    result = evidence.result(variables, what, pit.notnull(), along=along)
     return result.isel({LEVEL: 0}) if np.ndim(level) == 0 else result
 
 

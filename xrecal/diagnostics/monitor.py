@@ -22,7 +22,7 @@ from xrecal.methods.call_errors import explained
 from xrecal.products.source import check_seed
 from xrecal.typing import IntArray
 
-from .evidence import NO_UNIT, Evidence, as_dataset, described, read_evidence, task_name
+from .evidence import NO_UNIT, Evidence, described, read_evidence
 from .lags import verification_lag
 from .pit import pit_of_cases
 
@@ -138,12 +138,12 @@ def monitor(
             name: ({time: pit.sizes[time]}, dtype)
             for name, dtype in zip(_TEXTS, dtypes, strict=True)
         },
-        what=task_name("monitoring", evidence),
+        what=evidence.work("monitoring"),
     )
     variables = described(list(results.values()), _TEXTS, {})
     for name in ("e_value", "change_statistic"):
         variables[name].attrs |= NO_UNIT
-    result = as_dataset(evidence, variables, "monitoring", alpha=limits[0], run_length=limits[1])
+    result = evidence.result(variables, "monitoring", alpha=limits[0], run_length=limits[1])
     text = {"long_name": "whether the e-value begins anew with this case"}
     kept = {n: c for n, c in pit.coords.items() if {*c.dims} <= {*result.dims}}
     return result.assign_coords(kept | {"restarts": ((time,), begins(stretch), text)})

@@ -23,8 +23,7 @@ from xrecal.inputs.forecasts import weighted
 from xrecal.inputs.forms import Form, Labelled
 from xrecal.inputs.pairing import Observations, known_pairs, pair_cases, pair_variables
 from xrecal.inputs.roles import CALIBRATION, find_dim
-from xrecal.methods.call_errors import explained
-from xrecal.products.scores import Score, score_variables
+from xrecal.products.scores import Score, score_entry, score_variables
 from xrecal.typing import FloatArray
 
 from .evidence import by_name
@@ -41,7 +40,7 @@ FieldScore: TypeAlias = Callable[..., FloatArray]
 _MISSING = "places without observation or members left out, and members that miss others"
 
 
-@explained("xrecal.diagnostics.energy_score")
+@score_entry(whole=True)
 def energy_score(
     forecast: Labelled,
     observations: Observations,
@@ -118,7 +117,7 @@ def energy_score(
     return score_variables(forecast, observations, one, dim, member_dim, text)
 
 
-@explained("xrecal.diagnostics.variogram_score")
+@score_entry(whole=True)
 def variogram_score(
     forecast: Labelled,
     observations: Observations,
@@ -223,7 +222,7 @@ def _require_joint(form: Form, field: Sequence[Hashable], what: str) -> None:
     """Raise ValueError unless members of a forecast are fields."""
     per_place = form.weights is not None and set(form.weights.dims) & set(field)
     missing = [d for d in field if d not in form.loc.dims]
-    if form.kind in ("ensemble", "weighted") and not per_place and not missing:
+    if form.traits.has_members and not per_place and not missing:
         return
     actual = f"weights along {list(form.weights.dims)}" if per_place else f"the form {form.kind!r}"  # type: ignore[union-attr]
     raise ValueError(

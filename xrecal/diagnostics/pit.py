@@ -8,6 +8,8 @@ from functools import partial
 import numpy as np
 import xarray as xr
 
+from xrecal import arrays
+from xrecal.arrays.distributions.forms import Empirical
 from xrecal.arrays.rows import is_whole
 from xrecal.arrays.status import DEPENDENT, NOT_TOLD
 from xrecal.chunks.blockwise import require_free
@@ -19,18 +21,17 @@ from xrecal.inputs.metadata import history_only, joined
 from xrecal.inputs.pairing import Observations, known_pairs, pair_cases, pair_variables
 from xrecal.methods.call_errors import explained
 from xrecal.products.reductions import Reduction
-from xrecal.products.scores import pit_of, quantile_pit_of
+from xrecal.products.scores import pit_of, uniform_of
 from xrecal.products.source import check_seed
+from xrecal.typing import FloatArray, IntArray
 
 from .evidence import (
     NO_UNIT,
     Evidence,
-    as_dataset,
     by_name,
     counted,
     described,
     read_evidence,
-    task_name,
     warn_of_dependence,
     with_meanings,
 )
@@ -190,8 +191,8 @@ def pit_histogram(
         .assign_attrs(long_name="frequency relative to that of a flat histogram", units="1"),
         **counts,
     }
-    result = as_dataset(evidence, variables, "PIT histogram", bins=int(bins))
-    return result.assign_coords({BIN: (BIN, middle, ATTRS)})
+    along = {BIN: (middle, ATTRS)}
+    return evidence.result(variables, "PIT histogram", along=along, bins=int(bins))
 
 
 @explained("xrecal.diagnostics.pit_test")
@@ -267,7 +268,7 @@ def tested_pit(
         dims=evidence.dims_by_time,
         out=[()] * 4,
         dtypes=[values.dtype, values.dtype, np.int64, np.int16],
-        what=task_name("the PIT test", evidence),
+        what=evidence.work("the PIT test"),
     )
     serial = block_length != 1
     texts = {"statistic": _STATISTIC, "p_value": P_TEXTS[serial]}
@@ -276,7 +277,7 @@ def tested_pit(
         variables["block_length"] = length.assign_attrs(long_name=BLOCK_TEXT)
     variables |= counted(values.notnull(), evidence.dims)
     variables["status"] = with_meanings(variables["status"] | bits)
-    return as_dataset(evidence, variables, "test of a uniform PIT")
+    return evidence.result(variables, "test of a uniform PIT")
 
 
 class _PitTask:
@@ -310,3 +311,16 @@ def pit_of_cases(evidence: Evidence, seed: int, augmented: bool = False) -> xr.D
     if evidence.form.kind == "quantile":
         transform = partial(quantile_pit_of, levels=levels_of(evidence.form), seed=seed)
     return evidence.reduce(transform, [evidence.observations, *numbers])
+
+
+def quantile_pit_of(
+    distribution: Empirical,
+    observations: FloatArray,
+    cases: IntArray,
+    *location: IntArray,
+    levels: FloatArray,
+    seed: int,
+) -> tuple[FloatArray, ...]:
+    """Transforms (L, T) of quantiles at levels (m,), by the same random numbers as ``pit_of``."""
+    uniform = uniform_of(seed, cases, location)
+    return (arrays.quantile_pit(distribution.members, levels, observations, uniform),)

@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 import xarray as xr
 
+from xrecal.arrays.distributions.forms import Distribution
 from xrecal.inputs.dims import Dims, level_coordinate, read_levels
 from xrecal.inputs.forms import Labelled
 from xrecal.inputs.pairing import Observations
@@ -19,17 +20,17 @@ from xrecal.inputs.thresholds import (
     read_edges,
     read_thresholds,
 )
-from xrecal.methods.call_errors import explained
 from xrecal.products.scores import (
     BRIER,
     FAIR,
     PROBABILITY_AS_ISSUED,
     Score,
     Verified,
-    quantile_scores_of,
+    score_entry,
     scored,
 )
 from xrecal.products.source import Issued
+from xrecal.typing import FloatArray
 
 from .evidence import Evidence
 
@@ -42,7 +43,16 @@ RANKED = Score(
 PINBALL = Score("quantile_score", "quantile (pinball) score")
 
 
-@explained("xrecal.diagnostics.brier_score")
+def quantile_scores_of(
+    distribution: Distribution, observations: FloatArray, levels: FloatArray
+) -> tuple[FloatArray, ...]:
+    """Quantile scores (L, T, k)."""
+    from xrecal.arrays.scores.quantile_scores import quantile_score as of_quantiles
+
+    return (of_quantiles(observations, distribution.quantile(levels), levels),)
+
+
+@score_entry()
 def brier_score(
     forecast: Labelled,
     observations: Observations,
@@ -104,7 +114,7 @@ def brier_score(
     return scored(forecast, observations, rule, dim, member_dim, _estimated(BRIER, fair))
 
 
-@explained("xrecal.diagnostics.ranked_probability_score")
+@score_entry("rps")
 def ranked_probability_score(
     forecast: Labelled,
     observations: Observations,
@@ -159,7 +169,7 @@ def ranked_probability_score(
     return scored(forecast, observations, rule, dim, member_dim, _estimated(RANKED, fair))
 
 
-@explained("xrecal.diagnostics.quantile_score")
+@score_entry()
 def quantile_score(
     forecast: Labelled,
     observations: Observations,

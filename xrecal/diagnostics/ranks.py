@@ -8,15 +8,17 @@ from functools import partial
 import numpy as np
 import xarray as xr
 
+from xrecal.arrays.distributions.forms import Empirical
 from xrecal.chunks.blockwise import require_free
 from xrecal.inputs.dims import Dims
 from xrecal.inputs.forms import Labelled, numbers_of
 from xrecal.inputs.pairing import Observations
 from xrecal.methods.call_errors import explained
-from xrecal.products.scores import rank_of
+from xrecal.products.scores import uniform_of
 from xrecal.products.source import check_seed
+from xrecal.typing import FloatArray, IntArray
 
-from .evidence import NO_UNIT, as_dataset, counted, described, read_evidence
+from .evidence import NO_UNIT, described, read_evidence
 
 RANK = "rank"
 _TEXTS = {
@@ -110,10 +112,9 @@ def rank_histogram(
     )
     variables = {"n_in_bin": counts.assign_attrs(long_name="number of cases")}
     variables |= described(tests, _TEXTS, NO_UNIT)
-    variables |= counted(ranks.notnull(), evidence.dims)
-    result = as_dataset(evidence, variables, "rank histogram")
     number = {"long_name": "number of members below the observation", "units": "1"}
-    return result.assign_coords({RANK: (RANK, np.arange(n_ranks), number)})
+    along = {RANK: (np.arange(n_ranks), number)}
+    return evidence.result(variables, "rank histogram", ranks.notnull(), along=along)
 
 
 def _counts_and_tests(ranks: np.ndarray, n_ranks: int) -> tuple[np.ndarray, ...]:
@@ -121,3 +122,17 @@ def _counts_and_tests(ranks: np.ndarray, n_ranks: int) -> tuple[np.ndarray, ...]
 
     counts = rank_counts(ranks, n_ranks)
     return (counts, *flatness_test(counts))
+
+
+def rank_of(
+    distribution: Empirical,
+    observations: FloatArray,
+    cases: IntArray,
+    *location: IntArray,
+    seed: int,
+) -> tuple[FloatArray, ...]:
+    """Ranks (L, T) among members; ties by the numbers of case and location, as in ``pit_of``."""
+    from xrecal.arrays.calibration.ranks import observation_ranks
+
+    uniform = uniform_of(seed, cases, location)
+    return (observation_ranks(observations, distribution.members, uniform)[0],)

@@ -20,7 +20,7 @@ from xrecal.methods.call_errors import explained
 from xrecal.products.probabilities import EXCEEDANCE
 from xrecal.products.statistics import quantiles_of
 
-from .evidence import NO_UNIT, Evidence, as_dataset, counted, described, read_evidence, stacked
+from .evidence import NO_UNIT, Evidence, described, read_evidence, stacked
 
 T = TypeVar("T", xr.DataArray, xr.Dataset)
 
@@ -66,7 +66,7 @@ def events_at(evidence: Evidence, wanted: Thresholds) -> Events:
     above = (observed > wanted.values).astype(form.loc.dtype)
     known = observed.notnull() & wanted.values.notnull()
     attrs = probability_attributes(form.loc.attrs, EXCEEDANCE.event)
-    attrs.pop("history", None)  # as_dataset gives all results one
+    attrs.pop("history", None)  # a result has one of its own
     return Events(wanted, probability.assign_attrs(attrs), above.where(known))
 
 
@@ -131,9 +131,9 @@ def reliability(
         "probability": events.probability,
         "conditional_probability": conditional,
         **parts,
-        **counted(events.probability.notnull() & events.happened.notnull(), evidence.dims),
     }
-    return events.label(as_dataset(evidence, variables, "reliability of probabilities"))
+    known = events.probability.notnull() & events.happened.notnull()
+    return events.label(evidence.result(variables, "reliability of probabilities", known))
 
 
 def reliability_parts(
@@ -240,9 +240,7 @@ def quantile_reliability(
         **described(parts, _PARTS, evidence.units),
     }
     known = issued.isel(quantile=0, drop=True).notnull() & (abs(evidence.observations) < np.inf)
-    result = as_dataset(
-        evidence, variables | counted(known, evidence.dims), "reliability of quantiles"
-    )
+    result = evidence.result(variables, "reliability of quantiles", known)
     return result.isel(quantile=0) if np.ndim(q) == 0 else result
 
 

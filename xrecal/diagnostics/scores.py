@@ -12,8 +12,7 @@ from xrecal.arrays.distributions.forms import Distribution
 from xrecal.inputs.dims import Dims
 from xrecal.inputs.forms import Labelled
 from xrecal.inputs.pairing import Observations
-from xrecal.methods.call_errors import explained
-from xrecal.products.scores import Score, Verified, scored
+from xrecal.products.scores import Score, Verified, score_entry, scored
 from xrecal.typing import FloatArray
 
 Emphasis: TypeAlias = Literal["center", "tails", "upper", "lower"]
@@ -26,7 +25,7 @@ def quantile_crps_of(
     return (distribution.quantile_weighted_crps(observations, emphasis),)
 
 
-@explained("xrecal.diagnostics.quantile_weighted_crps")
+@score_entry()
 def quantile_weighted_crps(
     forecast: Labelled,
     observations: Observations,

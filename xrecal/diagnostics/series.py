@@ -17,7 +17,7 @@ from xrecal.chunks.run import Named, run
 from xrecal.fit.state import NEW_MEMBER
 from xrecal.inputs.forms import Form, numbers_of, task_parts
 
-from .evidence import Evidence, task_name
+from .evidence import Evidence
 
 
 def over_series(
@@ -55,7 +55,7 @@ def over_series(
             i: (each if own else {}, dtype)
             for i, (own, dtype) in enumerate(zip(per_case, dtypes, strict=True))
         },
-        what=task_name(what, evidence),
+        what=evidence.work(what),
     ).values()
     labels = evidence.observations.indexes
     indexes = {d: labels[d] for d in dims if d in labels}

@@ -19,14 +19,7 @@ from xrecal.inputs.pairing import Observations
 from xrecal.methods.call_errors import explained
 from xrecal.products.source import check_seed
 
-from .evidence import (
-    Evidence,
-    as_dataset,
-    by_quantiles,
-    read_evidence,
-    warn_of_dependence,
-    with_meanings,
-)
+from .evidence import Evidence, read_evidence, warn_of_dependence, with_meanings
 from .pit import BLOCK_TEXT
 from .series import over_series
 
@@ -228,7 +221,7 @@ def _run(evidence: Evidence, settings: _Settings) -> xr.Dataset:
     """The error of each location, with its test if there is one."""
     if settings.augmented:
         require_plain(evidence.form, "augmented=True")
-    evidence, note = by_quantiles(evidence)
+    evidence, note = evidence.by_quantiles(keep=evidence.form.traits.has_distances)
     form, serial = evidence.form, settings.test == "serial"
     _warn_of_sums(form)
     extras = []
@@ -247,7 +240,7 @@ def _run(evidence: Evidence, settings: _Settings) -> xr.Dataset:
         what="the calibration test",
     )
     variables = _described(results, settings, note)
-    return as_dataset(evidence, variables, "squared kernel calibration error")
+    return evidence.result(variables, "squared kernel calibration error")
 
 
 def _estimates(

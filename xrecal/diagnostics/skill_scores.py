@@ -14,7 +14,7 @@ from xrecal.inputs.dims import Dims
 from xrecal.inputs.forms import Labelled
 from xrecal.inputs.pairing import Observations
 from xrecal.inputs.thresholds import Edges, Threshold, Thresholds, check_edges, read_edges
-from xrecal.methods.call_errors import explained
+from xrecal.products.scores import score_entry
 
 from .evidence import Evidence, read_evidence
 from .probability_scores import RANKED, brier_score, brier_scores, ranked_probability_score
@@ -25,7 +25,7 @@ RESULTS = ("skill", "skill_error", "p_value", "skill_low", "skill_high", "n_case
 """Names of the results of a skill."""
 
 
-@explained("xrecal.diagnostics.brier_skill_score")
+@score_entry(variable="skill")
 def brier_skill_score(
     forecast: Labelled,
     observations: Observations,
@@ -97,7 +97,7 @@ def brier_skill_score(
     return _skill(scores, others, evidence, "Brier score").assign_attrs(_told(reference))
 
 
-@explained("xrecal.diagnostics.rpss")
+@score_entry(variable="skill")
 def rpss(
     forecast: Labelled,
     observations: Observations,

@@ -16,14 +16,7 @@ from xrecal.inputs.pairing import Observations
 from xrecal.methods.call_errors import explained
 from xrecal.products.statistics import mean_of, std_of
 
-from .evidence import (
-    NO_UNIT,
-    as_dataset,
-    counted,
-    described,
-    error_of_mean,
-    read_evidence,
-)
+from .evidence import NO_UNIT, described, read_evidence
 
 BIN = "spread_bin"
 _TEXTS = {
@@ -117,15 +110,14 @@ def spread_skill(
         what="spread and skill",
     )
     if len(evidence.dims) > 1:
-        error = error_of_mean(evidence, mean - evidence.observations)
+        error = evidence.error_of_mean(mean - evidence.observations)
         results = (results[0], error, *results[2:])
     variables = described(results, _TEXTS, evidence.units)
     variables["ratio"].attrs |= NO_UNIT
     variables["n_in_bin"].attrs.pop("units", None)
-    variables |= counted(known, evidence.dims)
-    result = as_dataset(evidence, variables, "spread and skill")
     number = {"long_name": "group of cases, by ascending spread", "units": "1"}
-    return result.assign_coords({BIN: (BIN, np.arange(int(bins)), number)})
+    along = {BIN: (np.arange(int(bins)), number)}
+    return evidence.result(variables, "spread and skill", known, along=along)
 
 
 def _numbers(

@@ -18,7 +18,7 @@ from xrecal.methods.call_errors import explained
 from xrecal.products.scores import crps
 
 from .comparison import Table
-from .evidence import as_dataset, read_evidence
+from .evidence import read_evidence
 from .intervals import LEVEL, UNKNOWN, coverage
 from .p_values import SIGNIFICANT, UNTOLD, rejections, shown_p, told_tests
 from .pit import pit_test
@@ -218,5 +218,5 @@ def summary(
     for name, tested in {"pit": uniform, "skce": calibrated}.items():
         if "block_length" in tested:
             variables[f"{name}_block_length"] = tested["block_length"]
-    dataset = as_dataset(evidence, variables, "summary of the evidence")
+    dataset = evidence.result(variables, "summary of the evidence")
     return Summary(dataset.data_vars, dataset.coords, dataset.attrs)

@@ -21,12 +21,9 @@ from .discrimination import area_parts
 from .evidence import (
     NO_UNIT,
     Evidence,
-    as_dataset,
     counted,
     described,
-    mean_of_known,
     read_evidence,
-    task_name,
     where_enough,
 )
 from .probability_scores import RANKED, brier_scores
@@ -131,7 +128,7 @@ def tercile_summary(
     bare = probability.drop_vars(["lower_edge", "upper_edge"]).round(digits)
     conditional, parts = reliability_parts(evidence, bare, happened)
     known = bare.notnull() & happened.notnull()
-    usual = mean_of_known(evidence, bare.where(known))
+    usual = evidence.mean_of_known(bare.where(known))
     variables = {
         "conditional_probability": conditional,
         "mean_probability": usual.assign_attrs(
@@ -143,7 +140,7 @@ def tercile_summary(
     }
     counts = counted(known.isel({CATEGORY: 0}, drop=True), evidence.dims)
     variables = {"probability": probability, **where_enough(variables, counts)}
-    result = as_dataset(evidence, variables, "terciles")
+    result = evidence.result(variables, "terciles")
     return result.transpose(..., CATEGORY)
 
 
@@ -157,7 +154,7 @@ def _edges(edges: Edges | None, evidence: Evidence) -> Thresholds:
             dims=[evidence.time],
             out=[(EDGE,)],
             sizes={EDGE: len(LEVELS)},
-            what=task_name("the terciles", evidence),
+            what=evidence.work("the terciles"),
         )
         edges = found.assign_attrs(evidence.units)
     check_edges(edges)
@@ -194,7 +191,7 @@ def _ranked(
     others = ranked_reference(events, odds, evidence, of_levels=True)
     found = skill_of(scores, others, evidence)
     both = scores.where(scores.notnull() & others.notnull())
-    mean = mean_of_known(evidence, both)
+    mean = evidence.mean_of_known(both)
     names: Sequence[str] = ("skill", "skill_error", "p_value")
     return {
         "rps": mean.assign_attrs(long_name=RANKED.long_name, **NO_UNIT),

@@ -13,8 +13,7 @@ from xrecal.arrays.distributions.forms import Distribution, Empirical
 from xrecal.inputs.dims import Dims, read_levels
 from xrecal.inputs.forms import Labelled
 from xrecal.inputs.pairing import Observations
-from xrecal.methods.call_errors import explained
-from xrecal.products.scores import AS_ISSUED, Score, Verified, scored
+from xrecal.products.scores import AS_ISSUED, Score, Verified, score_entry, scored
 from xrecal.typing import FloatArray, IntArray
 
 WIS = Score("wis", "weighted interval score", AS_ISSUED)
@@ -55,7 +54,7 @@ def quantile_wis_of(
     return (scores,)
 
 
-@explained("xrecal.diagnostics.wis")
+@score_entry()
 def wis(
     forecast: Labelled,
     observations: Observations,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import xarray as xr
@@ -22,6 +22,30 @@ from .missing import without_declared
 from .roles import LEVEL, MEMBER, candidates, find_dim
 
 Kind: TypeAlias = Literal["ensemble", "weighted", "quantile", "normal", "censored"]
+
+
+class Traits(NamedTuple):
+    """What distinguishes forecasts of one kind from those of others."""
+
+    words: str
+    """Name in titles."""
+    has_members: bool = False
+    """Whether its values are members, whose dimension results keep."""
+    has_scale: bool = False
+    """Whether it consists of locations and scales rather than of members or quantiles."""
+    has_distances: bool = True
+    """Whether energy distances have a closed form."""
+
+
+TRAITS: dict[Kind, Traits] = {
+    "ensemble": Traits("plain ensemble", has_members=True),
+    "weighted": Traits("weighted ensemble", has_members=True),
+    "quantile": Traits("quantiles"),
+    "normal": Traits("normal distributions", has_scale=True),
+    "censored": Traits("censored normal distributions", has_scale=True, has_distances=False),
+}
+"""The table of kinds. A new one needs an entry, a way to read it below, and its distribution in
+``xrecal.products.source``."""
 
 PARTS = ("loc", "scale", "weights", "levels", "lower", "upper")
 """Arrays of a form, of which all but the first may be lacking."""
@@ -50,6 +74,11 @@ class Form:
     upper: xr.DataArray | None = None
     vector: tuple[xr.DataArray, ...] = ()
     """Members of all variables, this one among them, where vectors of them are compared."""
+
+    @property
+    def traits(self) -> Traits:
+        """What distinguishes its kind."""
+        return TRAITS[self.kind]
 
     @property
     def parts(self) -> dict[str, xr.DataArray]:
@@ -81,11 +110,11 @@ class Form:
     @property
     def member_dim_of_results(self) -> Hashable:
         """The user's member dimension; members are neither quantiles nor components."""
-        return self.member_dim if self.kind in ("ensemble", "weighted") else "member"
+        return self.member_dim if self.traits.has_members else "member"
 
     def labels_of_members(self, n: int) -> dict[Hashable, xr.Variable]:
         """Coordinate of n members: the user's where they are as many, else numbers so described."""
-        if self.member_dim not in self.loc.xindexes or self.kind not in ("ensemble", "weighted"):
+        if self.member_dim not in self.loc.xindexes or not self.traits.has_members:
             return {}
         given = self.loc[self.member_dim]
         labels = given.to_numpy()
@@ -363,14 +392,15 @@ def require_plain(form: Form, asked: str) -> None:
 
 
 def require_distances(form: Form, *, name: str) -> None:
-    """Raise ValueError for censored forecasts, whose energy distances have no closed form."""
-    if form.kind != "censored":
+    """Raise ValueError for forecasts whose energy distances have no closed form."""
+    if form.traits.has_distances:
         return
     bounds = [f"{form.name}_{end}" for end in ("lower", "upper") if end in form.parts]
+    given = f" (bounds {', '.join(bounds)})" if bounds else ""
+    other = f", or {name}.drop_vars({bounds}) where no bound is finite" if bounds else ""
     raise ValueError(
-        f"{name} holds censored normal distributions (bounds {', '.join(bounds)}), whose distances "
-        f"have no closed form; use quantiles of them, {name}.recal.quantile(np.arange(0.0025, "
-        f"1, 0.005)), or {name}.drop_vars({bounds}) where no bound is finite"
+        f"{name} holds {form.traits.words}{given}, whose distances have no closed form; use "
+        f"quantiles of them, {name}.recal.quantile(np.arange(0.0025, 1, 0.005)){other}"
     )
 
 

@@ -20,7 +20,7 @@ from xrecal.chunks.blockwise import one_blas_thread
 from xrecal.chunks.malloc import KEPT_BYTES
 from xrecal.inputs.ahead import AHEAD
 from xrecal.inputs.dates import CaseAxis
-from xrecal.inputs.forms import Kind
+from xrecal.inputs.forms import TRAITS, Kind
 from xrecal.methods import Method
 from xrecal.methods.base import N_HELD_OUT, Cases, Covariates
 from xrecal.typing import FloatArray
@@ -220,7 +220,7 @@ def _synthetic_cases(setup: Setup, n: int, n_locations: int) -> Cases:
     loc = 1 + signal[..., np.newaxis] + 0.5 * rng.normal(size=shape)
     forecasts = Forecasts(
         loc.astype(setup.dtype),
-        np.full(shape, 0.5, setup.dtype) if setup.kind in ("normal", "censored") else None,
+        np.full(shape, 0.5, setup.dtype) if TRAITS[setup.kind].has_scale else None,
         None if setup.kind == "ensemble" else np.ones(shape, setup.dtype),
     )
     covariates = np.zeros((*shape[:2], len(setup.periods)))

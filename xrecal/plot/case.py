@@ -225,7 +225,7 @@ class OneCase:
     @property
     def has_members(self) -> bool:
         """Whether it is members or quantiles rather than normal distributions."""
-        return self.form.kind not in ("normal", "censored")
+        return not self.form.traits.has_scale
 
     def members(self) -> Members:
         """Members with a weight, ascending."""

@@ -1,4 +1,8 @@
-"""Figures of forecasts, for ``.recal.plot``: each makes the evidence, and one figure draws it."""
+"""The table of figures of forecasts, for ``.recal.plot``: each makes the evidence, and draws it.
+
+To add a figure, write the function that draws evidence, and add lines to ``xrecal.plot`` and to
+:class:`Figures`.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +18,7 @@ from xrecal.inputs.dims import Dims, at_scalars
 from xrecal.inputs.forms import Labelled
 from xrecal.inputs.pairing import Observations, pair_cases, pair_variables
 from xrecal.inputs.thresholds import Edges
+from xrecal.methods.doors import Accessor, door
 from xrecal.products.categories import categories
 from xrecal.products.statistics import quantile
 
@@ -83,7 +88,7 @@ def _figure(
     without: Sequence[str] = (),
     **defaults: Any,
 ) -> Callable[..., Axes]:
-    """A figure that makes its evidence.
+    """The door to a figure that makes its evidence.
 
     It takes ``ax``, the ``label`` of the drawing function if there is one, and the parameters of
     the evidence: all but those ``without``, some with other ``defaults``.
@@ -102,7 +107,7 @@ def _figure(
     vars(figure)["__signature__"] = inspect.Signature([*first, *keywords])
     figure.__name__ = figure.__qualname__ = draw.__name__
     figure.__doc__ = f"{text}; see :func:`xrecal.plot.{draw.__name__}`."
-    return figure
+    return door(figure)
 
 
 def _crps_skill(
@@ -128,51 +133,6 @@ def _terciles(
     return only_variable(categories(forecast, edges, member_dim=member_dim), name="forecast")
 
 
-pit = _figure(
-    plot.pit, diagnostics.pit_histogram, "Histogram of the probability integral transform"
-)
-rank_histogram = _figure(
-    plot.rank_histogram,
-    diagnostics.rank_histogram,
-    "Histogram of ranks among the members of plain ensembles",
-)
-reliability = _figure(
-    plot.reliability, diagnostics.reliability, "Reliability diagram of probabilities"
-)
-quantile_reliability = _figure(
-    plot.quantile_reliability,
-    annual.quantile_reliability,
-    "Reliability diagram of quantiles",
-    without=["beside"],
-)
-roc = _figure(plot.roc, diagnostics.roc, "Hit rate by false alarm rate", without=["levels"])
-performance = _figure(
-    plot.performance, diagnostics.roc, "Hit rate by success ratio", without=["levels"]
-)
-coverage = _figure(plot.coverage, diagnostics.coverage, "Observations inside central intervals")
-spread_skill = _figure(plot.spread_skill, diagnostics.spread_skill, "Error by spread")
-monitor = _figure(
-    plot.monitor,
-    diagnostics.monitor,
-    "Evidence against calibration over time",
-    without=["run_length", "restart", "lag", "augmented", "seed"],
-)
-skill_by_lead = _figure(
-    plot.skill_by_lead, _crps_skill, "CRPS skill over a reference forecast, by lead"
-)
-skill_map = _figure(plot.skill_map, _crps_skill, "Map of the CRPS skill over a reference forecast")
-tercile_map = _figure(plot.tercile_map, _terciles, "Map of the likeliest tercile of one forecast")
-p_value_map = _figure(
-    plot.p_value_map,
-    diagnostics.skce_test,
-    "Map of tests of calibration given the forecast",
-    test="serial",  # as in the summary, whose count of rejections are the dots
-)
-ridge_curve = _figure(
-    plot.ridge_curve, diagnostics.ridge_curve, "Held-out loss of this hindcast with each ridge"
-)
-
-
 def _with_usual_members(forecast: Labelled, member_dim: Hashable | None) -> Labelled:
     """A forecast whose members lie along ``member``, if they have another dimension."""
     return forecast if member_dim is None else forecast.rename({member_dim: "member"})
@@ -192,3 +152,59 @@ def _matched(
 def _beside(raw: Labelled | None, forecast: Labelled) -> Labelled | None:
     """The raw forecast at the labels of a forecast that was selected at one of them."""
     return None if raw is None else at_scalars(raw, forecast, names=("forecast", "raw forecasts"))
+
+
+class Figures(Accessor):
+    """Figures as methods of forecasts."""
+
+    fan = door(fan)
+    cdf = door(cdf)
+    density = door(density)
+
+    pit = _figure(
+        plot.pit, diagnostics.pit_histogram, "Histogram of the probability integral transform"
+    )
+    rank_histogram = _figure(
+        plot.rank_histogram,
+        diagnostics.rank_histogram,
+        "Histogram of ranks among the members of plain ensembles",
+    )
+    reliability = _figure(
+        plot.reliability, diagnostics.reliability, "Reliability diagram of probabilities"
+    )
+    quantile_reliability = _figure(
+        plot.quantile_reliability,
+        annual.quantile_reliability,
+        "Reliability diagram of quantiles",
+        without=["beside"],
+    )
+    roc = _figure(plot.roc, diagnostics.roc, "Hit rate by false alarm rate", without=["levels"])
+    performance = _figure(
+        plot.performance, diagnostics.roc, "Hit rate by success ratio", without=["levels"]
+    )
+    coverage = _figure(plot.coverage, diagnostics.coverage, "Observations inside central intervals")
+    spread_skill = _figure(plot.spread_skill, diagnostics.spread_skill, "Error by spread")
+    monitor = _figure(
+        plot.monitor,
+        diagnostics.monitor,
+        "Evidence against calibration over time",
+        without=["run_length", "restart", "lag", "augmented", "seed"],
+    )
+    skill_by_lead = _figure(
+        plot.skill_by_lead, _crps_skill, "CRPS skill over a reference forecast, by lead"
+    )
+    skill_map = _figure(
+        plot.skill_map, _crps_skill, "Map of the CRPS skill over a reference forecast"
+    )
+    tercile_map = _figure(
+        plot.tercile_map, _terciles, "Map of the likeliest tercile of one forecast"
+    )
+    p_value_map = _figure(
+        plot.p_value_map,
+        diagnostics.skce_test,
+        "Map of tests of calibration given the forecast",
+        test="serial",  # as in the summary, whose count of rejections are the dots
+    )
+    ridge_curve = _figure(
+        plot.ridge_curve, diagnostics.ridge_curve, "Held-out loss of this hindcast with each ridge"
+    )

@@ -277,11 +277,9 @@ def _subtitle(evidence: Evidence, has_raw: bool) -> str:
     """Form of the forecast, cases with their first and last label, leads, number of locations."""
     form = evidence.form
     cases = as_typed(" and ".join(map(str, evidence.dims)))
-    kind = {
-        "ensemble": "plain ensemble", "weighted": "weighted ensemble", "quantile": "quantiles",
-        "normal": "normal distributions", "censored": "censored normal distributions",
-    }[form.kind]  # fmt: skip
-    text = f"{kind}{' beside the raw forecast' if has_raw else ''}; cases along {cases}"
+    text = (
+        f"{form.traits.words}{' beside the raw forecast' if has_raw else ''}; cases along {cases}"
+    )
     index = evidence.observations.indexes.get(evidence.time)
     if index is not None and index.size:
         first, last = shown_labels(index.to_numpy()[[0, -1]])

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial
-from typing import Literal, TypeAlias, get_args
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +17,7 @@ from xrecal.fit.fit_hindcast import DEFAULT, checked
 from xrecal.fit.held_out import By, HeldOut, Splits, hold_out
 from xrecal.inputs.cases import of_cases
 from xrecal.inputs.covariates import Given
-from xrecal.inputs.dims import read_inner_levels, read_levels
+from xrecal.inputs.dims import read_inner_levels
 from xrecal.inputs.forms import Labelled
 from xrecal.inputs.lengths import Span
 from xrecal.inputs.metadata import history_line, joined, with_conventions
@@ -24,6 +25,7 @@ from xrecal.inputs.pairing import Observations, pair_variables
 from xrecal.inputs.pool import PoolOver
 from xrecal.inputs.thresholds import Threshold
 from xrecal.methods import Method
+from xrecal.methods.call_errors import unexplained
 from xrecal.typing import FloatArray
 
 from .categories import (
@@ -35,18 +37,16 @@ from .categories import (
     warn_of_pooled_edges,
     with_edges,
 )
-from .members import drawn
-from .probabilities import EXCEEDANCE, probabilities
 from .replayed import replayed, updates_as_it_goes
-from .scores import CRPS, PIT, crps_of, pit_of
-from .source import check_count
-from .statistics import quantiles
-
-OutputOf: TypeAlias = Literal["quantile", "crps", "pit", "members", "exceedance", "categories"]
+from .scores import PIT, SCORES, pit_of
+from .table import PRODUCTS
 
 QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
 SEED = 0
 """Of the random numbers that place an observation within a jump of the forecast's CDF."""
+
+_OWNERS = {"threshold": "exceedance", "n": "members", "seed": "members"}
+"""Parameters that are for some outputs alone, and one of these, for messages."""
 
 
 def cross_validate(
@@ -63,7 +63,7 @@ def cross_validate(
     every: Span | None = None,
     refit: Span | None = None,
     year_start: str | int | None = None,
-    output: OutputOf = "quantile",
+    output: str = "quantile",
     q: float | Sequence[float] | np.ndarray = QUANTILES,
     threshold: Threshold | None = None,
     n: int | None = None,
@@ -105,18 +105,21 @@ def cross_validate(
         Date on which years begin, such as "07-01", or a month. Without it they begin in the
         largest gap that the dates of all cases leave in the calendar, so that a winter is not cut
         in two; on 1 January where that gap holds it, or none is of 30 days or more.
-    output : {"quantile", "crps", "pit", "members", "exceedance", "categories"}
-        Quantiles of the predictions, their CRPS, or the probability integral transform of the
-        observations: uniform on (0, 1) for calibrated predictions. Where a predicted CDF jumps, it
-        lies at random within the jump, the same place in every run and at every location. Equally
-        likely members, the probability of exceeding a threshold, or those of the categories
-        between quantiles of the climatology, as a model makes them: of the observations that the
-        fit of the case has learned from.
+    output : str
+        Any product of forecasts: ``"quantile"``, ``"mean"``, ``"std"``, equally likely
+        ``"members"``, or the probability ``"exceedance"`` of exceeding a threshold or ``"cdf"`` of
+        not exceeding it. Or any score by case of the predictions, such as ``"crps"``, ``"wis"``,
+        ``"log_score"``, ``"brier_score"`` or ``"rps"``. Or ``"pit"``, the probability integral
+        transform of the observations: uniform on (0, 1) for calibrated predictions; where a
+        predicted CDF jumps, it lies at random within the jump, the same place in every run and at
+        every location. Or ``"categories"``, the probabilities between quantiles of the
+        climatology, as a model makes them: of the observations that the fit of the case has
+        learned from.
     q : float or sequence of float
-        Levels of the quantiles in [0, 1], each once, in any order. For categories the levels
-        between them, increasing, ends excluded; terciles by default.
+        Levels of the quantiles in [0, 1], or of ``"quantile_score"``, each once, in any order. For
+        categories the levels between them, increasing, ends excluded; terciles by default.
     threshold : float, sequence of float or DataArray, optional
-        For exceedance, as for ``exceedance``.
+        For probabilities and their scores, as for ``exceedance``; the edges of ``"rps"``.
     n, seed : int
         Number of members, and seed of their order: each case has that of its place in the hindcast.
     pool : str, tuple of str or dict, optional
@@ -168,15 +171,16 @@ def cross_validate(
     updates = updates_as_it_goes(by, refit, method)
     splits = Splits(by, gap, blocks, window, every, pool, min_samples, year_start, refit, updates)
     source = replayed if updates else hold_out
-    product = _product(output, q, threshold, n, seed, isinstance(hindcast, xr.Dataset))
+    named = isinstance(hindcast, xr.Dataset)
+    product = _product(output, q=q, threshold=threshold, n=n, seed=seed, named=named)
     results, remarks = {}, list[str | None]()
     for name, (form, observed) in pair_variables(
         hindcast, observations, member_dim, name="hindcast"
     ).items():
-        issued = of_cases(form, dim) if output in ("quantile", "members") else {}
         replay = source(form, observed, method, splits, dim, covariates)
         remarks.append(replay.prepared.pairs.by_position)
         result = product(replay)
+        issued = of_cases(form, dim) if result.name is None else {}
         results[name] = result.assign_attrs(cross_validation=str(splits), **issued)
     what = f"{output} of each case predicted by {method} fitted without it, {splits}"
     what = joined(what, *remarks)
@@ -184,71 +188,66 @@ def cross_validate(
         (result,) = results.values()
         history = {k: v for k, v in hindcast.attrs.items() if k == "history"}
         result.attrs |= history_line(history, what)
-        return result.rename(hindcast.name if output in ("quantile", "members") else output)
+        return result.rename(hindcast.name if result.name is None else output)
     attrs = {**hindcast.attrs, "cross_validation": str(splits)}
     return xr.Dataset(results, attrs=with_conventions(history_line(attrs, what)))
 
 
-def _product(
-    output: str,
-    q: float | Sequence[float] | np.ndarray,
-    threshold: Threshold | None,
-    n: int | None,
-    seed: int,
-    named: bool,
-) -> Callable[[HeldOut], xr.DataArray]:
+def _product(output: str, **given: Any) -> Callable[[HeldOut], xr.DataArray]:
     """The function that makes an output of held-out distributions of one variable.
 
-    ``named`` puts the name of the variable before those of the edges of its categories.
+    It returns a DataArray without a name if the output has that of the hindcast. ``given`` are
+    parameters of outputs, each of which belongs to some.
     """
-    if output not in get_args(OutputOf):
-        raise ValueError(f"output is {output!r}; give one of {list(get_args(OutputOf))}")
-    given = {"threshold": threshold, "n": n, "seed": seed or None}
-    for name, value in given.items():
-        owner = "exceedance" if name == "threshold" else "members"
-        if output != owner and value is not None:
+    scores = {name: score.function for name, score in SCORES.items() if score.by_case}
+    outputs = {**PRODUCTS, **_OWN, **scores}
+    if output not in [*outputs]:
+        raise ValueError(f"output is {output!r}; give one of {[*outputs]}")
+    function = unexplained(outputs[output])
+    given |= {"edges": given["threshold"], "observations": None}  # which the source knows
+    own = {name: given[name] for name in inspect.signature(function).parameters if name in given}
+    takes = {"threshold" if name == "edges" else name for name in own}
+    for name, owner in _OWNERS.items():
+        value = given[name] or None if name == "seed" else given[name]
+        if name not in takes and value is not None:
             raise ValueError(
                 f"{name} belongs to output={owner!r}, but output is {output!r}; leave it out"
             )
-    if output == "members":
-        return partial(drawn, n=check_count(n, seed), seed=seed)
-    if output == "exceedance":
-        if threshold is None:
-            raise ValueError("output='exceedance' needs a threshold: threshold=...")
-        return partial(probabilities, threshold=threshold, kind=EXCEEDANCE)
-    if output == "categories":
-        levels = read_inner_levels((1 / 3, 2 / 3) if q is QUANTILES else q)
-        return partial(_categories, levels=levels, named=named)
-    if output == "quantile":
-        return partial(quantiles, levels=read_levels(q), several=np.ndim(q) > 0)
-    return _crps if output == "crps" else _pit
+    if "threshold" in takes and given["threshold"] is None:
+        raise ValueError(f"output={output!r} needs a threshold: threshold=...")
+    return partial(function, **own)
 
 
-def _crps(source: HeldOut) -> xr.DataArray:
-    (values,) = source.reduce(crps_of, {}, extras=["observed"])
-    return values.assign_attrs(CRPS.attrs(source.units))
-
-
-def _pit(source: HeldOut) -> xr.DataArray:
+def _pit(forecast: HeldOut) -> xr.DataArray:
     reduction = partial(pit_of, seed=SEED)
-    (values,) = source.reduce(reduction, {}, extras=["observed", "cases"])
-    return values.assign_attrs(long_name=PIT.long_name, units="1")
+    (values,) = forecast.reduce(reduction, {}, extras=["observed", "cases"])
+    return values.rename("pit").assign_attrs(long_name=PIT.long_name, units="1")
 
 
-def _categories(source: HeldOut, levels: FloatArray, named: bool) -> xr.DataArray:
-    """Probabilities of the categories of the climatology that each fit has learned from."""
-    require_free(source.form.dims, [CATEGORY])
-    warn_of_pooled_edges(source.prepared.pairs.pool, source.prepared.pairs.dim)
-    dtypes = source.form.loc.dtype, source.threshold_dtype
-    values, edges = source.reduce(
+def _categories(
+    forecast: HeldOut, q: float | Sequence[float] | np.ndarray, named: bool
+) -> xr.DataArray:
+    """Probabilities of the categories of the climatology that each fit has learned from.
+
+    ``named`` puts the name of the variable before those of the edges of its categories.
+    """
+    levels = read_inner_levels((1 / 3, 2 / 3) if q is QUANTILES else q)
+    require_free(forecast.form.dims, [CATEGORY])
+    warn_of_pooled_edges(forecast.prepared.pairs.pool, forecast.prepared.pairs.dim)
+    dtypes = forecast.form.loc.dtype, forecast.threshold_dtype
+    values, edges = forecast.reduce(
         partial(climatological_categories_of, levels=levels, dtype=dtypes[1]),
         {CATEGORY: levels.size + 1},
         {EDGE: levels.size},
         extras=["observed", "learned"],
         dtypes=dtypes,
     )
-    values = with_edges(values, edges, labels_of_levels(levels), source.form, named)
-    return values.assign_attrs(category_attributes(source.attrs))
+    values = with_edges(values, edges, labels_of_levels(levels), forecast.form, named)
+    return values.rename("categories").assign_attrs(category_attributes(forecast.attrs))
+
+
+_OWN: dict[str, Callable[..., Any]] = {"categories": _categories, "pit": _pit}
+"""Outputs that need what a fit has learned, or the numbers of the cases."""
 
 
 def climatological_categories_of(

@@ -11,10 +11,9 @@ from xrecal.arrays.distributions.forms import Distribution, Empirical
 from xrecal.inputs.dims import Dims
 from xrecal.inputs.forms import Labelled
 from xrecal.inputs.pairing import Observations
-from xrecal.methods.call_errors import explained
 from xrecal.typing import FloatArray
 
-from .scores import Score, Verified, scored
+from .scores import Score, Verified, score_entry, scored
 
 LOG_SCORE = Score(
     "log_score",
@@ -39,7 +38,7 @@ def quantile_log_score_of(
     return (quantile_log_score(observations, distribution.members, levels),)
 
 
-@explained("xrecal.diagnostics.log_score")
+@score_entry()
 def log_score(
     forecast: Labelled,
     observations: Observations,

@@ -16,10 +16,11 @@ from xrecal.typing import FloatArray, IntArray
 
 from .coherence import Coherence, check_coherence, coherent_members
 from .coherence_dates import observations_of
+from .of_model import sources_of
 from .recalibrated import Recalibrated, recalibrated
 from .reductions import Reduction, on_circle
 from .schaake_dates import Template
-from .source import Source, check_count, issued, reduce
+from .source import Source, check_count, reduce
 
 
 @on_circle
@@ -94,7 +95,7 @@ def members(
     20
     """
     check_count(n, seed)
-    sources = issued(forecast, member_dim)
+    sources = sources_of(forecast, member_dim)
     return sources.product(partial(drawn, n=n, seed=seed), members_line(n, seed))
 
 

@@ -1,13 +1,20 @@
-"""Functions of forecasts as verbs of a model: of the distributions that it makes of forecasts."""
+"""Functions of forecasts that take distributions of other sources too: of a model, or held out.
+
+Those of a model are its verbs.
+"""
 
 from __future__ import annotations
 
 import inspect
 import re
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+import xarray as xr
 
 from xrecal.fit.fitted import Fitted
+from xrecal.fit.held_out import HeldOut
 from xrecal.inputs.covariates import Given
 from xrecal.inputs.forms import Labelled
 from xrecal.methods.call_errors import explained, unexplained
@@ -44,10 +51,28 @@ class OfModel(NamedTuple):
     covariates: Given
 
 
-def sources_of(forecast: Labelled | OfModel, member_dim: Hashable | None) -> Sources[Any]:
-    """The distributions of forecasts as they were issued, or as a model makes them."""
+Forecasts: TypeAlias = Labelled | OfModel | HeldOut
+"""Forecasts as they were issued, as a model recalibrates them, or one variable held out."""
+
+
+@dataclass(frozen=True)
+class _OfHeldOut(Sources[HeldOut]):
+    """The distributions of one variable, whose history is that of the cross-validation."""
+
+    def product(
+        self, function: Callable[[HeldOut], xr.DataArray], line: str, name: str | None = None
+    ) -> Labelled:
+        """Result of a function; without a name if that is the name of the forecast."""
+        (held_out,) = self.variables.values()
+        return function(held_out).rename(name)
+
+
+def sources_of(forecast: Forecasts, member_dim: Hashable | None) -> Sources[Any]:
+    """The distributions of every variable of forecasts."""
     if isinstance(forecast, OfModel):
         return recalibrated(*forecast)
+    if isinstance(forecast, HeldOut):
+        return _OfHeldOut(forecast.given.loc, {forecast.form.name: forecast})
     return issued(forecast, member_dim)
 
 

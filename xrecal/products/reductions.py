@@ -11,6 +11,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from xrecal.arrays.distributions.forms import Empirical
 from xrecal.inputs.circular import refuse_circular
+from xrecal.inputs.forms import TRAITS, Kind
 from xrecal.typing import FloatArray
 
 Reduction: TypeAlias = Callable[..., tuple[FloatArray, ...]]
@@ -53,9 +54,9 @@ def require_on_circle(reduction: Reduction, period: float, name: Hashable) -> No
         refuse_circular(period, name, "values on a circle have no order")
 
 
-def of_circular(reduction: Reduction, period: float, name: Hashable, kind: str) -> Reduction:
+def of_circular(reduction: Reduction, period: float, name: Hashable, kind: Kind) -> Reduction:
     """A reduction of ensembles as it is for a circular variable; ValueError if there is none."""
-    if kind not in ("ensemble", "weighted"):
+    if not TRAITS[kind].has_members:
         refuse_circular(period, name, f"has the form {kind!r}, which has no members")
     require_on_circle(reduction, period, name)
     return partial(_on_its_circle, reduction=reduction, period=period)

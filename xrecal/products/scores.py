@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, ParamSpec, TypeAlias, TypeVar
 
 import numpy as np
 import xarray as xr
@@ -13,6 +14,8 @@ from xrecal import arrays
 from xrecal.arrays.distributions.forms import Distribution, Empirical
 from xrecal.chunks.over_cases import over_cases
 from xrecal.fit.fitted import Fitted, FittedVariable
+from xrecal.fit.held_out import HeldOut
+from xrecal.fit.loop import KnownName
 from xrecal.fit.missing import warn_of_unseen_values, without_unseen_values
 from xrecal.fit.select_fits import explicit_member_dim, single_dims
 from xrecal.inputs.cases import with_named_cases
@@ -33,7 +36,7 @@ from xrecal.inputs.thresholds import Threshold, Thresholds, read_thresholds
 from xrecal.methods.call_errors import explained
 from xrecal.typing import FloatArray, IntArray
 
-from .of_model import OfModel
+from .of_model import Forecasts, OfModel
 from .recalibrated import Recalibrated, recalibrated
 from .reductions import Reduction, on_circle
 from .source import Issued, Source, Sources, check_seed, reduce
@@ -61,6 +64,60 @@ class Score(NamedTuple):
         return {"long_name": self.long_name, "estimator": self.estimator, **units}
 
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class ScoreEntry(NamedTuple):
+    """A score in the table: its function, and what a caller has to know of that."""
+
+    function: Callable[..., Any]
+    variable: str | None = None
+    """Variable of the Dataset that the function returns; None where it returns the score alone."""
+    each: bool = False
+    """Whether the score of several locations is the mean of the scores of each: of all cases
+    together it would reward a forecast for knowing which places are warm or wet."""
+    whole: bool = False
+    """Whether it is a score of whole fields, which then must not be cut into blocks."""
+
+    @property
+    def by_case(self) -> bool:
+        """Whether each case has a score, so that held-out forecasts have it too."""
+        return self.variable is None and not self.whole
+
+    @property
+    def thresholds(self) -> str | None:
+        """Name of the parameter that takes thresholds; None where there is none."""
+        names = inspect.signature(self.function).parameters
+        return next((name for name in ("threshold", "edges") if name in names), None)
+
+
+SCORES: dict[str, ScoreEntry] = {}
+"""The table of scores, which :func:`score_entry` fills, by name."""
+
+
+def score_entry(
+    name: str | None = None,
+    *,
+    variable: str | None = None,
+    each: bool = False,
+    whole: bool = False,
+) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Decorator that adds a function of ``xrecal.diagnostics`` to the table of scores.
+
+    The command offers what the table has as ``--score``, and ``cross_validate`` as ``output=`` if
+    it is a score by case. ``name`` is that in the table, by default that of the function; the other
+    parameters are fields of :class:`ScoreEntry`. Wrong calls of the function are explained.
+    """
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        made = explained(f"xrecal.diagnostics.{function.__name__}")(function)
+        SCORES[name or function.__name__] = ScoreEntry(made, variable, each, whole)
+        return made
+
+    return decorate
+
+
 CRPS = Score("crps", "continuous ranked probability score")
 BRIER = Score("brier_score", "Brier score", PROBABILITY_AS_ISSUED, {"units": "1"})
 PIT = Score("pit", "probability integral transform of the observations", "", {"units": "1"})
@@ -84,15 +141,6 @@ def crps_between(
     return (distribution.threshold_weighted_crps(observations, lower, upper),)
 
 
-def quantile_scores_of(
-    distribution: Distribution, observations: FloatArray, levels: FloatArray
-) -> tuple[FloatArray, ...]:
-    """Quantile scores (L, T, k)."""
-    from xrecal.arrays.scores.quantile_scores import quantile_score
-
-    return (quantile_score(observations, distribution.quantile(levels), levels),)
-
-
 def brier_of(
     distribution: Distribution, observations: FloatArray, thresholds: FloatArray, fair: bool
 ) -> tuple[FloatArray, ...]:
@@ -103,6 +151,7 @@ def brier_of(
     if fair:
         n_members = (~np.isnan(distribution.as_members().members)).sum(-1).astype(np.float64)
     probability = distribution.exceedance(thresholds)
+    observations = observations.astype(thresholds.dtype, copy=False)
     return (brier_score(observations, probability, thresholds, n_members),)
 
 
@@ -123,45 +172,18 @@ def pit_of(
         assert isinstance(distribution, Empirical)
         joined = [distribution.members, observations[..., np.newaxis]]
         distribution = Empirical(np.concatenate(joined, axis=-1))
-    uniform = _uniform(seed, cases, location)
+    uniform = uniform_of(seed, cases, location)
     return (distribution.pit(observations, uniform),)
 
 
-def quantile_pit_of(
-    distribution: Empirical,
-    observations: FloatArray,
-    cases: IntArray,
-    *location: IntArray,
-    levels: FloatArray,
-    seed: int,
-) -> tuple[FloatArray, ...]:
-    """Transforms (L, T) of quantiles at levels (m,), by the same random numbers as ``pit_of``."""
-    uniform = _uniform(seed, cases, location)
-    return (arrays.quantile_pit(distribution.members, levels, observations, uniform),)
-
-
-def rank_of(
-    distribution: Empirical,
-    observations: FloatArray,
-    cases: IntArray,
-    *location: IntArray,
-    seed: int,
-) -> tuple[FloatArray, ...]:
-    """Ranks (L, T) among members; ties by the numbers of case and location, as in ``pit_of``."""
-    from xrecal.arrays.calibration.ranks import observation_ranks
-
-    uniform = _uniform(seed, cases, location)
-    return (observation_ranks(observations, distribution.members, uniform)[0],)
-
-
-def _uniform(seed: int, cases: IntArray, location: Sequence[IntArray]) -> FloatArray:
+def uniform_of(seed: int, cases: IntArray, location: Sequence[IntArray]) -> FloatArray:
     """Random numbers (L, T) in (0, 1) by the numbers of case and location."""
     from xrecal.arrays.distributions.draws import uniform_at
 
     return uniform_at(seed, sum(location, np.zeros_like(cases)), cases)
 
 
-@explained("xrecal.diagnostics.crps")
+@score_entry()
 def crps(
     forecast: Labelled,
     observations: Observations,
@@ -274,7 +296,8 @@ class Verified(NamedTuple):
     """Distributions of one variable with what verified, on the labels of the forecasts."""
 
     source: Source
-    observations: xr.DataArray
+    observations: xr.DataArray | KnownName
+    """Of held-out cases the name by which their source knows them."""
 
     @property
     def levels(self) -> FloatArray | None:
@@ -297,11 +320,7 @@ class Verified(NamedTuple):
         if fair:
             require_plain(self.source.form, "fair=True")
         new = {thresholds.dim: thresholds.values.sizes[thresholds.dim]}
-        observed = self.observations.astype(self.source.threshold_dtype, copy=False)
-        scores = self._replace(observations=observed).reduce(
-            partial(brier_of, fair=fair), new, [thresholds.values]
-        )
-        return thresholds.label(scores)
+        return thresholds.label(self.reduce(partial(brier_of, fair=fair), new, [thresholds.values]))
 
 
 Rule: TypeAlias = Callable[[Verified], xr.DataArray]
@@ -309,14 +328,18 @@ Rule: TypeAlias = Callable[[Verified], xr.DataArray]
 
 
 def scored(
-    forecast: Labelled | OfModel,
+    forecast: Forecasts,
     observations: Observations,
     rule: Rule,
     dim: Dims,
     member_dim: Hashable | None,
     score: Score,
 ) -> Labelled:
-    """Scores of issued forecasts, or of what a model makes of them, averaged over ``dim``."""
+    """Scores of forecasts by case, averaged over ``dim``; of held-out ones of every case."""
+    if isinstance(forecast, HeldOut):
+        units = forecast.units if score.units is None else score.units
+        scores = rule(Verified(forecast, "observed")).rename(score.name)
+        return scores.assign_attrs(score.attrs(units))
     if not isinstance(forecast, OfModel):
         return score_variables(
             forecast, observations, partial(_of_issued, rule=rule), dim, member_dim, score

@@ -23,12 +23,11 @@ from xrecal.arrays.rows import is_whole
 from xrecal.chunks.blockwise import require_one_chunk, work_on
 from xrecal.chunks.run import EACH, Inputs, Named, run, with_core_last
 from xrecal.fit.state import NEW_MEMBER
-from xrecal.inputs.forms import Form, Labelled, numbers_of, read_forms, task_parts
+from xrecal.inputs.forms import TRAITS, Form, Kind, Labelled, numbers_of, read_forms, task_parts
 from xrecal.inputs.metadata import describing, history_line, joined, with_conventions
 from xrecal.inputs.missing import known_values
 from xrecal.inputs.roles import CALIBRATION, candidates
 from xrecal.methods import Method
-from xrecal.typing import FloatArray
 
 from .reductions import Reduction, name_of, of_circular, takes_device_arrays
 
@@ -56,12 +55,12 @@ class Source(Protocol):
         self,
         reduction: Reduction,
         *out: Mapping[Hashable, int],
-        extras: Sequence[xr.DataArray] = (),
+        extras: Sequence[Any] = (),
     ) -> tuple[xr.DataArray, ...]:
         """Results of a reduction, each with the dimensions ``out`` in place of the members.
 
-        The reduction gets ``extras``, which may have further dimensions besides those of the
-        forecast.
+        The reduction gets ``extras``, arrays which may have further dimensions besides those of
+        the forecast; of held-out cases also names of what is known of them.
         """
 
     def numbers(self) -> list[xr.DataArray]:
@@ -78,7 +77,7 @@ def reduce(
     source: Source,
     reduction: Reduction,
     new: Mapping[Hashable, int] | None = None,
-    extras: Sequence[xr.DataArray] = (),
+    extras: Sequence[Any] = (),
 ) -> xr.DataArray:
     """One result of a reduction, with dimensions ``new`` in place of the members."""
     (result,) = source.reduce(reduction, new or {}, extras=extras)
@@ -171,7 +170,7 @@ class Issued:
             "extras": {i: with_core_last(extra, loops, each) for i, extra in enumerate(extras)},
         }
         results = run(
-            StatisticTask(reduction, tuple(parts)),
+            StatisticTask(reduction, form.kind),
             given,
             {i: ({**dict.fromkeys(each, 0), **new}, form.loc.dtype) for i, new in enumerate(out)},
             what=work_on("a statistic", form.name),
@@ -225,12 +224,12 @@ class StatisticTask:
     """
 
     reduction: Reduction
-    parts: tuple[str, ...]
+    kind: Kind
 
     @property
     def on_device(self) -> bool:
         """Whether it takes CuPy arrays."""
-        return takes_device_arrays(self.reduction) and not {"scale", "lower"} & set(self.parts)
+        return takes_device_arrays(self.reduction) and not TRAITS[self.kind].has_scale
 
     @property
     def description(self) -> str:
@@ -239,18 +238,25 @@ class StatisticTask:
 
     def __call__(self, forecasts: Named, extras: Named) -> Named:
         """Run the task on one chunk."""
-        parts = dict(forecasts)
-        lower, upper = parts.pop("lower", None), parts.pop("upper", None)
-        distribution = distribution_of(forecasts_from(parts))
-        if lower is not None or upper is not None:
-            distribution = _censored(distribution, lower, upper)  # type: ignore[arg-type]
+        distribution = DISTRIBUTIONS.get(self.kind, _distribution)(forecasts)
         return dict(enumerate(self.reduction(distribution, *extras.values())))
 
 
-def _censored(normal: Normal, lower: FloatArray | None, upper: FloatArray | None) -> Distribution:
+def _distribution(parts: Named) -> Distribution:
+    """Ensembles, quantiles with their masses, or mixtures of normal distributions."""
+    return distribution_of(forecasts_from(parts))
+
+
+def _censored(parts: Named) -> Distribution:
     """Single normal distributions (..., 1) with bounds; NaN where these leave no values."""
-    below = np.full_like(normal.loc, -np.inf) if lower is None else lower
-    above = np.full_like(normal.loc, np.inf) if upper is None else upper
+    normal = _distribution({name: parts[name] for name in ("loc", "scale")})
+    assert isinstance(normal, Normal)
+    below = parts.get("lower", np.full_like(normal.loc, -np.inf))
+    above = parts.get("upper", np.full_like(normal.loc, np.inf))
     empty = (below > above) | (below == np.inf) | (above == -np.inf)
     below, above = (np.where(empty, np.nan, bound) for bound in (below, above))
     return Censored(normal.loc, normal.scale, below, above)
+
+
+DISTRIBUTIONS: dict[Kind, Callable[[Named], Distribution]] = {"censored": _censored}
+"""Distributions of kinds that :func:`_distribution` does not know, from their parts."""

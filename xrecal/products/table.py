@@ -1,7 +1,10 @@
-"""Products of distributions, as methods of forecasts and of models.
+"""The table of products: methods of forecasts and of models, outputs of cross-validation.
 
-To add a product, write its function, and add a line to both classes.
+To add a product, write its function, and add a line to ``PRODUCTS`` and to both classes.
 """
+
+from collections.abc import Callable
+from typing import Any
 
 from xrecal.methods.doors import Accessor, door, verb
 
@@ -10,6 +13,16 @@ from .members import members, model_members
 from .of_model import of_model
 from .probabilities import cdf, exceedance
 from .statistics import mean, quantile, std
+
+PRODUCTS: dict[str, Callable[..., Any]] = {
+    "mean": mean,
+    "std": std,
+    "quantile": quantile,
+    "exceedance": exceedance,
+    "cdf": cdf,
+    "members": members,
+}
+"""Products of distributions of any source, held-out ones too."""
 
 
 class ProductDoors(Accessor):
