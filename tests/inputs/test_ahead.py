@@ -3,7 +3,7 @@ import pytest
 import xarray as xr
 
 from tests.labelled import random
-from xrecal.inputs.ahead import days_ahead
+from xrecal.inputs.covariates import days_ahead
 from xrecal.inputs.forms import read_forms
 
 STARTS = xr.date_range("2001-01-29", periods=4, freq="D", use_cftime=False)

@@ -7,7 +7,7 @@ import xarray as xr
 
 import xrecal
 from tests.labelled import random
-from xrecal.inputs.roles import CALIBRATION, LEAD, candidates, is_lead, single_leads
+from xrecal.inputs.labels import Roles, is_lead
 from xrecal.inputs.valid_time import lead_dim
 
 N = 40
@@ -33,9 +33,9 @@ START_NAMES = [
 
 def test_leads_and_starts_by_their_usual_names():
     for name in LEAD_NAMES:
-        assert candidates(HINDCAST.rename(lead=name).drop_vars(name), LEAD) == [name]
+        assert Roles(HINDCAST.rename(lead=name).drop_vars(name)).leads == [name]
     for name in START_NAMES:
-        assert candidates(HINDCAST.rename(init=name), CALIBRATION) == [name]
+        assert Roles(HINDCAST.rename(init=name)).cases == [name]
 
 
 def over_both(hindcast):
@@ -57,8 +57,8 @@ BY_WHAT_IT_IS = {
 @pytest.mark.parametrize("what", BY_WHAT_IT_IS)
 def test_leads_by_what_they_are(what):
     hindcast = BY_WHAT_IT_IS[what]
-    assert candidates(hindcast, LEAD) == ["x1"]
-    assert candidates(hindcast, CALIBRATION) == ["init"]
+    assert Roles(hindcast).leads == ["x1"]
+    assert Roles(hindcast).cases == ["init"]
     np.testing.assert_array_equal(hindcast.recal.crps(OBSERVED), EXPECTED)
     one = hindcast.isel(x1=1).recal.crps(OBSERVED)
     np.testing.assert_array_equal(one, EXPECTED.isel(lead=1))
@@ -90,20 +90,20 @@ def test_other_lengths_are_no_leads(name, values, attrs):
     assert not is_lead(name, label)
     array = random("init", name, "member", sizes={"init": N, name: 2}, init=STARTS)
     array = array.assign_coords({name: label})
-    assert candidates(array, LEAD) == []
-    assert single_leads(array.isel({name: 0})) == []
+    assert Roles(array).leads == []
+    assert Roles(array.isel({name: 0})).single_leads == []
 
 
 def test_cases_counted_in_a_unit_are_no_leads():
     days = coordinate("time", np.arange(N), units="days")
     array = random("time", "member", sizes={"time": N}, time=days)
-    assert candidates(array, LEAD) == []
-    assert candidates(array, CALIBRATION) == ["time"]
+    assert Roles(array).leads == []
+    assert Roles(array).cases == ["time"]
     named = array.rename(time="day")
-    assert lead_dim(named, "day", name="hindcast") is None
+    assert lead_dim(Roles(named), "day", name="hindcast") is None
     two = HINDCAST.rename(lead="forecast_time")  # counted from the other
-    assert candidates(two, CALIBRATION) == ["init"]
-    assert candidates(two, LEAD) == ["forecast_time"]
+    assert Roles(two).cases == ["init"]
+    assert Roles(two).leads == ["forecast_time"]
     np.testing.assert_array_equal(two.recal.crps(OBSERVED), EXPECTED)
 
 
@@ -111,12 +111,12 @@ def test_what_counts_first():
     both = HINDCAST.rename(x="step").assign_coords(step=("step", [0, 6], {"units": "hours"}))
     with pytest.raises(ValueError, match=r"several dimensions of lead times, \['lead', 'step'\]"):
         both.recal.crps(OBSERVED.rename(x="step"))
-    assert candidates(over_both(both), LEAD) == ["lead"]
+    assert Roles(over_both(both)).leads == ["lead"]
     with pytest.raises(ValueError, match="or mark the one that holds leads: ") as error:
-        lead_dim(both, name="hindcast")
+        lead_dim(Roles(both), name="hindcast")
     exec(str(error.value).rpartition("leads: ")[2], {"hindcast": both})
-    assert lead_dim(both, name="hindcast") == "lead"
-    assert candidates(both.rename(step="lead1"), LEAD) == ["lead"]
+    assert lead_dim(Roles(both), name="hindcast") == "lead"
+    assert Roles(both.rename(step="lead1")).leads == ["lead"]
 
 
 def test_two_dimensions_of_dates_are_named():

@@ -10,11 +10,11 @@ import xarray as xr
 
 from tests.labelled import random
 from tests.marks import DATA, forbid_compute, requires_data
+from xrecal.inputs.labels import Roles
 from xrecal.inputs.leads import UNITS, read_leads
 from xrecal.inputs.valid_time import (
     known_valid_times,
     lead_dim,
-    single_start,
     time_dim,
     valid_times,
 )
@@ -42,7 +42,7 @@ def forecasts(
 
 
 def found(array, dim="init", lead="lead"):
-    return valid_times(array, dim, lead, name="hindcast")
+    return valid_times(Roles(array), dim, lead, name="hindcast")
 
 
 def later_by_months(start, months):
@@ -131,11 +131,11 @@ def test_a_single_start():
 
 def test_which_scalar_is_the_start():
     array = random("lead").assign_coords(init=STARTS[0], created=STARTS[1])
-    assert single_start(array) == "init"
+    assert Roles(array).single_start == "init"
     other = array.assign_coords(start=((), STARTS[2], {"standard_name": "forecast_reference_time"}))
-    assert single_start(other) == "start"
-    assert single_start(random("lead")) is None
-    assert single_start(array.assign_coords(time=STARTS[1])) is None
+    assert Roles(other).single_start == "start"
+    assert Roles(random("lead")).single_start is None
+    assert Roles(array.assign_coords(time=STARTS[1])).single_start is None
 
 
 # the coordinate -----------------------------------------------------------------------------------
@@ -172,18 +172,18 @@ def test_a_coordinate_of_other_dimensions(dims):
     )
     with pytest.raises(ValueError, match=message):
         found(array.assign_coords(valid_time=narrow))
-    assert known_valid_times(array.assign_coords(valid_time=narrow), "init") is None
+    assert known_valid_times(Roles(array.assign_coords(valid_time=narrow)), "init") is None
     stations = xr.DataArray(np.zeros(3), dims="x")
     with pytest.raises(ValueError, match=r"over \['init', 'lead', 'x'\]"):
         found((array + stations).assign_coords(valid_time=found(array).expand_dims(x=3, axis=-1)))
 
 
 def test_where_valid_times_are_not_known():
-    assert known_valid_times(forecasts(units=None, lead="lat"), "init") is None
-    assert known_valid_times(forecasts(units=None), "init") is None
-    xr.testing.assert_equal(known_valid_times(forecasts(), "init"), found(forecasts()))
+    assert known_valid_times(Roles(forecasts(units=None, lead="lat")), "init") is None
+    assert known_valid_times(Roles(forecasts(units=None)), "init") is None
+    xr.testing.assert_equal(known_valid_times(Roles(forecasts()), "init"), found(forecasts()))
     by_valid_time = forecasts(dim="valid_time")
-    assert known_valid_times(by_valid_time, "valid_time") is None
+    assert known_valid_times(Roles(by_valid_time), "valid_time") is None
 
 
 # observations -------------------------------------------------------------------------------------
@@ -193,7 +193,7 @@ def test_the_dimension_of_valid_times():
     array = forecasts()
 
     def of(*dims, **coords):
-        return time_dim(random(*dims, **coords), array, "init")
+        return time_dim(Roles(random(*dims, **coords)), array, "init")
 
     assert of("time", "x") == "time"
     assert of("x", "valid_time") == "valid_time"
@@ -262,7 +262,7 @@ def test_errors_say_what_to_type(case):
 
 def test_a_start_that_nothing_names():
     with pytest.raises(ValueError, match=r"no coordinate says when it starts; .*\(init=DATE\)"):
-        valid_times(forecasts().isel(init=0, drop=True), None, "lead", name="forecast")
+        valid_times(Roles(forecasts().isel(init=0, drop=True)), None, "lead", name="forecast")
 
 
 def test_what_the_message_says_to_type_helps():
@@ -275,7 +275,7 @@ def test_what_the_message_says_to_type_helps():
 
 def test_two_dimensions_of_leads():
     with pytest.raises(ValueError, match=r"lead times, \['lead', 'step'\]; rename .*\(step="):
-        lead_dim(random("lead", "step"), name="hindcast")
+        lead_dim(Roles(random("lead", "step")), name="hindcast")
 
 
 def test_units_of_leads_without_calendar_are_exact():

@@ -1,6 +1,7 @@
-"""Labels of inputs as all else reads them: dates in UTC, an index of cases and leads.
+"""Labels of an array, read once: the role of each dimension, dates in UTC, an index of cases.
 
-Also valid times that agree with starts and leads. Done once, where inputs are read.
+A role follows from a CF standard name, a name, or from labels and their type. All else takes the
+roles that are found here, and asks no attribute again.
 """
 
 from __future__ import annotations
@@ -8,31 +9,19 @@ from __future__ import annotations
 import datetime
 import re
 from collections.abc import Hashable
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Generic, TypeAlias, cast
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import xarray as xr
 
-from xrecal.chunks.warnings import warn_once
-
-from .dims import Labelled, text_of
-from .leads import MONTHS, Dates, Leads, read_leads
-from .roles import (
-    CALIBRATION,
-    LEAD,
-    LEVEL,
-    MEMBER,
-    START,
-    VALID_TIME,
-    are_dates,
-    candidates,
-    is_lead,
-    is_start,
-    single_leads,
-)
-from .valid_time import calendar_of, single_start, valid_time_of
+from .dates import are_dates
+from .dims import Labels
+from .leads import Dates, time_unit
+from .metadata import OF_CASES, VALID_TIME, standard_name_of
+from .valid_time import leads_of_valid_times, valid_times_of_leads
 
 OF_FIT = "calibration_"
 """Beginning of coordinates of issued forecasts that name the past case of each member."""
@@ -42,13 +31,264 @@ NAMED_VALID = re.compile(
 )
 """Other names of valid times, in lower case and without underscores; CF says ``time``."""
 
-Labels = TypeVar("Labels", xr.DataArray, xr.Dataset)
+Coords: TypeAlias = dict[Hashable, Any]
+"""Coordinates to assign, by name."""
 
 
-def read_labels(obj: Labels, *, name: str) -> Labels:
-    """Return an object with its dates as datetime64 in UTC, or cftime, and an index of its cases.
+@dataclass(frozen=True)
+class Role:
+    """A role of dimensions: the names that have it, and the argument that gives another."""
 
-    Dates may have a time zone, be periods (which count by their beginning) or Python's own. A
+    what: str
+    argument: str
+    names: tuple[str, ...]
+    standard_names: tuple[str, ...] = ()
+
+    def has(self, name: Hashable) -> bool:
+        """Return whether a dimension has the role by its name.
+
+        Of cases and leads in any spelling: "leadTime", "lead_times" and "lead_time0" are one name.
+        """
+        if self.argument != "dim":
+            return name in self.names
+        return _spelled(name) in map(_spelled, self.names)
+
+    @property
+    def usual(self) -> str:
+        """The first names, for messages."""
+        return ", ".join(self.names[:4]) + ", ..." * (len(self.names) > 4)
+
+
+def _spelled(name: Hashable) -> str:
+    """A name in lower case, without underscores, a plural and a number at its end."""
+    return re.sub(r"s?\d*$", "", re.sub(r"[\W_]", "", str(name).lower()))
+
+
+MEMBER = Role(
+    "member", "member_dim", ("member", "number", "realization", "ensemble"), ("realization",)
+)
+
+LEVEL = Role("quantile level", "member_dim", ("quantile", "percentile"))
+
+START = "forecast_reference_time"
+"""CF standard name of the time at which a forecast starts."""
+
+NAMES_OF_STARTS = (
+    "init", "init_time", START, "init_date", "initial_time", "initial_date", "initialization",
+    "initialization_time", "initialisation_time", "initialization_date", "reference_time",
+    "ref_time", "reference_date", "forecast_time", "forecast_date", "forecast_start",
+    "forecast_start_time", "start", "start_time", "start_date", "sdate", "hdate", "base_time",
+    "base_date", "issue_time", "issue_date", "issued", "issuance_time", "origin_time",
+    "origin_date", "run_time", "run_date", "cycle_time", "analysis_time",
+)  # fmt: skip
+"""Dimensions and coordinates that are starts by their name."""
+
+CALIBRATION = Role("calibration", "dim", ("time", *NAMES_OF_STARTS), ("time", START))
+
+LEAD = Role(
+    "lead",
+    "dim",
+    (
+        "lead", "lead_time", "step", "prediction_timedelta", "forecast_period", "forecastMonth",
+        "leadtime_month", "lead_hour", "lead_day", "lead_week", "lead_month", "lead_year",
+        "lead_step", "forecast_lead", "forecast_lead_time", "forecast_hour", "forecast_day",
+        "forecast_week", "forecast_year", "forecast_step", "fhour", "fhr", "fxx", "ltime",
+        "horizon", "forecast_horizon", "days_ahead", "hours_ahead", "weeks_ahead",
+    ),
+    ("forecast_period",),
+)  # fmt: skip
+"""Lead times: locations, whose observations are at other times."""
+
+OTHER_LENGTHS = re.compile(
+    r"period|duration|window|interval|averag|mean|accum|freq|return|bnds|bounds|resolution|delay"
+    r"|latency|cutoff|\bage\b|^(year|month|week|season|day_?of|hour_?of|month_?of|week_?of)",
+    re.IGNORECASE,
+)
+"""In the names of lengths of time, and of parts of the year, that are no leads."""
+
+
+def is_lead(name: Hashable, label: xr.DataArray | xr.Variable | None) -> bool:
+    """Return whether a coordinate, also a single one, holds lead times.
+
+    By its CF standard name or its name, else as it is a length of time: timedelta64, or numbers
+    with a unit of time. Dates are none, nor lengths that a name says to be others, as of windows.
+    """
+    if label is None:
+        return LEAD.has(name)
+    standard = standard_name_of(label)
+    if standard in LEAD.standard_names:
+        return True
+    if are_dates(label) or standard in CALIBRATION.standard_names:
+        return False
+    other = OTHER_LENGTHS.search(f"{name} {standard or ''}")
+    return LEAD.has(name) or (is_length(label) and not other)
+
+
+def is_start(name: Hashable, label: xr.DataArray | xr.Variable) -> bool:
+    """Return whether a coordinate holds starts, by its name or CF standard name."""
+    return (CALIBRATION.has(name) and _spelled(name) != "time") or standard_name_of(label) == START
+
+
+def is_length(label: xr.DataArray | xr.Variable) -> bool:
+    """Return whether labels are lengths of time: timedelta64, or numbers with a unit of time."""
+    if label.dtype.kind in "iuf":
+        return time_unit(label.attrs.get("units")) is not None
+    return label.dtype.kind == "m"
+
+
+@dataclass(frozen=True)
+class Roles(Generic[Labels]):
+    """An array with the roles of its dimensions and single coordinates, each found once."""
+
+    obj: Labels
+
+    def with_coords(self, coords: Coords) -> Roles[Labels]:
+        """Roles of the array with further coordinates, which may change them."""
+        return Roles(cast("Labels", self.obj.assign_coords(coords))) if coords else self
+
+    def named(self, role: Role) -> list[Hashable]:
+        """Dimensions that have a role by their CF standard name, else by their name."""
+        known = [d for d, name in self._standard_names.items() if name in role.standard_names]
+        return known or [d for d in self.obj.dims if role.has(d)]
+
+    @cached_property
+    def _standard_names(self) -> dict[Hashable, str | None]:
+        """CF standard names of the labels along dimensions that have an index."""
+        return {d: standard_name_of(v) for d, v in self._labels.items()}
+
+    @cached_property
+    def _labels(self) -> dict[Hashable, xr.Variable]:
+        variables = self.obj.coords.variables
+        return {d: variables[d] for d in self.obj.dims if d in self.obj.xindexes}
+
+    @cached_property
+    def members(self) -> list[Hashable]:
+        """Dimensions of members and of levels of quantiles."""
+        return [*self.named(MEMBER), *self.named(LEVEL)]
+
+    @cached_property
+    def cases(self) -> list[Hashable]:
+        """Dimensions that could be that of the cases: by name, else that with dates.
+
+        Of issued forecasts the one that these name themselves.
+        """
+        obj, labels, names = self.obj, self._labels, self._standard_names
+        if OF_CASES in obj.attrs and obj.attrs[OF_CASES] in obj.dims:
+            return [obj.attrs[OF_CASES]]
+        dims = [d for d in obj.dims if names.get(d) not in LEAD.standard_names]
+        known = [d for d in dims if names.get(d) in CALIBRATION.standard_names]
+        named = known or [d for d in dims if CALIBRATION.has(d)]
+        if len(named) > 1:  # starts, and a time that is counted from them
+            named = [d for d in named if d not in labels or not is_length(labels[d])] or named
+        return named or [d for d, v in labels.items() if d not in self.members and are_dates(v)]
+
+    @cached_property
+    def leads(self) -> list[Hashable]:
+        """Dimensions that could be that of the leads.
+
+        By CF standard name, else along the dimension that a valid time shares with the cases, else
+        by :func:`is_lead`.
+        """
+        return self._leads_of(self.cases)
+
+    def leads_beside(self, dim: Hashable | None) -> list[Hashable]:
+        """Dimensions that could be that of the leads, besides that of the cases if it is known."""
+        known = self.leads if dim is None or self.cases == [dim] else self._leads_of([dim])
+        return [d for d in known if d != dim]
+
+    def _leads_of(self, cases: list[Hashable]) -> list[Hashable]:
+        known = [d for d, n in self._standard_names.items() if n in LEAD.standard_names]
+        if known:
+            return known
+        rest = [d for d in self.obj.dims if d not in (*cases, *self.members)]
+        variables = self.obj.coords.variables
+        return self._under_valid_times(rest, cases) or [
+            d for d in rest if is_lead(d, variables.get(d))
+        ]
+
+    def _under_valid_times(self, rest: list[Hashable], cases: list[Hashable]) -> list[Hashable]:
+        """Dimensions that a coordinate of valid times has besides that of the cases."""
+        if not rest or not self.times:
+            return []
+        variables = self.obj.coords.variables
+        single = not cases and any(is_start(n, v) for n, v in variables.items() if not v.ndim)
+        alone = [{d} for d in rest if single]
+        over = [{*c.dims} for c in self.times.values()]
+        return [
+            d
+            for d in rest
+            if d not in variables or variables[d].dtype.kind not in "UST"
+            if any(dims in [*alone, {d, *cases}] and d in dims for dims in over)
+        ]
+
+    def has_times_beside(self, dim: Hashable | None) -> bool:
+        """Return whether something besides ``dim`` may say when forecasts are valid."""
+        return bool(self.leads_beside(dim) or self.single_leads or {*self.times} - {dim})
+
+    @cached_property
+    def single_leads(self) -> list[Hashable]:
+        """Scalar coordinates that are the lead of all forecasts: by CF standard name, else all."""
+        scalars = {
+            n: v
+            for n, v in self.obj.coords.variables.items()
+            if not v.ndim and is_lead(n, v) and (not CALIBRATION.has(n) or self.cases)
+        }
+        known = [n for n, v in scalars.items() if standard_name_of(v) in LEAD.standard_names]
+        return known or [*scalars]
+
+    def is_start(self, name: Hashable) -> bool:
+        """Return whether a coordinate holds starts; see :func:`is_start`."""
+        return is_start(name, self.obj.coords.variables[name])
+
+    @cached_property
+    def single_start(self) -> Hashable | None:
+        """The scalar coordinate of the start of a forecast without a dimension of starts."""
+        scalars = {n: v for n, v in self.obj.coords.variables.items() if not v.ndim}
+        standard = CALIBRATION.standard_names
+        known = [n for n, v in scalars.items() if standard_name_of(v) in standard]
+        starts = known or [n for n in scalars if CALIBRATION.has(n)]
+        return starts[0] if len(starts) == 1 else None
+
+    @cached_property
+    def times(self) -> dict[Hashable, xr.DataArray]:
+        """Coordinates that are times by their name or CF standard name, also along dimensions."""
+        variables = self.obj.coords.variables
+        found = [
+            n
+            for n, v in variables.items()
+            if n in (VALID_TIME, "time") or standard_name_of(v) == "time"
+        ]
+        return {n: self.obj.coords[n] for n in found}
+
+    def find(self, role: Role, explicit: Hashable | None = None, *, name: str) -> Hashable | None:
+        """Return the dimension in a role; None if there is no candidate.
+
+        Raises
+        ------
+        ValueError
+            If the explicit one, which counts first, is missing, or there are several candidates.
+        """
+        obj = self.obj
+        if explicit is not None:
+            if explicit not in obj.dims:
+                one = f"; use {name}.expand_dims({explicit!r})" if explicit in obj.coords else ""
+                raise ValueError(
+                    f"{name} has no dimension {explicit!r} ({role.argument}); it has "
+                    f"{[*obj.dims]}{one}"
+                )
+            return explicit
+        dims = self.cases if role is CALIBRATION else self.named(role)
+        if len(dims) > 1:
+            several = f"{name} has several {role.what} dimensions, {dims}"
+            raise ValueError(f"{several}; name one: {role.argument}={dims[0]!r}")
+        return dims[0] if dims else None
+
+
+def read_labels(obj: Labels, *, name: str) -> Roles[Labels]:
+    """Return roles of an object whose labels are as all else reads them.
+
+    Dates are datetime64 in UTC, or cftime; given ones may have a time zone, be periods (which count
+    by their beginning) or Python's own. A
     dimension of cases or leads without an index gets the labels of the one coordinate of dates, or
     of leads, along it; leads without one get the lengths that their valid times give. Starts and
     leads replace valid times that contradict them, with a warning.
@@ -62,43 +302,44 @@ def read_labels(obj: Labels, *, name: str) -> Labels:
 
     Returns
     -------
-    DataArray or Dataset
-        The same values, lazy or not. Coordinates of dates are computed if they are lazy: which
-        observation belongs to which forecast must not depend on that.
+    Roles
+        Of an object with the same values, lazy or not. Lazy coordinates of dates are computed:
+        which observation belongs to which forecast must not depend on that.
 
     Raises
     ------
     ValueError
         If dates of cftime have no calendar.
     """
-    lazy = [n for n, c in obj.coords.items() if c.chunks is not None and _may_be_dates(n, c)]
-    obj = obj.assign_coords({n: obj.coords[n].variable.compute() for n in lazy}) if lazy else obj
-    dates = {
-        n: (c.dims, values, c.attrs)
-        for n, c in obj.coords.items()
-        if not _is_level(obj, n)
-        if (values := _in_utc(n, c, name)) is not None or (values := _lengths(c)) is not None
+    variables = obj.coords.variables
+    lazy = {
+        n: v.compute()
+        for n, v in variables.items()
+        if v.chunks is not None and (v.dtype.kind == "M" or n == VALID_TIME)
     }
-    obj = obj.assign_coords(dates) if dates else obj
-    obj = _with_leads(_with_index(_with_standard_names(obj)))
-    return _with_valid_times(obj, name=name)
+    obj = Roles(obj).with_coords(lazy).obj
+    given = {
+        n: (v.dims, values, v.attrs)
+        for n, v in obj.coords.variables.items()
+        if n not in obj.xindexes or n in obj.dims  # else one of several that make up an index
+        if (v.dtype == object or not isinstance(v.dtype, np.dtype)) and v.chunks is None
+        if (values := _dates_of_objects(n, obj.coords[n], name)) is not None
+    }
+    roles = Roles(obj).with_coords(given)
+    roles = roles.with_coords(_standard_names(roles))
+    roles = roles.with_coords(_indexes(roles))
+    if roles.leads or roles.single_leads:
+        roles = roles.with_coords(leads_of_valid_times(roles))
+        roles = roles.with_coords(valid_times_of_leads(roles, name=name))
+    return roles
 
 
-def _may_be_dates(name: Hashable, coordinate: xr.DataArray) -> bool:
-    return coordinate.dtype.kind == "M" or name == VALID_TIME
-
-
-def _is_level(obj: Labelled, name: Hashable) -> bool:
-    """Return whether a coordinate is one of several that make up an index."""
-    return name in obj.xindexes and name not in obj.dims
-
-
-def _in_utc(label: Hashable, coordinate: xr.DataArray, name: str) -> Dates | None:
-    """Dates as datetime64; None for dates of datetime64 or cftime, and for other values."""
-    dtype: Any = coordinate.dtype
-    if (isinstance(dtype, np.dtype) and dtype.kind != "O") or coordinate.chunks is not None:
-        return None
+def _dates_of_objects(label: Hashable, coordinate: xr.DataArray, name: str) -> Dates | None:
+    """Objects as datetime64 or timedelta64; None for dates of cftime, and for other values."""
     values = coordinate.to_numpy()
+    if values.size and all(isinstance(value, datetime.timedelta) for value in values.flat):
+        lengths = [pd.Timedelta(value).to_timedelta64() for value in values.flat]
+        return np.array(lengths).reshape(values.shape)
     kinds = (datetime.date, pd.Period, float, type(None), type(pd.NaT))
     if not all(isinstance(value, kinds) or hasattr(value, "calendar") for value in values.flat):
         return None
@@ -119,16 +360,6 @@ def _in_utc(label: Hashable, coordinate: xr.DataArray, name: str) -> Dates | Non
     return np.array(flat).reshape(values.shape)
 
 
-def _lengths(coordinate: xr.DataArray) -> npt.NDArray[np.timedelta64] | None:
-    """Lengths of time that are objects, as timedelta64; None for anything else."""
-    if coordinate.dtype != object or coordinate.chunks is not None or not coordinate.size:
-        return None
-    values = coordinate.to_numpy()
-    if not all(isinstance(value, datetime.timedelta) for value in values.flat):
-        return None
-    return np.array([pd.Timedelta(v).to_timedelta64() for v in values.flat]).reshape(values.shape)
-
-
 def _is_missing(value: Any) -> bool:
     return value is None or value is pd.NaT or value != value
 
@@ -144,60 +375,35 @@ def _naive(value: datetime.date | pd.Period) -> np.datetime64:
     return np.datetime64(value, "us")
 
 
-def _with_standard_names(obj: Labels) -> Labels:
-    """Valid times of another name with the CF standard name by which all else knows them."""
-    cases = candidates(obj, CALIBRATION)
-    valid = {
-        n: (c.dims, c.variable.to_base_variable().data, {**c.attrs, "standard_name": "time"})
-        for n, c in obj.coords.items()
+def _standard_names(roles: Roles[Labels]) -> Coords:
+    """Valid times of another name, with the CF standard name by which all else knows them."""
+    obj = roles.obj
+    return {
+        n: (v.dims, v.to_base_variable().data, {**v.attrs, "standard_name": "time"})
+        for n, v in obj.coords.variables.items()
         if n != VALID_TIME and NAMED_VALID.fullmatch(re.sub(r"[\W_]", "", str(n).lower()))
-        if are_dates(c) and "standard_name" not in c.attrs and not _is_level(obj, n)
-        if n not in obj.dims or cases == [n]
+        if are_dates(v) and "standard_name" not in v.attrs
+        if (n not in obj.dims and n not in obj.xindexes) or roles.cases == [n]
     }
-    return obj.assign_coords(valid) if valid else obj
 
 
-def _with_index(obj: Labels) -> Labels:
-    """Cases and leads that have no index with the labels of the coordinate along them."""
-    members: list[Hashable] = [*candidates(obj, MEMBER), *candidates(obj, LEVEL)]
-    bare = [d for d in obj.dims if d not in (*obj.xindexes, *obj.coords, *members)]
+def _indexes(roles: Roles[Labels]) -> Coords:
+    """Labels of cases and leads that have no index: those of the coordinate along them."""
+    obj = roles.obj
+    bare = [d for d in obj.dims if d not in (*obj.xindexes, *obj.coords, *roles.members)]
+    if not bare:
+        return {}
     own = {n: c for n, c in obj.coords.items() if not str(n).startswith(OF_FIT)}
     along = {d: {n: c for n, c in own.items() if c.dims == (d,)} for d in bare}
     own_dates = {d: _dates_of_cases(along[d]) for d in bare if not LEAD.has(d)}
     dated = {d: dates for d, dates in own_dates.items() if dates is not None}
-    cases = candidates(obj, CALIBRATION) or (list(dated) if len(dated) == 1 else [])
+    cases = roles.cases or (list(dated) if len(dated) == 1 else [])
     labels = {d: dates for d, dates in dated.items() if d in cases}
     for d in (d for d in bare if d not in cases):
         leads = [c for n, c in along[d].items() if is_lead(n, c)]
         if len(leads) == 1:
             labels[d] = leads[0]
-    found = {d: (d, c.to_numpy(), c.attrs) for d, c in labels.items() if c.chunks is None}
-    return obj.assign_coords(found) if found else obj
-
-
-def _with_leads(obj: Labels) -> Labels:
-    """Leads that have no label with the lengths of time from the starts to the valid times.
-
-    Where these are the same for all starts, and no months: those have other lengths next time.
-    """
-    cases, leads = candidates(obj, CALIBRATION), candidates(obj, LEAD)
-    dim = cases[0] if cases else single_start(obj)
-    if len(cases) > 1 or len(leads) != 1 or leads[0] in obj.coords or dim not in obj.coords:
-        return obj
-    (lead,) = leads
-    given, starts = valid_time_of(obj, dim, lead), _bare(obj.coords[dim])
-    if given is None or lead not in given.dims or not given.size or not are_dates(starts):
-        return obj
-    valid = _bare(given)
-    if calendar_of(valid.to_numpy()) != calendar_of(starts.to_numpy()):
-        return obj
-    apart = (valid - starts).transpose(lead, ...)
-    spans = apart.to_numpy().reshape(apart.sizes[lead], -1)
-    each: Any = spans[:, 0]
-    whole_months = bool((valid.dt.day == starts.dt.day).all())
-    if whole_months or (spans != each[:, np.newaxis]).any() or len({*each}) < len(each):
-        return obj
-    return obj.assign_coords({lead: (lead, each)})
+    return {d: (d, c.to_numpy(), c.attrs) for d, c in labels.items() if c.chunks is None}
 
 
 def _dates_of_cases(along: dict[Hashable, xr.DataArray]) -> xr.DataArray | None:
@@ -213,58 +419,3 @@ def _dates_of_cases(along: dict[Hashable, xr.DataArray]) -> xr.DataArray | None:
         return labels
     standard = START if starts else "time" if valid else None
     return labels if standard is None else labels.assign_attrs(standard_name=standard)
-
-
-def _with_valid_times(obj: Labels, *, name: str) -> Labels:
-    """Valid times that contradict the starts plus the leads replaced by these, with a warning."""
-    cases, leads = candidates(obj, CALIBRATION), candidates(obj, LEAD) or single_leads(obj)
-    if len(cases) > 1 or len(leads) != 1 or leads[0] not in obj.coords:
-        return obj
-    dim, lead = (cases or [single_start(obj)])[0], leads[0]
-    given = valid_time_of(obj, dim, lead)
-    if given is None or dim not in obj.coords:
-        return obj
-    starts = _bare(obj.coords[dim])
-    try:
-        spans = read_leads(obj, lead, name=name)
-    except ValueError:  # leads that cannot be read
-        return obj
-    computed = spans.after(np.ravel(starts.to_numpy())) if are_dates(starts) else None
-    if computed is None:
-        return obj
-    at = {d: slice(None) if d in obj.dims else 0 for d in (dim, lead)}
-    later = xr.DataArray(computed, dims=[dim, lead]).isel(at)
-    valid = _bare(given).broadcast_like(later).transpose(*later.dims)
-    if bool((valid == starts).all()) or not _contradict(valid, later, spans):
-        return obj
-    first = [_first(array) for array in (starts, later, valid, obj[lead])]
-    warn_once(
-        f"{given.name} of {name} contradicts its starts and leads: {lead} {first[3]} "
-        f"{obj[lead].attrs.get('units', '')} after {first[0]} is {first[1]}, but {given.name} is "
-        f"{first[2]}. Starts and leads count. If {given.name} is right, use "
-        f"{name}.drop_vars({lead!r})".replace("  ", " ")
-    )
-    return obj.assign_coords({given.name: later.assign_attrs(given.attrs).variable})
-
-
-def _contradict(valid: xr.DataArray, later: xr.DataArray, leads: Leads) -> bool:
-    """Return whether valid times are as far from starts plus leads as no date of the same lead is.
-
-    That is a day or more; of leads in months, seasons or years another one of these.
-    """
-    if calendar_of(valid.to_numpy()) != calendar_of(later.to_numpy()):
-        return False
-    if leads.kind == "month":
-        months = [12 * array.dt.year + array.dt.month for array in (valid, later)]
-        return bool((abs(months[0] - months[1]) >= MONTHS[leads.unit]).any())
-    apart = abs(valid - later)
-    day: Any = np.timedelta64(1, "D") if apart.dtype.kind == "m" else datetime.timedelta(days=1)
-    return bool((apart >= day).any())
-
-
-def _bare(coordinate: xr.DataArray) -> xr.DataArray:
-    return coordinate.drop_vars(list(coordinate.coords))
-
-
-def _first(labels: xr.DataArray) -> str:
-    return text_of(np.ravel(labels.to_numpy())[0]).replace("T00:00:00.000000000", "")

@@ -15,10 +15,12 @@ from xrecal.chunks.run import Named, run
 from xrecal.chunks.warnings import warn
 from xrecal.typing import IntArray
 
+from .dates import are_dates, calendar_of
 from .dims import at_scalars, if_days_agree, require_unique
+from .labels import Roles, is_start
 from .leads import MatchedLeads, equal_labels, matched_leads, read_leads
-from .roles import VALID_TIME, are_dates, is_start, single_leads
-from .valid_time import Times, calendar_of, time_dim
+from .metadata import VALID_TIME
+from .valid_time import Times, time_dim
 
 OBSERVED_AT = "observed_at"
 """Dimension of the times of observations inside a task, where forecasts have their own."""
@@ -54,7 +56,7 @@ def look_up(
     lead = times.lead
     if lead in observations.dims and not times.single:
         return None
-    time = time_dim(observations, times.forecasts, times.start)
+    time = time_dim(Roles(observations), times.roles.obj, times.start)
     if time is None:
         return None
     others = [d for d in observations.dims if d != time]
@@ -82,7 +84,7 @@ def at_own_valid_times(observations: xr.DataArray, time: Hashable) -> xr.DataArr
     if given is not None and given.dims == (time,) and are_dates(given):
         known = given.chunks is None and not bool(given.isnull().any())
         return observations.assign_coords({time: given.variable}) if known else observations
-    for lead in single_leads(observations):
+    for lead in Roles(observations).single_leads:
         try:
             leads = read_leads(observations, lead, name="observations")
         except ValueError:  # missing, or of no unit of time
@@ -108,14 +110,14 @@ def _are_at_starts(times: Times, observations: xr.DataArray, time: Hashable) -> 
     ValueError
         If labels that are starts by name fit both.
     """
-    start, lead, along = times.start, times.lead, times.forecasts
+    start, lead, along = times.start, times.lead, times.roles.obj
     own = observations.coords.get(VALID_TIME)
     if time != start or (own is not None and own.dims == (time,)):
         return False
     if not times.remark:
         return True
-    beside = [n for n in single_leads(observations) if n == lead and lead in along.coords]
-    if any(equal_labels(observations[n], along[n][0]) for n in beside):
+    same = lead in along.coords and lead in Roles(observations).single_leads
+    if same and equal_labels(observations[lead], along[lead][0]):
         return True
     if start not in observations.indexes:
         return False
@@ -142,7 +144,7 @@ def _at_valid_times(
         raise ValueError(
             f"observations have no labels along {time!r} to match by; add the coordinate"
         )
-    forecasts, dates = times.forecasts, observations.indexes[time]
+    forecasts, dates = times.roles.obj, observations.indexes[time]
     require_unique(dates, time, "observations")
     if times.start in forecasts.indexes:
         require_unique(forecasts.indexes[times.start], times.start, times.name)

@@ -11,9 +11,11 @@ import xarray as xr
 
 from xrecal.arrays.advice import Advice, Typed
 
+from .dates import calendar_of
+from .labels import Roles
 from .leads import Dates, Leads, read_leads
-from .roles import VALID_TIME, single_leads
-from .valid_time import along_lead, are_valid_times, calendar_of, known_valid_times, lead_dim
+from .metadata import VALID_TIME
+from .valid_time import along_lead, are_valid_times, known_valid_times, lead_dim
 
 
 class Verified(NamedTuple):
@@ -27,14 +29,14 @@ class Verified(NamedTuple):
     """(n,) or (n, k)"""
 
 
-def read_verified(forecasts: xr.DataArray, dim: Hashable) -> Verified | None:
+def read_verified(roles: Roles[xr.DataArray], dim: Hashable) -> Verified | None:
     """Read the times at which forecasts with leads are issued and verify; None without leads.
 
     Forecasts of one lead may have a ``valid_time`` along the starts alone.
 
     Parameters
     ----------
-    forecasts : DataArray
+    roles : Roles
         Forecasts with their coordinates; of a single lead as a scalar coordinate, too.
     dim : hashable
         Dimension of the cases.
@@ -44,13 +46,13 @@ def read_verified(forecasts: xr.DataArray, dim: Hashable) -> Verified | None:
     ValueError
         If leads cannot be read.
     """
-    lead = lead_dim(forecasts, dim, name="forecast")
+    forecasts, lead = roles.obj, lead_dim(roles, dim, name="forecast")
     if lead is None:
-        scalars = single_leads(forecasts)
+        scalars = roles.single_leads
         if len(scalars) != 1 or not forecasts.sizes.get(dim):
             return _of_valid_times(forecasts, dim)
-        return read_verified(along_lead(forecasts, dim, scalars[0]), dim)
-    known = known_valid_times(forecasts, dim)
+        return read_verified(along_lead(roles, dim, scalars[0]), dim)
+    known = known_valid_times(roles, dim)
     if lead not in forecasts.indexes and known is not None and dim in forecasts.indexes:
         labels, n = forecasts.indexes[dim].to_numpy(), forecasts.sizes[lead]
         leads = Leads("span", np.zeros(n, "timedelta64[us]"), "")
@@ -60,7 +62,7 @@ def read_verified(forecasts: xr.DataArray, dim: Hashable) -> Verified | None:
         leads = replace(leads, values=leads.values + 1)
     labels = forecasts.indexes[dim].to_numpy() if dim in forecasts.indexes else None
     issued, verified = labels, None
-    if labels is not None and are_valid_times(forecasts, dim, lead):
+    if labels is not None and are_valid_times(roles, dim, lead):
         issued, verified = replace(leads, values=-leads.values).after(labels), labels
     elif labels is not None:
         verified = leads.after(labels)
@@ -111,7 +113,7 @@ def case_that_knows(forecasts: xr.DataArray, dim: Hashable) -> xr.DataArray:
     """
     n = forecasts.sizes[dim]
     after = np.arange(1, n + 1)
-    when = read_verified(forecasts, dim)
+    when = read_verified(Roles(forecasts), dim)
     if when is None:
         return xr.DataArray(after, dims=[dim])
     lead, leads, issued, verified = when

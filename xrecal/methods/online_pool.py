@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from xrecal import arrays
 from xrecal.arrays.distributions.forms import Distribution
-from xrecal.inputs.ahead import AHEAD
+from xrecal.inputs.covariates import AHEAD
 from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.lengths import read_length
 from xrecal.typing import FloatArray, IntArray
