@@ -1,5 +1,7 @@
 """Cases and leads by what their dimensions are: by standard name, valid time, type, unit, name."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,7 +9,7 @@ import xarray as xr
 
 import xrecal
 from tests.labelled import random
-from xrecal.inputs.labels import Roles, is_lead
+from xrecal.inputs.labels import CALIBRATION, LEVEL, MEMBER, Roles, is_lead
 from xrecal.inputs.valid_time import lead_dim
 
 N = 40
@@ -29,6 +31,44 @@ START_NAMES = [
     "start_date", "base_time", "issue_time", "reference_date", "origin_date", "initial_time0",
     "forecast_reference_time", "InitTime", "date", "anything",
 ]  # fmt: skip
+
+
+def find(array, role, explicit=None):
+    return Roles(array).find(role, explicit, name="hindcast")
+
+
+@pytest.mark.parametrize("role", [MEMBER, LEVEL, CALIBRATION], ids=lambda role: role.what)
+def test_the_argument_counts_then_standard_names_then_names(role):
+    first, second = role.names[:2]
+    for name in role.names:
+        assert find(random("lat", name), role) == name
+    for name in role.standard_names:
+        array = random("x", first, x=("x", [1, 2, 3], {"standard_name": name}))
+        assert find(array, role) == "x"
+        assert find(array, role, first) == first
+    several = f"hindcast has several {role.what} dimensions, ['{first}', '{second}']; name one: "
+    for array, explicit, message in (
+        (random(first, second), None, f"{several}{role.argument}='{first}'"),
+        (random("x"), "z", f"hindcast has no dimension 'z' ({role.argument}); it has ['x']"),
+    ):
+        with pytest.raises(ValueError, match=re.escape(message)):
+            find(array, role, explicit)
+
+
+def test_scalar_and_2d_coordinates_say_nothing():
+    both = np.zeros((3, 3))
+    array = random("x", "y").assign_coords(
+        number=((), 3, {"standard_name": "realization"}),
+        time=(("x", "y"), both, {"standard_name": "time"}),
+        x=(("x", "y"), both, {"standard_name": "time"}),
+    )
+    assert find(array, MEMBER) is find(array, CALIBRATION) is find(array, LEVEL) is None
+    named = {d: (d, [1, 2, 3], {"standard_name": "realization"}) for d in ("x", "y")}
+    with pytest.raises(ValueError, match=r"several member dimensions, \['x', 'y'\]"):
+        find(random("x", "y", **named), MEMBER)
+    one = random("x", "y", x=[1, 2, 3]).isel(x=0)
+    with pytest.raises(ValueError, match=r"it has \['y'\]; use hindcast.expand_dims\('x'\)"):
+        find(one, CALIBRATION, "x")
 
 
 def test_leads_and_starts_by_their_usual_names():
@@ -109,7 +149,8 @@ def test_cases_counted_in_a_unit_are_no_leads():
 
 def test_what_counts_first():
     both = HINDCAST.rename(x="step").assign_coords(step=("step", [0, 6], {"units": "hours"}))
-    with pytest.raises(ValueError, match=r"several dimensions of lead times, \['lead', 'step'\]"):
+    several = r"lead times, \['lead', 'step'\]; rename .*\(step="
+    with pytest.raises(ValueError, match=several):
         both.recal.crps(OBSERVED.rename(x="step"))
     assert Roles(over_both(both)).leads == ["lead"]
     with pytest.raises(ValueError, match="or mark the one that holds leads: ") as error:

@@ -11,10 +11,9 @@ import xarray as xr
 from tests.labelled import random
 from tests.marks import DATA, forbid_compute, requires_data
 from xrecal.inputs.labels import Roles
-from xrecal.inputs.leads import UNITS, read_leads
+from xrecal.inputs.leads import UNITS
 from xrecal.inputs.valid_time import (
     known_valid_times,
-    lead_dim,
     time_dim,
     valid_times,
 )
@@ -107,6 +106,8 @@ def test_parts_of_days_and_timedeltas():
     expected = found(forecasts(leads=[0, 12, 36], units="hours"))
     days = forecasts(leads=[0.0, 0.5, 1.5], units="days")
     np.testing.assert_array_equal(found(days), expected)
+    exact = found(forecasts(leads=[0.1, 1.1], units="seconds")) - STARTS[:, np.newaxis]
+    np.testing.assert_array_equal(exact[0], np.array([100, 1100], "m8[ms]"))
     for unit in ("h", "s", "ns"):
         lengths = forecasts(leads=np.array([0, 12, 36], "m8[h]").astype(f"m8[{unit}]"), units=None)
         np.testing.assert_array_equal(found(lengths), expected)
@@ -120,16 +121,11 @@ def test_years():
 
 
 def test_a_single_start():
-    array = forecasts()
-    one = array.isel(init=1)
-    result = found(one)
-    assert result.dims == ("lead",)
-    np.testing.assert_array_equal(result, found(array)[1])
     cf = forecasts([cftime.DatetimeNoLeap(2000, 1, 31)] * 2, units="months")
-    np.testing.assert_array_equal(found(cf.isel(init=0)), found(cf)[0])
-
-
-def test_which_scalar_is_the_start():
+    for array in (forecasts(), cf):
+        result = found(array.isel(init=1))
+        assert result.dims == ("lead",)
+        np.testing.assert_array_equal(result, found(array)[1])
     array = random("lead").assign_coords(init=STARTS[0], created=STARTS[1])
     assert Roles(array).single_start == "init"
     other = array.assign_coords(start=((), STARTS[2], {"standard_name": "forecast_reference_time"}))
@@ -260,27 +256,14 @@ def test_errors_say_what_to_type(case):
         found(array)
 
 
-def test_a_start_that_nothing_names():
-    with pytest.raises(ValueError, match=r"no coordinate says when it starts; .*\(init=DATE\)"):
-        valid_times(Roles(forecasts().isel(init=0, drop=True)), None, "lead", name="forecast")
-
-
-def test_what_the_message_says_to_type_helps():
+def test_what_the_messages_say_to_type_helps():
     hindcast = forecasts(units=None)
     with pytest.raises(ValueError, match="have no units") as error:
         found(hindcast)
     exec(str(error.value).rpartition("set them: ")[2], {"hindcast": hindcast})
     xr.testing.assert_equal(found(hindcast), found(forecasts()))
-
-
-def test_two_dimensions_of_leads():
-    with pytest.raises(ValueError, match=r"lead times, \['lead', 'step'\]; rename .*\(step="):
-        lead_dim(Roles(random("lead", "step")), name="hindcast")
-
-
-def test_units_of_leads_without_calendar_are_exact():
-    leads = read_leads(forecasts(leads=[0.1, 1.1], units="seconds"), "lead", name="hindcast")
-    np.testing.assert_array_equal(leads.values, np.array([100_000, 1_100_000], "m8[us]"))
+    with pytest.raises(ValueError, match=r"no coordinate says when it starts; .*\(init=DATE\)"):
+        found(forecasts().isel(init=0, drop=True), None)
 
 
 # real data ----------------------------------------------------------------------------------------

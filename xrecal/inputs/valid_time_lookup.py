@@ -59,15 +59,16 @@ def look_up(
     time = time_dim(Roles(observations), times.roles.obj, times.start)
     if time is None:
         return None
-    others = [d for d in observations.dims if d != time]
-    there = at_scalars(observations, forecasts, names=(times.name, "observations"), dims=others)
-    if times.single and _are_at_starts(times, there, time):
+    if others := [d for d in observations.dims if d != time]:
+        names = (times.name, "observations")
+        observations = at_scalars(observations, forecasts, names=names, dims=others)
+    if times.single and _are_at_starts(times, observations, time):
         return None
-    observed, leads = _at_valid_times(times, at_own_valid_times(there, time), time)
-    remark = times.remark or None
+    observed, counts = _at_valid_times(times, at_own_valid_times(observations, time), time)
+    n_matched, remark = int(counts.max()), times.remark or None
     if times.single:
-        return observed.isel({lead: 0}, drop=True), leads.n_matched[0], None, remark
-    return observed, max(leads.n_matched), leads, remark
+        return observed.isel({lead: 0}, drop=True), n_matched, None, remark
+    return observed, n_matched, matched_leads(forecasts, lead, counts, dated=True), remark
 
 
 def at_own_valid_times(observations: xr.DataArray, time: Hashable) -> xr.DataArray:
@@ -138,7 +139,7 @@ def _are_at_starts(times: Times, observations: xr.DataArray, time: Hashable) -> 
 
 def _at_valid_times(
     times: Times, observations: xr.DataArray, time: Hashable
-) -> tuple[xr.DataArray, MatchedLeads]:
+) -> tuple[xr.DataArray, IntArray]:
     """Observations over starts and leads, NaN where there is none, and how many each lead has."""
     if time not in observations.indexes:
         raise ValueError(
@@ -155,10 +156,8 @@ def _at_valid_times(
     counts = (place >= 0).reshape(-1, wanted.shape[-1]).sum(0)
     _require_matches(int(counts.sum()), wanted, dates, time, name=times.name)
     observed = _taken(observations, forecasts, time, place, valid.dims)
-    observed = observed.assign_coords(
-        {d: forecasts[d] for d in valid.dims if d in forecasts.indexes}
-    )
-    return observed, matched_leads(forecasts, times.lead, counts, dated=True)
+    labels = {d: forecasts[d] for d in valid.dims if d in forecasts.indexes}
+    return observed.assign_coords(labels), counts
 
 
 def _taken(
