@@ -79,7 +79,7 @@ def read_covariates(
         value, by_date = given.get(wanted), wanted in (SEASON, DAY, AHEAD)
         own = value is None
         if value is None:
-            value = _by_date(wanted, form, dim) if by_date else _coordinate(form, wanted)
+            value = _own_value(wanted, form, dim)
         if value is None:
             raise ValueError(_missing(wanted, form, dim, name))
         if not isinstance(value, xr.DataArray):
@@ -101,9 +101,13 @@ def read_covariates(
     return covariates
 
 
-def _by_date(wanted: str, form: Form, dim: Hashable) -> xr.DataArray | None:
-    """The season, calendar day or days ahead."""
-    return days_ahead(form, dim) if wanted == AHEAD else season_of(form, dim, by_day=wanted == DAY)
+def _own_value(wanted: str, form: Form, dim: Hashable) -> xr.DataArray | None:
+    """The season, calendar day or days ahead of a forecast, or a coordinate of another name."""
+    if wanted in (SEASON, DAY):
+        return season_of(form, dim, by_day=wanted == DAY)
+    if wanted == AHEAD:
+        return days_ahead(form, dim)
+    return next((p.coords[wanted] for p in form.parts.values() if wanted in p.coords), None)
 
 
 def season_of(form: Form, dim: Hashable, *, by_day: bool = False) -> xr.DataArray | None:
@@ -180,14 +184,6 @@ def _for_each_case(value: xr.DataArray, form: Form, dim: Hashable) -> xr.DataArr
     """A covariate that differs between pooled positions alone, repeated along ``dim``."""
     part = next(part for part in form.parts.values() if dim in part.dims)
     return value.expand_dims({dim: part[dim].variable if dim in part.indexes else part.sizes[dim]})
-
-
-def _coordinate(form: Form, wanted: str) -> xr.DataArray | None:
-    for part in form.parts.values():
-        if wanted in part.coords:
-            coordinate: xr.DataArray = part.coords[wanted]
-            return coordinate
-    return None
 
 
 def _missing(wanted: str, form: Form, dim: Hashable, name: str) -> str:

@@ -39,11 +39,8 @@ class CaseAxis:
 
     def take(self, cases: slice | IntArray) -> CaseAxis:
         """Dates of some cases."""
-
-        def taken(part: Any) -> Any:
-            return None if part is None else part[cases]
-
-        return CaseAxis(**{f.name: taken(getattr(self, f.name)) for f in fields(self)})
+        parts = {f.name: getattr(self, f.name) for f in fields(self)}
+        return CaseAxis(**{n: part if part is None else part[cases] for n, part in parts.items()})
 
     def steps(self, n: int) -> IntArray:
         """Step in time of each of ``n`` cases."""

@@ -269,24 +269,16 @@ def _read_dataset(
     return forms
 
 
-def ancillary(dataset: xr.Dataset, variable: Hashable, role: str) -> Hashable | None:
-    """Variable with a role that another one names in its ``ancillary_variables``; None if none."""
-    for candidate in str(dataset[variable].attrs.get("ancillary_variables", "")).split():
-        if candidate in dataset and dataset[candidate].attrs.get("role") == role:
-            return candidate
-    return None
-
-
 def _weight_variable(
     dataset: xr.Dataset, variable: Hashable, member_dim: Hashable | None
 ) -> Hashable | None:
     """Variable that holds the member weights of another; never decided by its name alone."""
-    named = ancillary(dataset, variable, "member_weight")
-    if named is not None:
-        return named
+    array = dataset[variable]
+    for named in str(array.attrs.get("ancillary_variables", "")).split():
+        if named in dataset and dataset[named].attrs.get("role") == "member_weight":
+            return named
     candidate = f"{variable}_weight"
     if candidate in dataset.data_vars and "units" not in dataset[candidate].attrs:
-        array = dataset[variable]
         explicit = member_dim if member_dim in array.dims else None
         member = Roles(array).find(MEMBER, explicit, name=str(variable))
         if member is not None and member in dataset[candidate].dims:

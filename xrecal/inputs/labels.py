@@ -21,7 +21,7 @@ from .dates import are_dates
 from .dims import Labels
 from .leads import Dates, time_unit
 from .metadata import OF_CASES, VALID_TIME, standard_name_of
-from .valid_time import leads_of_valid_times, valid_times_of_leads
+from .valid_time import agreeing_times
 
 OF_FIT = "calibration_"
 """Beginning of coordinates of issued forecasts that name the past case of each member."""
@@ -329,8 +329,7 @@ def read_labels(obj: Labels, *, name: str) -> Roles[Labels]:
     roles = roles.with_coords(_standard_names(roles))
     roles = roles.with_coords(_indexes(roles))
     if roles.leads or roles.single_leads:
-        roles = roles.with_coords(leads_of_valid_times(roles))
-        roles = roles.with_coords(valid_times_of_leads(roles, name=name))
+        roles = roles.with_coords(agreeing_times(roles, name=name))
     return roles
 
 

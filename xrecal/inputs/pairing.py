@@ -70,7 +70,11 @@ def pair_variables(
     TypeError
         If an argument is of another type.
     """
-    _refuse_swapped(hindcast, observations, member_dim, name=name)
+    if _is_forecast(observations, member_dim) and not _is_forecast(hindcast, member_dim):
+        raise ValueError(
+            f"observations are an ensemble or a distribution and {name} is not: are the two "
+            "swapped? Forecasts come first: hindcast.recal.fit(observations)"
+        )
     forms = read_forms(hindcast, member_dim, name=name)
     if isinstance(observations, xr.DataArray):
         if len(forms) > 1:
@@ -104,24 +108,13 @@ def pair_variables(
     return {variable: (form, observed[variable]) for variable, form in forms.items()}
 
 
-def _refuse_swapped(
-    hindcast: Labelled, observations: Observations, member_dim: Hashable | None, *, name: str
-) -> None:
-    def has_members(array: object) -> bool:
-        return isinstance(array, xr.DataArray) and (
-            member_dim in array.dims or bool(Roles(array).members)
-        )
-
-    def is_forecast(obj: object) -> bool:
-        if not isinstance(obj, Mapping):
-            return has_members(obj)
-        return any(map(has_members, obj.values())) or any(str(v).endswith("_loc") for v in obj)
-
-    if is_forecast(observations) and not is_forecast(hindcast):
-        raise ValueError(
-            f"observations are an ensemble or a distribution and {name} is not: are the two "
-            "swapped? Forecasts come first: hindcast.recal.fit(observations)"
-        )
+def _is_forecast(obj: object, member_dim: Hashable | None) -> bool:
+    """Return whether any array has members, or a Dataset the name of a distribution."""
+    arrays = obj.values() if isinstance(obj, Mapping) else [obj]
+    return any(
+        isinstance(a, xr.DataArray) and (member_dim in a.dims or bool(Roles(a).members))
+        for a in arrays
+    ) or (isinstance(obj, Mapping) and any(str(v).endswith("_loc") for v in obj))
 
 
 def pair_cases(

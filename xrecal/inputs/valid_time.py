@@ -131,10 +131,11 @@ def read_times(roles: Roles[xr.DataArray], dim: Hashable | None, *, name: str) -
     start = roles.single_start if dim is None else dim
     lead = lead_to_look_up(roles, dim, name=name)
     if lead is not None:
-        unsure = dim is not None and _may_be_either(roles, dim, lead)
-        return Times(
-            roles, start, lead, False, f"valid time = {dim} + {lead}" if unsure else "", name
-        )
+        # labels that may be starts or valid times: custom decides
+        over_both = any({*c.dims} == {dim, lead} for c in obj.coords.values())
+        unsure = dim not in (None, VALID_TIME) and not (over_both or roles.is_start(dim))
+        remark = f"valid time = {dim} + {lead}" if unsure else ""
+        return Times(roles, start, lead, False, remark, name)
     if dim == VALID_TIME:
         return None
     leads = roles.single_leads
@@ -327,57 +328,36 @@ def are_valid_times(roles: Roles[Labels], dim: Hashable | None, lead: Hashable |
     return not roles.is_start(dim) and standard_name_of(obj[dim]) == "time"
 
 
-def _may_be_either(roles: Roles[Labels], dim: Hashable, lead: Hashable) -> bool:
-    """Return whether labels along ``dim`` may be starts or valid times, so that custom decides."""
-    over_both = any({*c.dims} == {dim, lead} for c in roles.obj.coords.values())
-    return dim != VALID_TIME and not roles.is_start(dim) and not over_both
+def agreeing_times(roles: Roles[Labels], *, name: str) -> dict[Hashable, Any]:
+    """Coordinates that bring leads and valid times into agreement.
 
-
-def leads_of_valid_times(roles: Roles[Labels]) -> dict[Hashable, Any]:
-    """Labels of leads that have none: the lengths of time from the starts to the valid times.
-
-    Where these are the same for all starts, and no months: those have other lengths next time.
+    Leads without labels get the lengths of time from the starts to the valid times. Valid times
+    that contradict starts and leads are replaced by their sums, with a warning.
     """
-    obj, cases, leads = roles.obj, roles.cases, roles.leads
+    obj, cases, leads = roles.obj, roles.cases, roles.leads or roles.single_leads
     dim = cases[0] if cases else roles.single_start
-    if len(cases) > 1 or len(leads) != 1 or leads[0] in obj.coords or dim not in obj.coords:
+    if len(cases) > 1 or len(leads) != 1 or dim not in obj.coords:
         return {}
     (lead,) = leads
     given, starts = valid_time_of(roles, dim, lead), _bare(obj.coords[dim])
-    if given is None or lead not in given.dims or not given.size or not are_dates(starts):
+    if given is None or not are_dates(starts):
         return {}
     valid = _bare(given)
     if calendar_of(valid.to_numpy()) != calendar_of(starts.to_numpy()):
         return {}
-    apart = (valid - starts).transpose(lead, ...)
-    spans = apart.to_numpy().reshape(apart.sizes[lead], -1)
-    each: Any = spans[:, 0]
-    whole_months = bool((valid.dt.day == starts.dt.day).all())
-    if whole_months or (spans != each[:, np.newaxis]).any() or len({*each}) < len(each):
-        return {}
-    return {lead: (lead, each)}
-
-
-def valid_times_of_leads(roles: Roles[Labels], *, name: str) -> dict[Hashable, Any]:
-    """Starts plus leads in place of valid times that contradict them, with a warning."""
-    obj, cases, leads = roles.obj, roles.cases, roles.leads or roles.single_leads
-    if len(cases) > 1 or len(leads) != 1 or leads[0] not in obj.coords:
-        return {}
-    dim, lead = (cases or [roles.single_start])[0], leads[0]
-    given = valid_time_of(roles, dim, lead)
-    if given is None or dim not in obj.coords:
-        return {}
-    starts = _bare(obj.coords[dim])
+    if lead not in obj.coords:
+        lengths = _lengths(valid, starts, lead) if lead in valid.dims and valid.size else None
+        return {} if lengths is None else {lead: (lead, lengths)}
     try:
         spans = read_leads(obj, lead, name=name)
     except ValueError:  # leads that cannot be read
         return {}
-    computed = spans.after(np.ravel(starts.to_numpy())) if are_dates(starts) else None
+    computed = spans.after(np.ravel(starts.to_numpy()))
     if computed is None:
         return {}
     at = {d: slice(None) if d in obj.dims else 0 for d in (dim, lead)}
     later = xr.DataArray(computed, dims=[dim, lead]).isel(at)
-    valid = _bare(given).broadcast_like(later).transpose(*later.dims)
+    valid = valid.broadcast_like(later).transpose(*later.dims)
     if bool((valid == starts).all()) or not _contradict(valid, later, spans):
         return {}
     first = [
@@ -393,13 +373,24 @@ def valid_times_of_leads(roles: Roles[Labels], *, name: str) -> dict[Hashable, A
     return {given.name: later.assign_attrs(given.attrs).variable}
 
 
+def _lengths(valid: xr.DataArray, starts: xr.DataArray, lead: Hashable) -> Any:
+    """Lengths of time from starts to valid times; None where these differ from start to start.
+
+    None also of months: those have other lengths next time.
+    """
+    apart = (valid - starts).transpose(lead, ...)
+    spans = apart.to_numpy().reshape(apart.sizes[lead], -1)
+    each: Any = spans[:, 0]
+    whole_months = bool((valid.dt.day == starts.dt.day).all())
+    differ = (spans != each[:, np.newaxis]).any() or len({*each}) < len(each)
+    return None if whole_months or differ else each
+
+
 def _contradict(valid: xr.DataArray, later: xr.DataArray, leads: Leads) -> bool:
     """Return whether valid times are as far from starts plus leads as no date of the same lead is.
 
     That is a day or more; of leads in months, seasons or years another one of these.
     """
-    if calendar_of(valid.to_numpy()) != calendar_of(later.to_numpy()):
-        return False
     if leads.kind == "month":
         months = [12 * array.dt.year + array.dt.month for array in (valid, later)]
         return bool((abs(months[0] - months[1]) >= MONTHS[leads.unit]).any())
