@@ -5,7 +5,7 @@ import pytest
 import xarray as xr
 
 import xrecal
-from xrecal.inputs.labels import Roles
+from xrecal.inputs.roles import Roles
 from xrecal.inputs.valid_time import are_valid_times, lead_to_look_up
 
 LEADS = [1, 3, 5]

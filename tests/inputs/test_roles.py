@@ -9,7 +9,7 @@ import xarray as xr
 
 import xrecal
 from tests.labelled import random
-from xrecal.inputs.labels import CALIBRATION, LEVEL, MEMBER, Roles, is_lead
+from xrecal.inputs.roles import CALIBRATION, LEVEL, MEMBER, Roles, is_lead
 from xrecal.inputs.valid_time import lead_dim
 
 N = 40

@@ -10,8 +10,8 @@ import xarray as xr
 
 from tests.labelled import random
 from tests.marks import DATA, forbid_compute, requires_data
-from xrecal.inputs.labels import Roles
 from xrecal.inputs.leads import UNITS
+from xrecal.inputs.roles import Roles
 from xrecal.inputs.valid_time import (
     known_valid_times,
     time_dim,

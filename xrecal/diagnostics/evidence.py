@@ -27,7 +27,6 @@ from xrecal.inputs.circular import refuse_circular
 from xrecal.inputs.dates import case_axis, clusters_of_cases
 from xrecal.inputs.dims import Dims, listed, told_dims
 from xrecal.inputs.forms import Form, Kind, Labelled, read_forms
-from xrecal.inputs.labels import CALIBRATION, Roles
 from xrecal.inputs.metadata import history_only, joined
 from xrecal.inputs.pairing import (
     Observations,
@@ -37,6 +36,7 @@ from xrecal.inputs.pairing import (
     pair_cases,
     pair_variables,
 )
+from xrecal.inputs.roles import CALIBRATION, Roles
 from xrecal.products.reductions import Reduction
 from xrecal.products.source import Issued, reduce
 from xrecal.products.statistics import quantiles_of

@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 
 from xrecal.arrays.rows import whole_number
-from xrecal.inputs.labels import Roles
+from xrecal.inputs.roles import Roles
 from xrecal.inputs.verification import read_verified
 
 

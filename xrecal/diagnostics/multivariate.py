@@ -21,8 +21,8 @@ from xrecal.inputs.circular import refuse_circular
 from xrecal.inputs.dims import Dims, listed
 from xrecal.inputs.forecasts import weighted
 from xrecal.inputs.forms import Form, Labelled
-from xrecal.inputs.labels import CALIBRATION
 from xrecal.inputs.pairing import Observations, known_pairs, pair_cases, pair_variables
+from xrecal.inputs.roles import CALIBRATION
 from xrecal.methods.call_errors import explained
 from xrecal.products.scores import Score, score_variables
 from xrecal.typing import FloatArray

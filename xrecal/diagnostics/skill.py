@@ -11,10 +11,10 @@ import xarray as xr
 
 from xrecal.chunks.over_cases import over_cases
 from xrecal.inputs.dims import Dims, told_dims
-from xrecal.inputs.labels import Roles
 from xrecal.inputs.metadata import check_units, history_only, joined, shown_units
 from xrecal.inputs.pairing import paired_by_position
 from xrecal.inputs.places import like_places, warn_of_other_places
+from xrecal.inputs.roles import Roles
 from xrecal.methods.call_errors import explained
 
 from .evidence import (

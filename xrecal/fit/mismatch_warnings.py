@@ -20,10 +20,10 @@ from xrecal.inputs.circular import PERIOD
 from xrecal.inputs.dims import text_of
 from xrecal.inputs.forms import Form
 from xrecal.inputs.identities import ROUNDING, is_angle, names_place
-from xrecal.inputs.labels import is_lead
 from xrecal.inputs.leads import seconds_of, span_of, unit_of_leads
 from xrecal.inputs.metadata import shown_units
 from xrecal.inputs.pool import HINDCAST_LABELS
+from xrecal.inputs.roles import is_lead
 
 from .fitted import FittedVariable
 

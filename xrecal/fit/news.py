@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from xrecal.inputs.labels import Roles
 from xrecal.inputs.pairing import Pairs
+from xrecal.inputs.roles import Roles
 from xrecal.inputs.verification import read_verified
 from xrecal.typing import IntArray
 

@@ -19,11 +19,11 @@ from xrecal.inputs.covariates import DAY, SEASON, Given, period_of, read_covaria
 from xrecal.inputs.dims import require_equal_labels, require_unique
 from xrecal.inputs.forms import Form, Labelled, read_forms, require_distances
 from xrecal.inputs.identities import known_places
-from xrecal.inputs.labels import LEVEL, MEMBER, Roles
 from xrecal.inputs.leads import matched_leads, seconds_of, unit_of_leads
 from xrecal.inputs.metadata import check_units
 from xrecal.inputs.pairing import Pairs
 from xrecal.inputs.places import along_place, find_places, labels_agree, like_places, place_of
+from xrecal.inputs.roles import LEVEL, MEMBER, Roles
 from xrecal.inputs.valid_time import along_lead, known_valid_times, valid_times
 from xrecal.typing import IntArray
 

@@ -8,8 +8,8 @@ import numpy as np
 import xarray as xr
 
 from .forms import read_forms
-from .labels import LEVEL, MEMBER
 from .places import like_places
+from .roles import LEVEL, MEMBER
 
 
 def weighted(

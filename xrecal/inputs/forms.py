@@ -17,9 +17,10 @@ from xrecal.typing import FloatArray, Places
 from .circular import PERIOD, read_period
 from .dims import Dims, listed
 from .dims import Labelled as Labelled
-from .labels import LEVEL, MEMBER, Roles, read_labels
+from .labels import read_labels
 from .metadata import OF_CASES, check_units
 from .missing import read_values, require_readable, without_declared
+from .roles import LEVEL, MEMBER, Roles
 
 Kind: TypeAlias = Literal["ensemble", "weighted", "quantile", "normal", "censored"]
 

@@ -20,12 +20,13 @@ from .dims import (
     warn_of_other_labels,
 )
 from .forms import Form, Labelled, read_forms
-from .labels import CALIBRATION, Roles, is_length, read_labels
+from .labels import read_labels
 from .leads import MatchedLeads, matched_leads
 from .metadata import VALID_TIME, check_units, joined
 from .missing import OTHERS, known_values, read_values, warn_of_absurd, warn_of_customary
 from .places import at_places, lack_names, like_places
 from .pool import Pool
+from .roles import CALIBRATION, Roles, is_length
 from .valid_time import read_times
 from .valid_time_lookup import look_up
 
@@ -280,13 +281,14 @@ def match_labels(
     for index, owner in ((wanted, name), (observed, "observations")):
         if not index.is_unique or (index.nlevels == 1 and index.hasnans):
             require_labels_of_cases(index, dim, owner)
+    same = wanted.equals(observed)
     # np.isin compares objects pair by pair
-    matched = int((observed.get_indexer(wanted) >= 0).sum())
+    matched = size if same else int((observed.get_indexer(wanted) >= 0).sum())
     if matched == 0:
         refuse_unlike_cases(wanted, observed, dim, name=name)
     if matched < size / 2:
         warn(f"only {matched} of {size} forecasts along {dim!r} have an observation")
-    if wanted.equals(observed):
+    if same:
         return observations, matched
     at_forecasts = observations.reindex_like(forecasts[dim])
     if len(observations.variable.chunksizes.get(dim, ())) == 1:

@@ -10,9 +10,9 @@ import xarray as xr
 from xrecal.typing import FloatArray
 
 from .forms import Form
-from .labels import is_lead
 from .leads import days_of
 from .metadata import HEIGHT, LATITUDE, LONGITUDE
+from .roles import is_lead
 
 _MARKS = {"latitude": LATITUDE, "longitude": LONGITUDE, "height": HEIGHT}
 

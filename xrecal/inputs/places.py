@@ -35,8 +35,8 @@ from .identities import (
     names_place,
     rearranged,
 )
-from .labels import is_lead, is_length
 from .leads import equal_labels, time_unit
+from .roles import is_lead, is_length
 
 
 def find_places(

@@ -10,8 +10,8 @@ import xarray as xr
 
 from .dates import are_dates
 from .forms import Form
-from .labels import CALIBRATION
 from .metadata import VALID_TIME, standard_name_of
+from .roles import CALIBRATION
 from .valid_time import known_valid_times
 
 PARTS = {"month": "month=range(1, 13)", "dayofyear": "dayofyear=range(1, 367)",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -16,9 +16,7 @@ from .dates import are_dates, calendar_of, case_axis
 from .dims import Labels, text_of
 from .leads import MONTHS, Dates, Leads, read_leads
 from .metadata import VALID_TIME, standard_name_of
-
-if TYPE_CHECKING:
-    from .labels import Roles
+from .roles import Roles
 
 
 def valid_times(

@@ -17,9 +17,9 @@ from xrecal.typing import IntArray
 
 from .dates import are_dates, calendar_of
 from .dims import at_scalars, if_days_agree, require_unique
-from .labels import Roles, is_start
 from .leads import MatchedLeads, equal_labels, matched_leads, read_leads
 from .metadata import VALID_TIME
+from .roles import Roles, is_start
 from .valid_time import Times, time_dim
 
 OBSERVED_AT = "observed_at"

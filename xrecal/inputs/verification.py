@@ -12,9 +12,9 @@ import xarray as xr
 from xrecal.arrays.advice import Advice, Typed
 
 from .dates import calendar_of
-from .labels import Roles
 from .leads import Dates, Leads, read_leads
 from .metadata import VALID_TIME
+from .roles import Roles
 from .valid_time import along_lead, are_valid_times, known_valid_times, lead_dim
 
 

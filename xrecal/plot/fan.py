@@ -11,7 +11,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 
 from xrecal.inputs.forms import Form, Labelled
-from xrecal.inputs.labels import Roles
+from xrecal.inputs.roles import Roles
 
 from .labels import date_ticks, is_date, label_of, positions, width_beside
 from .reading import (

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from scipy.special import ndtri
 
 from xrecal.diagnostics.p_values import SIGNIFICANT
-from xrecal.inputs.labels import LEAD, Roles
+from xrecal.inputs.roles import LEAD, Roles
 
 from .labels import as_typed, date_ticks, is_date, positions
 from .reading import in_memory, over_locations

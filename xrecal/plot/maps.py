@@ -12,8 +12,8 @@ from matplotlib.colors import BoundaryNorm, ListedColormap, Normalize
 from xrecal.diagnostics import adjusted_p_values
 from xrecal.diagnostics.p_values import SIGNIFICANT
 from xrecal.inputs.forms import Labelled
-from xrecal.inputs.labels import Roles
 from xrecal.inputs.metadata import LATITUDE, LONGITUDE, Mark
+from xrecal.inputs.roles import Roles
 from xrecal.products.categories import CATEGORY, TERCILES
 
 from .coasts import draw_coastlines

@@ -23,9 +23,9 @@ from xrecal.diagnostics.skce import Test
 from xrecal.diagnostics.summary import Summary
 from xrecal.inputs.dims import Dims, at_scalars
 from xrecal.inputs.forms import Labelled, of_cases
-from xrecal.inputs.labels import is_lead
 from xrecal.inputs.metadata import shown_units
 from xrecal.inputs.pairing import Observations
+from xrecal.inputs.roles import is_lead
 from xrecal.inputs.thresholds import Threshold
 
 from . import annual

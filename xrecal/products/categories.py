@@ -19,9 +19,9 @@ from xrecal.fit.fitted import CASE, Fitted, FittedVariable
 from xrecal.inputs.covariates import Given, season_of
 from xrecal.inputs.dims import read_inner_levels
 from xrecal.inputs.forms import Form, Labelled
-from xrecal.inputs.labels import LEVEL
 from xrecal.inputs.metadata import probability_attributes
 from xrecal.inputs.pool import Pool
+from xrecal.inputs.roles import LEVEL
 from xrecal.inputs.seasonal import take_cases
 from xrecal.inputs.thresholds import Edges, Thresholds, check_edges, read_edges
 from xrecal.methods.setting_checks import is_positive

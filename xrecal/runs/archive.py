@@ -18,10 +18,10 @@ from xrecal.fit.news import News, news_of
 from xrecal.fit.select_fits import explicit_member_dim
 from xrecal.inputs.forms import Form, read_forms
 from xrecal.inputs.identities import known_places
-from xrecal.inputs.labels import LEVEL, MEMBER, Roles
 from xrecal.inputs.metadata import check_units
 from xrecal.inputs.pairing import Pairs, in_order, pair_cases, pair_variables
 from xrecal.inputs.places import find_places, like_places
+from xrecal.inputs.roles import LEVEL, MEMBER, Roles
 from xrecal.inputs.valid_time import time_dim
 from xrecal.inputs.valid_time_lookup import at_own_valid_times
 from xrecal.inputs.verification import read_verified

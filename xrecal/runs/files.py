@@ -15,7 +15,7 @@ from xrecal.arrays.advice import Advice, Typed
 from xrecal.fit.fitted import chunks_of
 from xrecal.fit.select_fits import explicit_member_dim
 from xrecal.inputs.forms import Form, read_forms
-from xrecal.inputs.labels import CALIBRATION, Roles
+from xrecal.inputs.roles import CALIBRATION, Roles
 from xrecal.model import Recalibrator
 from xrecal.storage.storage import block_sizes, format_of_finished, open_data
 from xrecal.storage.stored import MODEL

@@ -1,0 +1,272 @@
+"""Roles of dimensions: members, levels, cases and leads, by what each dimension is.
+
+A role follows from an argument, a CF standard name, a name, or from labels and their type. All else
+takes the roles that are found here, and asks no attribute again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Generic, TypeAlias, cast
+
+import xarray as xr
+
+from .dates import are_dates
+from .dims import Labels
+from .leads import time_unit
+from .metadata import OF_CASES, VALID_TIME, standard_name_of
+
+Coords: TypeAlias = dict[Hashable, Any]
+"""Coordinates to assign, by name."""
+
+
+@dataclass(frozen=True)
+class Role:
+    """A role of dimensions: the names that have it, and the argument that gives another."""
+
+    what: str
+    argument: str
+    names: tuple[str, ...]
+    standard_names: tuple[str, ...] = ()
+
+    def has(self, name: Hashable) -> bool:
+        """Return whether a dimension has the role by its name.
+
+        Of cases and leads in any spelling: "leadTime", "lead_times" and "lead_time0" are one name.
+        """
+        if self.argument != "dim":
+            return name in self.names
+        return _spelled(name) in map(_spelled, self.names)
+
+    @property
+    def usual(self) -> str:
+        """The first names, for messages."""
+        return ", ".join(self.names[:4]) + ", ..." * (len(self.names) > 4)
+
+
+def _spelled(name: Hashable) -> str:
+    """A name in lower case, without underscores, a plural and a number at its end."""
+    return re.sub(r"s?\d*$", "", re.sub(r"[\W_]", "", str(name).lower()))
+
+
+MEMBER = Role(
+    "member", "member_dim", ("member", "number", "realization", "ensemble"), ("realization",)
+)
+
+LEVEL = Role("quantile level", "member_dim", ("quantile", "percentile"))
+
+START = "forecast_reference_time"
+"""CF standard name of the time at which a forecast starts."""
+
+NAMES_OF_STARTS = (
+    "init", "init_time", START, "init_date", "initial_time", "initial_date", "initialization",
+    "initialization_time", "initialisation_time", "initialization_date", "reference_time",
+    "ref_time", "reference_date", "forecast_time", "forecast_date", "forecast_start",
+    "forecast_start_time", "start", "start_time", "start_date", "sdate", "hdate", "base_time",
+    "base_date", "issue_time", "issue_date", "issued", "issuance_time", "origin_time",
+    "origin_date", "run_time", "run_date", "cycle_time", "analysis_time",
+)  # fmt: skip
+"""Dimensions and coordinates that are starts by their name."""
+
+CALIBRATION = Role("calibration", "dim", ("time", *NAMES_OF_STARTS), ("time", START))
+
+LEAD = Role(
+    "lead",
+    "dim",
+    (
+        "lead", "lead_time", "step", "prediction_timedelta", "forecast_period", "forecastMonth",
+        "leadtime_month", "lead_hour", "lead_day", "lead_week", "lead_month", "lead_year",
+        "lead_step", "forecast_lead", "forecast_lead_time", "forecast_hour", "forecast_day",
+        "forecast_week", "forecast_year", "forecast_step", "fhour", "fhr", "fxx", "ltime",
+        "horizon", "forecast_horizon", "days_ahead", "hours_ahead", "weeks_ahead",
+    ),
+    ("forecast_period",),
+)  # fmt: skip
+"""Lead times: locations, whose observations are at other times."""
+
+OTHER_LENGTHS = re.compile(
+    r"period|duration|window|interval|averag|mean|accum|freq|return|bnds|bounds|resolution|delay"
+    r"|latency|cutoff|\bage\b|^(year|month|week|season|day_?of|hour_?of|month_?of|week_?of)",
+    re.IGNORECASE,
+)
+"""In the names of lengths of time, and of parts of the year, that are no leads."""
+
+
+def is_lead(name: Hashable, label: xr.DataArray | xr.Variable | None) -> bool:
+    """Return whether a coordinate, also a single one, holds lead times.
+
+    By its CF standard name or its name, else as it is a length of time: timedelta64, or numbers
+    with a unit of time. Dates are none, nor lengths that a name says to be others, as of windows.
+    """
+    if label is None:
+        return LEAD.has(name)
+    standard = standard_name_of(label)
+    if standard in LEAD.standard_names:
+        return True
+    if are_dates(label) or standard in CALIBRATION.standard_names:
+        return False
+    other = OTHER_LENGTHS.search(f"{name} {standard or ''}")
+    return LEAD.has(name) or (is_length(label) and not other)
+
+
+def is_start(name: Hashable, label: xr.DataArray | xr.Variable) -> bool:
+    """Return whether a coordinate holds starts, by its name or CF standard name."""
+    return (CALIBRATION.has(name) and _spelled(name) != "time") or standard_name_of(label) == START
+
+
+def is_length(label: xr.DataArray | xr.Variable) -> bool:
+    """Return whether labels are lengths of time: timedelta64, or numbers with a unit of time."""
+    if label.dtype.kind in "iuf":
+        return time_unit(label.attrs.get("units")) is not None
+    return label.dtype.kind == "m"
+
+
+@dataclass(frozen=True)
+class Roles(Generic[Labels]):
+    """An array with the roles of its dimensions and single coordinates, each found once."""
+
+    obj: Labels
+
+    def with_coords(self, coords: Coords) -> Roles[Labels]:
+        """Roles of the array with further coordinates, which may change them."""
+        return Roles(cast("Labels", self.obj.assign_coords(coords))) if coords else self
+
+    def named(self, role: Role) -> list[Hashable]:
+        """Dimensions that have a role by their CF standard name, else by their name."""
+        known = [d for d, name in self._standard_names.items() if name in role.standard_names]
+        return known or [d for d in self.obj.dims if role.has(d)]
+
+    @cached_property
+    def _standard_names(self) -> dict[Hashable, str | None]:
+        """CF standard names of the labels along dimensions that have an index."""
+        return {d: standard_name_of(v) for d, v in self._labels.items()}
+
+    @cached_property
+    def _labels(self) -> dict[Hashable, xr.Variable]:
+        variables = self.obj.coords.variables
+        return {d: variables[d] for d in self.obj.dims if d in self.obj.xindexes}
+
+    @cached_property
+    def members(self) -> list[Hashable]:
+        """Dimensions of members and of levels of quantiles."""
+        return [*self.named(MEMBER), *self.named(LEVEL)]
+
+    @cached_property
+    def cases(self) -> list[Hashable]:
+        """Dimensions that could be that of the cases: by name, else that with dates.
+
+        Of issued forecasts the one that these name themselves.
+        """
+        obj, labels, names = self.obj, self._labels, self._standard_names
+        if OF_CASES in obj.attrs and obj.attrs[OF_CASES] in obj.dims:
+            return [obj.attrs[OF_CASES]]
+        dims = [d for d in obj.dims if names.get(d) not in LEAD.standard_names]
+        known = [d for d in dims if names.get(d) in CALIBRATION.standard_names]
+        named = known or [d for d in dims if CALIBRATION.has(d)]
+        if len(named) > 1:  # starts, and a time that is counted from them
+            named = [d for d in named if d not in labels or not is_length(labels[d])] or named
+        return named or [d for d, v in labels.items() if d not in self.members and are_dates(v)]
+
+    @cached_property
+    def leads(self) -> list[Hashable]:
+        """Dimensions that could be that of the leads.
+
+        By CF standard name, else along the dimension that a valid time shares with the cases, else
+        by :func:`is_lead`.
+        """
+        return self._leads_of(self.cases)
+
+    def leads_beside(self, dim: Hashable | None) -> list[Hashable]:
+        """Dimensions that could be that of the leads, besides that of the cases if it is known."""
+        known = self.leads if dim is None or self.cases == [dim] else self._leads_of([dim])
+        return [d for d in known if d != dim]
+
+    def _leads_of(self, cases: list[Hashable]) -> list[Hashable]:
+        known = [d for d, n in self._standard_names.items() if n in LEAD.standard_names]
+        if known:
+            return known
+        rest = [d for d in self.obj.dims if d not in (*cases, *self.members)]
+        variables = self.obj.coords.variables
+        return self._under_valid_times(rest, cases) or [
+            d for d in rest if is_lead(d, variables.get(d))
+        ]
+
+    def _under_valid_times(self, rest: list[Hashable], cases: list[Hashable]) -> list[Hashable]:
+        """Dimensions that a coordinate of valid times has besides that of the cases."""
+        if not rest or not self.times:
+            return []
+        variables = self.obj.coords.variables
+        single = not cases and any(is_start(n, v) for n, v in variables.items() if not v.ndim)
+        alone = [{d} for d in rest if single]
+        over = [{*c.dims} for c in self.times.values()]
+        return [
+            d
+            for d in rest
+            if d not in variables or variables[d].dtype.kind not in "UST"
+            if any(dims in [*alone, {d, *cases}] and d in dims for dims in over)
+        ]
+
+    def has_times_beside(self, dim: Hashable | None) -> bool:
+        """Return whether something besides ``dim`` may say when forecasts are valid."""
+        return bool(self.leads_beside(dim) or self.single_leads or {*self.times} - {dim})
+
+    @cached_property
+    def single_leads(self) -> list[Hashable]:
+        """Scalar coordinates that are the lead of all forecasts: by CF standard name, else all."""
+        scalars = {
+            n: v
+            for n, v in self.obj.coords.variables.items()
+            if not v.ndim and is_lead(n, v) and (not CALIBRATION.has(n) or self.cases)
+        }
+        known = [n for n, v in scalars.items() if standard_name_of(v) in LEAD.standard_names]
+        return known or [*scalars]
+
+    def is_start(self, name: Hashable) -> bool:
+        """Return whether a coordinate holds starts; see :func:`is_start`."""
+        return is_start(name, self.obj.coords.variables[name])
+
+    @cached_property
+    def single_start(self) -> Hashable | None:
+        """The scalar coordinate of the start of a forecast without a dimension of starts."""
+        scalars = {n: v for n, v in self.obj.coords.variables.items() if not v.ndim}
+        standard = CALIBRATION.standard_names
+        known = [n for n, v in scalars.items() if standard_name_of(v) in standard]
+        starts = known or [n for n in scalars if CALIBRATION.has(n)]
+        return starts[0] if len(starts) == 1 else None
+
+    @cached_property
+    def times(self) -> dict[Hashable, xr.DataArray]:
+        """Coordinates that are times by their name or CF standard name, also along dimensions."""
+        variables = self.obj.coords.variables
+        found = [
+            n
+            for n, v in variables.items()
+            if n in (VALID_TIME, "time") or standard_name_of(v) == "time"
+        ]
+        return {n: self.obj.coords[n] for n in found}
+
+    def find(self, role: Role, explicit: Hashable | None = None, *, name: str) -> Hashable | None:
+        """Return the dimension in a role; None if there is no candidate.
+
+        Raises
+        ------
+        ValueError
+            If the explicit one, which counts first, is missing, or there are several candidates.
+        """
+        obj = self.obj
+        if explicit is not None:
+            if explicit not in obj.dims:
+                one = f"; use {name}.expand_dims({explicit!r})" if explicit in obj.coords else ""
+                raise ValueError(
+                    f"{name} has no dimension {explicit!r} ({role.argument}); it has "
+                    f"{[*obj.dims]}{one}"
+                )
+            return explicit
+        dims = self.cases if role is CALIBRATION else self.named(role)
+        if len(dims) > 1:
+            several = f"{name} has several {role.what} dimensions, {dims}"
+            raise ValueError(f"{several}; name one: {role.argument}={dims[0]!r}")
+        return dims[0] if dims else None
