@@ -8,7 +8,7 @@ from __future__ import annotations
 import datetime
 import re
 from collections.abc import Hashable
-from typing import Any
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import pandas as pd
@@ -18,7 +18,7 @@ from .dates import are_dates
 from .dims import Labels
 from .leads import Dates
 from .metadata import VALID_TIME
-from .roles import LEAD, START, Coords, Roles, is_lead, is_start
+from .roles import LEAD, START, Roles, is_lead, is_start
 from .valid_time import agreeing_times
 
 OF_FIT = "calibration_"
@@ -28,6 +28,10 @@ NAMED_VALID = re.compile(
     r"(forecast)?(valid(ity)?|verif(ication|ying)?|target(end)?)(datetime|time|date)"
 )
 """Other names of valid times, in lower case and without underscores; CF says ``time``."""
+
+
+Coords: TypeAlias = dict[Hashable, Any]
+"""Coordinates to assign, by name."""
 
 
 def read_labels(obj: Labels, *, name: str) -> Roles[Labels]:
@@ -63,20 +67,25 @@ def read_labels(obj: Labels, *, name: str) -> Roles[Labels]:
         for n, v in variables.items()
         if v.chunks is not None and (v.dtype.kind == "M" or n == VALID_TIME)
     }
-    obj = Roles(obj).with_coords(lazy).obj
+    roles = _with_coords(Roles(obj), lazy)
     given = {
         n: (v.dims, values, v.attrs)
-        for n, v in obj.coords.variables.items()
+        for n, v in roles.obj.coords.variables.items()
         if n not in obj.xindexes or n in obj.dims  # else one of several that make up an index
         if (v.dtype == object or not isinstance(v.dtype, np.dtype)) and v.chunks is None
-        if (values := _dates_of_objects(n, obj.coords[n], name)) is not None
+        if (values := _dates_of_objects(n, roles.obj.coords[n], name)) is not None
     }
-    roles = Roles(obj).with_coords(given)
-    roles = roles.with_coords(_standard_names(roles))
-    roles = roles.with_coords(_indexes(roles))
+    roles = _with_coords(roles, given)
+    roles = _with_coords(roles, _standard_names(roles))
+    roles = _with_coords(roles, _indexes(roles))
     if roles.leads or roles.single_leads:
-        roles = roles.with_coords(agreeing_times(roles, name=name))
+        roles = _with_coords(roles, agreeing_times(roles, name=name))
     return roles
+
+
+def _with_coords(roles: Roles[Labels], coords: Coords) -> Roles[Labels]:
+    """Roles of an array with further coordinates, which may change them."""
+    return Roles(cast("Labels", roles.obj.assign_coords(coords))) if coords else roles
 
 
 def _dates_of_objects(label: Hashable, coordinate: xr.DataArray, name: str) -> Dates | None:

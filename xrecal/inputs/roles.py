@@ -10,7 +10,7 @@ import re
 from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Generic, TypeAlias, cast
+from typing import Generic
 
 import xarray as xr
 
@@ -18,9 +18,6 @@ from .dates import are_dates
 from .dims import Labels
 from .leads import time_unit
 from .metadata import OF_CASES, VALID_TIME, standard_name_of
-
-Coords: TypeAlias = dict[Hashable, Any]
-"""Coordinates to assign, by name."""
 
 
 @dataclass(frozen=True)
@@ -129,10 +126,6 @@ class Roles(Generic[Labels]):
     """An array with the roles of its dimensions and single coordinates, each found once."""
 
     obj: Labels
-
-    def with_coords(self, coords: Coords) -> Roles[Labels]:
-        """Roles of the array with further coordinates, which may change them."""
-        return Roles(cast("Labels", self.obj.assign_coords(coords))) if coords else self
 
     def named(self, role: Role) -> list[Hashable]:
         """Dimensions that have a role by their CF standard name, else by their name."""
