@@ -25,7 +25,7 @@ from .roles import LEVEL, MEMBER, Roles
 Kind: TypeAlias = Literal["ensemble", "weighted", "quantile", "normal", "censored"]
 
 PARTS = ("loc", "scale", "weights", "levels", "lower", "upper")
-"""Arrays of a form, of which all but the first may be lacking."""
+"""Arrays of a form; all but the first may be lacking."""
 
 VECTOR = "vector_"
 """Prefix of the members of each variable, where vectors are compared."""
@@ -117,13 +117,8 @@ class Form:
 
     @cached_property
     def roles(self) -> Roles[xr.DataArray]:
-        """Roles of the dimensions of the forecasts."""
-        return Roles(self.one_member)
-
-    @property
-    def one_member(self) -> xr.DataArray:
-        """One member of each forecast, over all dimensions: the labels of the forecasts."""
-        return self.broadcast().loc.isel({self.member_dim: 0}, drop=True)
+        """Roles of the dimensions of the forecasts: of one member, over all dimensions."""
+        return Roles(self.broadcast().loc.isel({self.member_dim: 0}, drop=True))
 
     def with_parts(self, parts: Mapping[str, xr.DataArray]) -> Form:
         """The same forecast with other arrays."""

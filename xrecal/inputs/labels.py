@@ -27,7 +27,7 @@ OF_FIT = "calibration_"
 NAMED_VALID = re.compile(
     r"(forecast)?(valid(ity)?|verif(ication|ying)?|target(end)?)(datetime|time|date)"
 )
-"""Other names of valid times, in lower case and without underscores; CF says ``time``."""
+"""Other names of valid times, in lower case and without underscores; that of CF is ``time``."""
 
 
 Coords: TypeAlias = dict[Hashable, Any]

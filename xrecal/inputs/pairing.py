@@ -210,8 +210,10 @@ def _of_cases(roles: Roles[xr.DataArray], dim: Hashable | None) -> dict[Hashable
     if dim is None:
         return {}
     coords = roles.obj.coords.variables
-    valid = dim != VALID_TIME and VALID_TIME in coords and coords[VALID_TIME].dims == (dim,)
-    return {n: coords[n] for n in (*[VALID_TIME] * valid, *roles.single_leads)}
+    own = list(roles.single_leads)
+    if dim != VALID_TIME and VALID_TIME in coords and coords[VALID_TIME].dims == (dim,):
+        own = [VALID_TIME, *own]
+    return {n: coords[n] for n in own}
 
 
 def paired_by_position(
@@ -249,14 +251,14 @@ def _at_cases(
     _check_dims(form, observations, dim, name=name, lead=lead)
     if dim is None:
         return observations, 0, None, None
-    observations, matched = match_labels(forecasts, observations, dim, name=name)
+    observations, matched = _match_labels(forecasts, observations, dim, name=name)
     if several is None:
         return observations, matched, None, None
     each, dated = np.full(forecasts.sizes[several.lead], matched), several.known() is not None
     return observations, matched, matched_leads(forecasts, several.lead, each, dated=dated), None
 
 
-def match_labels(
+def _match_labels(
     forecasts: xr.DataArray, observations: xr.DataArray, dim: Hashable, *, name: str
 ) -> tuple[xr.DataArray, int]:
     """Observations at the labels of the forecasts, NaN where there is none, and how many match.

@@ -1,7 +1,7 @@
 """Roles of dimensions: members, levels, cases and leads, by what each dimension is.
 
-A role follows from an argument, a CF standard name, a name, or from labels and their type. All else
-takes the roles that are found here, and asks no attribute again.
+A role follows from an argument, a CF standard name, a name, or from labels and their type. Other
+files take the roles from here, and read no attribute again.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Role:
     def has(self, name: Hashable) -> bool:
         """Return whether a dimension has the role by its name.
 
-        Of cases and leads in any spelling: "leadTime", "lead_times" and "lead_time0" are one name.
+        Cases and leads match in any spelling: "leadTime", "lead_times" and "lead_time0" are one.
         """
         if self.argument != "dim":
             return name in self.names
@@ -96,7 +96,7 @@ def is_lead(name: Hashable, label: xr.DataArray | xr.Variable | None) -> bool:
     """Return whether a coordinate, also a single one, holds lead times.
 
     By its CF standard name or its name, else as it is a length of time: timedelta64, or numbers
-    with a unit of time. Dates are none, nor lengths that a name says to be others, as of windows.
+    with a unit of time. Dates are no leads, nor lengths whose name says otherwise, as windows.
     """
     if label is None:
         return LEAD.has(name)
@@ -151,7 +151,7 @@ class Roles(Generic[Labels]):
     def cases(self) -> list[Hashable]:
         """Dimensions that could be that of the cases: by name, else that with dates.
 
-        Of issued forecasts the one that these name themselves.
+        Issued forecasts name it in an attribute.
         """
         obj, labels, names = self.obj, self._labels, self._standard_names
         if OF_CASES in obj.attrs and obj.attrs[OF_CASES] in obj.dims:

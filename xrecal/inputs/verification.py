@@ -70,7 +70,7 @@ def read_verified(roles: Roles[xr.DataArray], dim: Hashable) -> Verified | None:
 
 
 def _without_lengths(n: int) -> Leads:
-    """Leads that valid times alone tell."""
+    """Leads of length 0, where only valid times are known."""
     return Leads("span", np.zeros(n, "timedelta64[us]"), "")
 
 
