@@ -5,6 +5,7 @@ import pytest
 import xarray as xr
 
 import xrecal
+from xrecal.inputs.roles import Roles
 from xrecal.inputs.valid_time import are_valid_times, lead_to_look_up
 
 LEADS = [1, 3, 5]
@@ -60,8 +61,8 @@ READINGS = {
 @pytest.mark.parametrize(("given", "valid"), READINGS.values(), ids=READINGS)
 def test_coordinates_tell_what_dates_are(given, valid):
     forecasts = hindcast(valid=valid, **given)
-    assert are_valid_times(forecasts, "time", "lead") == valid
-    assert lead_to_look_up(forecasts, "time", name="hindcast") == (None if valid else "lead")
+    assert are_valid_times(Roles(forecasts), "time", "lead") == valid
+    assert lead_to_look_up(Roles(forecasts), "time", name="hindcast") == (None if valid else "lead")
     model = forecasts.recal.fit(OBSERVED, METHOD)  # without a warning
     expected = hindcast().recal.fit(OBSERVED, METHOD)
     at = np.arange(N)[:, np.newaxis] + (0 if valid else np.array(LEADS))
@@ -76,8 +77,8 @@ def test_coordinates_tell_what_dates_are(given, valid):
 
 def test_a_dimension_of_starts_stays_one():
     starts = hindcast(standard_name="time").rename(time="init")
-    assert not are_valid_times(starts, "init", "lead")
-    assert not are_valid_times(starts.drop_vars("init"), "init", "lead")
+    assert not are_valid_times(Roles(starts), "init", "lead")
+    assert not are_valid_times(Roles(starts.drop_vars("init")), "init", "lead")
 
 
 @pytest.mark.parametrize("name", ["time", "init"])

@@ -27,34 +27,29 @@ DATES = [  # fraction of the year, counted by hand
     ("1900-12-31T00:00", 364 / 365),  # no leap year
     ("1969-07-02T12:00", 0.5),
 ]
+IN_CALENDARS = [
+    ("noleap", (2000, 3, 1), 59 / 365),
+    ("noleap", (2000, 12, 31, 23, 59), 1 - 1 / (365 * 1440)),
+    ("360_day", (2001, 2, 30), 59 / 360),
+    ("360_day", (2001, 12, 30, 23, 59), 1 - 1 / (360 * 1440)),
+    ("all_leap", (2001, 2, 29), 59 / 366),
+    ("standard", (2000, 2, 29), 59 / 366),
+    ("julian", (1900, 12, 31), 365 / 366),
+]
 
 
-@pytest.mark.parametrize("unit", ["s", "ms", "ns"])
-def test_season_is_the_fraction_of_a_year_of_its_length(unit):
+def test_season_is_the_fraction_of_the_year_of_its_calendar():
     dates, expected = zip(*DATES, strict=True)
-    found = case_axis(along("time", np.array(dates, dtype=f"datetime64[{unit}]")), "time")
-    np.testing.assert_allclose(found.season, expected, rtol=1e-15)
-    assert (found.season < 1).all()
-    np.testing.assert_array_equal(found.year, [int(date[:4]) for date in dates])
-
-
-@pytest.mark.parametrize(
-    ("calendar", "date", "season"),
-    [
-        ("noleap", (2000, 3, 1), 59 / 365),
-        ("noleap", (2000, 12, 31, 23, 59), 1 - 1 / (365 * 1440)),
-        ("360_day", (2001, 2, 30), 59 / 360),
-        ("360_day", (2001, 12, 30, 23, 59), 1 - 1 / (360 * 1440)),
-        ("all_leap", (2001, 2, 29), 59 / 366),
-        ("standard", (2000, 2, 29), 59 / 366),
-        ("julian", (1900, 12, 31), 365 / 366),
-    ],
-)
-def test_season_is_that_of_the_calendar(calendar, date, season):
-    dates = [cftime.datetime(*date, calendar=calendar)]
-    found = case_axis(along("time", np.array(dates, dtype=object)), "time")
-    np.testing.assert_allclose(found.season, [season], rtol=1e-14)
-    np.testing.assert_array_equal(found.year, [date[0]])
+    for unit in ("s", "ms", "ns"):
+        found = case_axis(along("time", np.array(dates, dtype=f"datetime64[{unit}]")), "time")
+        np.testing.assert_allclose(found.season, expected, rtol=1e-15)
+        assert (found.season < 1).all()
+        np.testing.assert_array_equal(found.year, [int(date[:4]) for date in dates])
+    for calendar, date, season in IN_CALENDARS:
+        one = np.array([cftime.datetime(*date, calendar=calendar)], dtype=object)
+        found = case_axis(along("time", one), "time")
+        np.testing.assert_allclose(found.season, [season], rtol=1e-14)
+        np.testing.assert_array_equal(found.year, [date[0]])
 
 
 def test_calendars_of_the_same_dates_agree():

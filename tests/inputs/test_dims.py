@@ -1,4 +1,4 @@
-"""Roles of dimensions, labels along them, and levels."""
+"""Labels along dimensions, and levels."""
 
 import re
 
@@ -11,80 +11,6 @@ from tests.labelled import random
 from tests.marks import forbid_compute
 from tests.strategies import ensemble_and_truth
 from xrecal.inputs.dims import at_scalars, read_inner_levels, read_levels
-from xrecal.inputs.roles import CALIBRATION, LEVEL, MEMBER, candidates, find_dim
-
-
-def along(dim, values, **attrs):
-    return random(dim, "x", sizes={dim: len(values)}, **{dim: (dim, values, attrs)})
-
-
-@pytest.mark.parametrize("role", [MEMBER, LEVEL, CALIBRATION], ids=lambda role: role.what)
-def test_every_known_name_is_found_and_no_other(role):
-    for name in role.names:
-        assert find_dim(random("lat", name), role, name="hindcast") == name
-    assert find_dim(random("lat", "lon"), role, name="hindcast") is None
-
-
-@pytest.mark.parametrize(
-    ("role", "standard_name"),
-    [(role, name) for role in (MEMBER, CALIBRATION) for name in role.standard_names],
-)
-def test_standard_name_counts_before_names(role, standard_name):
-    other = role.names[0]
-    da = random("x", other, x=("x", [1, 2, 3], {"standard_name": standard_name}))
-    assert candidates(da, role) == ["x"]
-    assert find_dim(da, role, name="hindcast") == "x"
-
-
-def test_explicit_argument_counts_first():
-    da = random("x", "member", x=("x", [1, 2, 3], {"standard_name": "realization"}))
-    assert find_dim(da, MEMBER, "member", name="hindcast") == "member"
-
-
-@pytest.mark.parametrize(
-    ("role", "argument"), [(MEMBER, "member_dim"), (CALIBRATION, "dim"), (LEVEL, "member_dim")]
-)
-def test_missing_explicit_dimension(role, argument):
-    with pytest.raises(
-        ValueError, match=rf"hindcast has no dimension 'z' \({argument}\); it has \['x', 'y'\]"
-    ):
-        find_dim(random("x", "y"), role, "z", name="hindcast")
-
-
-def test_a_dimension_that_is_a_single_label():
-    one = random("x", "y", x=[1, 2, 3]).isel(x=0)
-    with pytest.raises(ValueError, match=r"it has \['y'\]; use hindcast.expand_dims\('x'\)"):
-        find_dim(one, CALIBRATION, "x", name="hindcast")
-
-
-@pytest.mark.parametrize("role", [MEMBER, LEVEL, CALIBRATION], ids=lambda role: role.what)
-def test_two_names_are_an_error_that_lists_them(role):
-    first, second = role.names[:2]
-    expected = (
-        rf"hindcast has several {role.what} dimensions, \['{first}', '{second}'\]; "
-        rf"name one: {role.argument}='{first}'"
-    )
-    with pytest.raises(ValueError, match=expected):
-        find_dim(random(first, second), role, name="hindcast")
-
-
-def test_two_standard_names_are_an_error_that_lists_them():
-    attrs = {"standard_name": "realization"}
-    da = random("x", "y", x=("x", [1, 2, 3], attrs), y=("y", [1, 2, 3], attrs))
-    with pytest.raises(ValueError, match=r"several member dimensions, \['x', 'y'\]"):
-        find_dim(da, MEMBER, name="hindcast")
-
-
-def test_scalar_and_2d_coordinates_say_nothing():
-    da = random("x", "y").assign_coords(
-        number=((), 3, {"standard_name": "realization"}),
-        time=(("x", "y"), np.zeros((3, 3)), {"standard_name": "time"}),
-        x=(("x", "y"), np.zeros((3, 3)), {"standard_name": "time"}),
-    )
-    assert da.coords["x"].ndim == 2
-    assert find_dim(da, MEMBER, name="hindcast") is None
-    assert find_dim(da, CALIBRATION, name="hindcast") is None
-
 
 NAMES = ("forecast", "observations")
 

@@ -64,7 +64,7 @@ def test_days_without_a_time_are_dates():
     dates = [datetime.date(2000, 1, 1) + datetime.timedelta(days=k) for k in range(3)]
     found = read_labels(
         random("time", sizes={"time": 3}, time=np.array(dates, object)), name="forecast"
-    )
+    ).obj
     np.testing.assert_array_equal(found["time"], np.array(dates, "M8[D]"))
 
 
@@ -119,7 +119,7 @@ def test_dates_of_places_are_no_cases():
     installed = ("x", pd.to_datetime(["1990-01-01", "1995-01-01"]))
     hindcast, observed = (a.assign_coords(installed=installed) for a in (HINDCAST, OBSERVED))
     np.testing.assert_array_equal(hindcast.recal.crps(observed), EXPECTED[0])
-    assert "x" not in read_labels(hindcast, name="forecast").indexes
+    assert "x" not in read_labels(hindcast, name="forecast").obj.indexes
 
 
 def test_lazy_dates_pair_as_dates_in_memory():
@@ -127,7 +127,7 @@ def test_lazy_dates_pair_as_dates_in_memory():
     valid = one.init + np.timedelta64(1, "D")
     beside = {"valid_time": valid.chunk(), "height": (2.0 * valid.dt.day).chunk()}
     lazy = one.chunk().assign_coords(beside)
-    read = read_labels(lazy, name="forecast")
+    read = read_labels(lazy, name="forecast").obj
     assert read.valid_time.chunks is None
     assert read.height.chunks is not None
     truth = one.mean("member").rename(init="time").assign_coords(time=valid.to_numpy())
@@ -225,7 +225,7 @@ def test_dates_of_members_are_no_cases():
     one = HINDCAST[3, 0]
     issued = model.apply(one)
     assert "calibration_init" in issued.coords
-    assert "member" not in read_labels(issued, name="forecast").indexes
+    assert "member" not in read_labels(issued, name="forecast").obj.indexes
     found = issued.recal.crps(OBSERVED)
     np.testing.assert_allclose(found, model.crps(one, OBSERVED), rtol=1e-12)
     lagged = HINDCAST[:, 0].rename(init="day").assign_coords(member=UTC[:5])

@@ -2,6 +2,7 @@ import itertools
 
 import numpy as np
 import pytest
+import xarray as xr
 
 from xrecal.inputs.metadata import check_units, same_units
 
@@ -67,27 +68,6 @@ def test_message_names_the_conversion():
         check_units("forecast", "", "observations", "%")
 
 
-class Values(float):
-    """A number that can follow a suggested line to its end, as a DataArray would."""
-
-    __slots__ = ()
-
-    def __add__(self, other):
-        return Values(float(self) + other)
-
-    def __sub__(self, other):
-        return Values(float(self) - other)
-
-    def __mul__(self, other):
-        return Values(float(self) * other)
-
-    def __truediv__(self, other):
-        return Values(float(self) / other)
-
-    def assign_attrs(self, units):
-        return units, float(self)
-
-
 EQUAL_QUANTITIES = [
     [(300.0, "K"), (26.85, "degC"), (80.33, "degF")],
     [(1.5, "m"), (1500.0, "mm"), (150.0, "cm"), (0.0015, "km"), (1500.0, "kg m-2")],
@@ -108,8 +88,8 @@ def test_suggested_conversion_is_right(quantities):
         with pytest.raises(ValueError, match="; otherwise convert first: observations = ") as error:
             check_units("hindcast", units_a, "observations", units_b)
         line = str(error.value).partition("observations = ")[2]
-        units, converted = eval(line, {"observations": Values(value)})
-        assert units == units_a
+        converted = eval(line, {"observations": xr.DataArray(value)})
+        assert converted.attrs == {"units": units_a}
         np.testing.assert_allclose(converted, expected, rtol=1e-5)
 
 

@@ -135,8 +135,26 @@ LABEL_ERRORS = [
 ]
 
 
-@pytest.mark.parametrize(("forecasts", "observations", "message"), LABEL_ERRORS)
-def test_label_errors(forecasts, observations, message):
+DIM_ERRORS = [
+    (
+        ("x", "member"),
+        ("x",),
+        r"has none of the known calibration dimensions \(.*, ...\) among \['x'\]; name it: dim=",
+    ),
+    (("time", "init", "member"), ("time", "init"), r"several calibration dimensions, \['time'"),
+    (("time", "member"), ("lat",), r"dimensions \['lat'\] that hindcast lacks, which has "),
+    (("time", "lat", "member"), ("lat",), r"observations lack the calibration dimension 'time'"),
+    (("time", "member"), ("time", "member"), "the member dimension 'member' of hindcast; pass"),
+    (("time", "lat", "member"), ("time", "latitude"), r"ns.rename\(latitude='lat'\)$"),
+    (("time", "longitude", "member"), ("time", "lon"), r"ns.rename\(lon='longitude'\)$"),
+]
+
+
+@pytest.mark.parametrize(
+    ("forecasts", "observations", "message"),
+    [*LABEL_ERRORS, *((random(*mine), obs(*theirs), told) for mine, theirs, told in DIM_ERRORS)],
+)
+def test_errors_of_labels_and_dimensions(forecasts, observations, message):
     with pytest.raises(ValueError, match=message):
         pair(forecasts, observations)
 
@@ -145,40 +163,14 @@ def test_without_labels_on_either_side_cases_pair_by_position():
     assert pair(BARE, obs(time=None)).n_matched == 30
 
 
-DIM_ERRORS = [
-    (
-        ("x", "member"),
-        ("x",),
-        None,
-        r"has none of the known calibration dimensions \(.*, ...\) among \['x'\]; name it: dim=",
-    ),
-    (("time", "init", "member"), ("time", "init"), None, r"several calibration dimensions, \['tim"),
-    (("x", "member"), ("x",), "y", r"hindcast has no dimension 'y' \(dim\); it has \['x'\]"),
-    (("time", "member"), ("time",), "member", r"hindcast has no dimension 'member' \(dim\)"),
-    (("time", "member"), ("lat",), None, r"dimensions \['lat'\] that hindcast lacks, which has "),
-    (("time", "lat", "member"), ("lat",), None, r"observations lack the calibration dimension 'ti"),
-    (("time", "member"), ("time", "member"), None, "the member dimension 'member' of hindcast; p"),
-]
-
-
-@pytest.mark.parametrize(("dims", "observed", "dim", "message"), DIM_ERRORS)
-def test_dimension_errors(dims, observed, dim, message):
-    with pytest.raises(ValueError, match=message):
-        pair(random(*dims), obs(*observed), dim)
-
-
-def test_other_names_of_coordinates_are_told():
-    with pytest.raises(ValueError, match=r"instance observations.rename\(latitude='lat'\)$"):
-        pair(random("time", "lat", "member"), obs("time", "latitude"))
-    with pytest.raises(ValueError, match=r"instance observations.rename\(lon='longitude'\)$"):
-        pair(random("time", "longitude", "member"), obs("time", "lon"))
-
-
 def test_named_dimensions():
     pairs = pair(random("x", "y", "time"), obs("x", "time"), "x", "y")
     assert (pairs.dim, pairs.form.member_dim) == ("x", "y")
     lagged = pair(random("time", "init"), obs(), member_dim="init")  # members are no candidate
     assert lagged.dim == "time"
+    for dim in ("y", "member"):
+        with pytest.raises(ValueError, match=rf"hindcast has no dimension '{dim}' \(dim\); it h"):
+            pair(random("x", "member"), obs("x"), dim)
 
 
 def test_forecast_without_cases():

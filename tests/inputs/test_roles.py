@@ -1,5 +1,7 @@
 """Cases and leads by what their dimensions are: by standard name, valid time, type, unit, name."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,7 +9,7 @@ import xarray as xr
 
 import xrecal
 from tests.labelled import random
-from xrecal.inputs.roles import CALIBRATION, LEAD, candidates, is_lead, single_leads
+from xrecal.inputs.roles import CALIBRATION, LEVEL, MEMBER, Roles, is_lead
 from xrecal.inputs.valid_time import lead_dim
 
 N = 40
@@ -31,11 +33,49 @@ START_NAMES = [
 ]  # fmt: skip
 
 
+def find(array, role, explicit=None):
+    return Roles(array).find(role, explicit, name="hindcast")
+
+
+@pytest.mark.parametrize("role", [MEMBER, LEVEL, CALIBRATION], ids=lambda role: role.what)
+def test_the_argument_counts_then_standard_names_then_names(role):
+    first, second = role.names[:2]
+    for name in role.names:
+        assert find(random("lat", name), role) == name
+    for name in role.standard_names:
+        array = random("x", first, x=("x", [1, 2, 3], {"standard_name": name}))
+        assert find(array, role) == "x"
+        assert find(array, role, first) == first
+    several = f"hindcast has several {role.what} dimensions, ['{first}', '{second}']; name one: "
+    for array, explicit, message in (
+        (random(first, second), None, f"{several}{role.argument}='{first}'"),
+        (random("x"), "z", f"hindcast has no dimension 'z' ({role.argument}); it has ['x']"),
+    ):
+        with pytest.raises(ValueError, match=re.escape(message)):
+            find(array, role, explicit)
+
+
+def test_scalar_and_2d_coordinates_say_nothing():
+    both = np.zeros((3, 3))
+    array = random("x", "y").assign_coords(
+        number=((), 3, {"standard_name": "realization"}),
+        time=(("x", "y"), both, {"standard_name": "time"}),
+        x=(("x", "y"), both, {"standard_name": "time"}),
+    )
+    assert find(array, MEMBER) is find(array, CALIBRATION) is find(array, LEVEL) is None
+    named = {d: (d, [1, 2, 3], {"standard_name": "realization"}) for d in ("x", "y")}
+    with pytest.raises(ValueError, match=r"several member dimensions, \['x', 'y'\]"):
+        find(random("x", "y", **named), MEMBER)
+    one = random("x", "y", x=[1, 2, 3]).isel(x=0)
+    with pytest.raises(ValueError, match=r"it has \['y'\]; use hindcast.expand_dims\('x'\)"):
+        find(one, CALIBRATION, "x")
+
+
 def test_leads_and_starts_by_their_usual_names():
     for name in LEAD_NAMES:
-        assert candidates(HINDCAST.rename(lead=name).drop_vars(name), LEAD) == [name]
+        assert Roles(HINDCAST.rename(lead=name).drop_vars(name)).leads == [name]
     for name in START_NAMES:
-        assert candidates(HINDCAST.rename(init=name), CALIBRATION) == [name]
+        assert Roles(HINDCAST.rename(init=name)).cases == [name]
 
 
 def over_both(hindcast):
@@ -57,8 +97,8 @@ BY_WHAT_IT_IS = {
 @pytest.mark.parametrize("what", BY_WHAT_IT_IS)
 def test_leads_by_what_they_are(what):
     hindcast = BY_WHAT_IT_IS[what]
-    assert candidates(hindcast, LEAD) == ["x1"]
-    assert candidates(hindcast, CALIBRATION) == ["init"]
+    assert Roles(hindcast).leads == ["x1"]
+    assert Roles(hindcast).cases == ["init"]
     np.testing.assert_array_equal(hindcast.recal.crps(OBSERVED), EXPECTED)
     one = hindcast.isel(x1=1).recal.crps(OBSERVED)
     np.testing.assert_array_equal(one, EXPECTED.isel(lead=1))
@@ -90,33 +130,34 @@ def test_other_lengths_are_no_leads(name, values, attrs):
     assert not is_lead(name, label)
     array = random("init", name, "member", sizes={"init": N, name: 2}, init=STARTS)
     array = array.assign_coords({name: label})
-    assert candidates(array, LEAD) == []
-    assert single_leads(array.isel({name: 0})) == []
+    assert Roles(array).leads == []
+    assert Roles(array.isel({name: 0})).single_leads == []
 
 
 def test_cases_counted_in_a_unit_are_no_leads():
     days = coordinate("time", np.arange(N), units="days")
     array = random("time", "member", sizes={"time": N}, time=days)
-    assert candidates(array, LEAD) == []
-    assert candidates(array, CALIBRATION) == ["time"]
+    assert Roles(array).leads == []
+    assert Roles(array).cases == ["time"]
     named = array.rename(time="day")
-    assert lead_dim(named, "day", name="hindcast") is None
+    assert lead_dim(Roles(named), "day", name="hindcast") is None
     two = HINDCAST.rename(lead="forecast_time")  # counted from the other
-    assert candidates(two, CALIBRATION) == ["init"]
-    assert candidates(two, LEAD) == ["forecast_time"]
+    assert Roles(two).cases == ["init"]
+    assert Roles(two).leads == ["forecast_time"]
     np.testing.assert_array_equal(two.recal.crps(OBSERVED), EXPECTED)
 
 
 def test_what_counts_first():
     both = HINDCAST.rename(x="step").assign_coords(step=("step", [0, 6], {"units": "hours"}))
-    with pytest.raises(ValueError, match=r"several dimensions of lead times, \['lead', 'step'\]"):
+    several = r"lead times, \['lead', 'step'\]; rename .*\(step="
+    with pytest.raises(ValueError, match=several):
         both.recal.crps(OBSERVED.rename(x="step"))
-    assert candidates(over_both(both), LEAD) == ["lead"]
+    assert Roles(over_both(both)).leads == ["lead"]
     with pytest.raises(ValueError, match="or mark the one that holds leads: ") as error:
-        lead_dim(both, name="hindcast")
+        lead_dim(Roles(both), name="hindcast")
     exec(str(error.value).rpartition("leads: ")[2], {"hindcast": both})
-    assert lead_dim(both, name="hindcast") == "lead"
-    assert candidates(both.rename(step="lead1"), LEAD) == ["lead"]
+    assert lead_dim(Roles(both), name="hindcast") == "lead"
+    assert Roles(both.rename(step="lead1")).leads == ["lead"]
 
 
 def test_two_dimensions_of_dates_are_named():

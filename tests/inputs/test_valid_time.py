@@ -10,11 +10,10 @@ import xarray as xr
 
 from tests.labelled import random
 from tests.marks import DATA, forbid_compute, requires_data
-from xrecal.inputs.leads import UNITS, read_leads
+from xrecal.inputs.leads import UNITS
+from xrecal.inputs.roles import Roles
 from xrecal.inputs.valid_time import (
     known_valid_times,
-    lead_dim,
-    single_start,
     time_dim,
     valid_times,
 )
@@ -42,7 +41,7 @@ def forecasts(
 
 
 def found(array, dim="init", lead="lead"):
-    return valid_times(array, dim, lead, name="hindcast")
+    return valid_times(Roles(array), dim, lead, name="hindcast")
 
 
 def later_by_months(start, months):
@@ -107,6 +106,8 @@ def test_parts_of_days_and_timedeltas():
     expected = found(forecasts(leads=[0, 12, 36], units="hours"))
     days = forecasts(leads=[0.0, 0.5, 1.5], units="days")
     np.testing.assert_array_equal(found(days), expected)
+    exact = found(forecasts(leads=[0.1, 1.1], units="seconds")) - STARTS[:, np.newaxis]
+    np.testing.assert_array_equal(exact[0], np.array([100, 1100], "m8[ms]"))
     for unit in ("h", "s", "ns"):
         lengths = forecasts(leads=np.array([0, 12, 36], "m8[h]").astype(f"m8[{unit}]"), units=None)
         np.testing.assert_array_equal(found(lengths), expected)
@@ -120,22 +121,17 @@ def test_years():
 
 
 def test_a_single_start():
-    array = forecasts()
-    one = array.isel(init=1)
-    result = found(one)
-    assert result.dims == ("lead",)
-    np.testing.assert_array_equal(result, found(array)[1])
     cf = forecasts([cftime.DatetimeNoLeap(2000, 1, 31)] * 2, units="months")
-    np.testing.assert_array_equal(found(cf.isel(init=0)), found(cf)[0])
-
-
-def test_which_scalar_is_the_start():
+    for array in (forecasts(), cf):
+        result = found(array.isel(init=1))
+        assert result.dims == ("lead",)
+        np.testing.assert_array_equal(result, found(array)[1])
     array = random("lead").assign_coords(init=STARTS[0], created=STARTS[1])
-    assert single_start(array) == "init"
+    assert Roles(array).single_start == "init"
     other = array.assign_coords(start=((), STARTS[2], {"standard_name": "forecast_reference_time"}))
-    assert single_start(other) == "start"
-    assert single_start(random("lead")) is None
-    assert single_start(array.assign_coords(time=STARTS[1])) is None
+    assert Roles(other).single_start == "start"
+    assert Roles(random("lead")).single_start is None
+    assert Roles(array.assign_coords(time=STARTS[1])).single_start is None
 
 
 # the coordinate -----------------------------------------------------------------------------------
@@ -172,18 +168,18 @@ def test_a_coordinate_of_other_dimensions(dims):
     )
     with pytest.raises(ValueError, match=message):
         found(array.assign_coords(valid_time=narrow))
-    assert known_valid_times(array.assign_coords(valid_time=narrow), "init") is None
+    assert known_valid_times(Roles(array.assign_coords(valid_time=narrow)), "init") is None
     stations = xr.DataArray(np.zeros(3), dims="x")
     with pytest.raises(ValueError, match=r"over \['init', 'lead', 'x'\]"):
         found((array + stations).assign_coords(valid_time=found(array).expand_dims(x=3, axis=-1)))
 
 
 def test_where_valid_times_are_not_known():
-    assert known_valid_times(forecasts(units=None, lead="lat"), "init") is None
-    assert known_valid_times(forecasts(units=None), "init") is None
-    xr.testing.assert_equal(known_valid_times(forecasts(), "init"), found(forecasts()))
+    assert known_valid_times(Roles(forecasts(units=None, lead="lat")), "init") is None
+    assert known_valid_times(Roles(forecasts(units=None)), "init") is None
+    xr.testing.assert_equal(known_valid_times(Roles(forecasts()), "init"), found(forecasts()))
     by_valid_time = forecasts(dim="valid_time")
-    assert known_valid_times(by_valid_time, "valid_time") is None
+    assert known_valid_times(Roles(by_valid_time), "valid_time") is None
 
 
 # observations -------------------------------------------------------------------------------------
@@ -193,7 +189,7 @@ def test_the_dimension_of_valid_times():
     array = forecasts()
 
     def of(*dims, **coords):
-        return time_dim(random(*dims, **coords), array, "init")
+        return time_dim(Roles(random(*dims, **coords)), array, "init")
 
     assert of("time", "x") == "time"
     assert of("x", "valid_time") == "valid_time"
@@ -260,27 +256,14 @@ def test_errors_say_what_to_type(case):
         found(array)
 
 
-def test_a_start_that_nothing_names():
-    with pytest.raises(ValueError, match=r"no coordinate says when it starts; .*\(init=DATE\)"):
-        valid_times(forecasts().isel(init=0, drop=True), None, "lead", name="forecast")
-
-
-def test_what_the_message_says_to_type_helps():
+def test_what_the_messages_say_to_type_helps():
     hindcast = forecasts(units=None)
     with pytest.raises(ValueError, match="have no units") as error:
         found(hindcast)
     exec(str(error.value).rpartition("set them: ")[2], {"hindcast": hindcast})
     xr.testing.assert_equal(found(hindcast), found(forecasts()))
-
-
-def test_two_dimensions_of_leads():
-    with pytest.raises(ValueError, match=r"lead times, \['lead', 'step'\]; rename .*\(step="):
-        lead_dim(random("lead", "step"), name="hindcast")
-
-
-def test_units_of_leads_without_calendar_are_exact():
-    leads = read_leads(forecasts(leads=[0.1, 1.1], units="seconds"), "lead", name="hindcast")
-    np.testing.assert_array_equal(leads.values, np.array([100_000, 1_100_000], "m8[us]"))
+    with pytest.raises(ValueError, match=r"no coordinate says when it starts; .*\(init=DATE\)"):
+        found(forecasts().isel(init=0, drop=True), None)
 
 
 # real data ----------------------------------------------------------------------------------------

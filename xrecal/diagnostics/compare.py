@@ -226,7 +226,7 @@ def _lags(form: Form, case: Hashable, by: By | None) -> xr.DataArray:
 
 def _at_leads(form: Form, observed: xr.DataArray, case: Hashable, name: str) -> xr.DataArray:
     """Observations at the valid times of the forecasts, found once for all methods."""
-    if lead_to_look_up(form.broadcast().loc, case, name=name) is None:
+    if lead_to_look_up(form.roles, case, name=name) is None:
         return observed
     return pair_cases(form, observed, case, name=name).observations
 
@@ -261,7 +261,7 @@ def _check_unseen(past: Form, new: Form, dim: Hashable, splits: Splits) -> None:
             f"forecast lacks the dimension {dim!r} of the cases to score; it has {list(new.dims)}"
         )
     whole = {c for part in new.parts.values() for c in part.coords}
-    lead = lead_to_look_up(past.broadcast().loc, dim, name="hindcast")
+    lead = lead_to_look_up(past.roles, dim, name="hindcast")
     if lead not in new.dims and lead in whole:
         raise ValueError(
             f"forecast has a single lead, a scalar coordinate, but hindcast has them along "
@@ -303,7 +303,7 @@ def _only_form(forecast: Labelled, member_dim: Hashable | None, name: str) -> Fo
 def _only_variable(observations: Labelled, name: str) -> xr.DataArray:
     """The variable of a Dataset with one, or the DataArray; NaN for declared missing values."""
     if isinstance(observations, xr.DataArray):
-        return without_declared(read_labels(observations, name=name))
+        return without_declared(read_labels(observations, name=name).obj)
     if not isinstance(observations, xr.Dataset) or len(observations.data_vars) != 1:
         raise ValueError(f"compare takes one variable; pass {name} as a DataArray")
     return _only_variable(next(iter(observations.data_vars.values())), name)

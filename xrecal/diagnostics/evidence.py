@@ -35,7 +35,7 @@ from xrecal.inputs.pairing import (
     pair_cases,
     pair_variables,
 )
-from xrecal.inputs.roles import CALIBRATION, LEAD, candidates, find_dim
+from xrecal.inputs.roles import CALIBRATION, Roles
 from xrecal.products.reductions import Reduction
 from xrecal.products.source import Issued, reduce
 from xrecal.products.statistics import quantiles_of
@@ -234,11 +234,10 @@ def read_evidence(
 
 def _labelled_dim(form: Form, named: Sequence[Hashable]) -> Hashable | None:
     """The dimension along which observations are matched by label; None for the usual one."""
-    whole = form.broadcast().loc
-    usual = candidates(whole, CALIBRATION)
+    usual = form.roles.cases
     labelled = [d for d in usual if d in named] if usual else list(named)
     if len(labelled) > 1:  # observations are at the leads already, or at valid times
-        labelled = [d for d in labelled if d not in candidates(whole, LEAD)]
+        labelled = [d for d in labelled if d not in form.roles.leads]
     return labelled[0] if len(labelled) == 1 else None
 
 
@@ -268,7 +267,7 @@ def named_dims(dim: Dims, dims: Sequence[Hashable], *, name: str) -> tuple[Hasha
 
 def case_dim(array: xr.DataArray, dim: Hashable | None = None, *, name: str) -> Hashable:
     """The dimension of the cases: as named, or recognised; ValueError if there is none."""
-    recognised = find_dim(array, CALIBRATION, dim, name=name)
+    recognised = Roles(array).find(CALIBRATION, dim, name=name)
     if recognised is None:
         raise ValueError(
             Advice(

@@ -9,6 +9,7 @@ import numpy as np
 import xarray as xr
 
 from xrecal.arrays.rows import whole_number
+from xrecal.inputs.roles import Roles
 from xrecal.inputs.verification import read_verified
 
 
@@ -40,7 +41,7 @@ def verification_lag(forecasts: xr.DataArray, dim: Hashable, lag: int | None) ->
     """
     if lag is not None:
         return xr.DataArray(np.int64(whole_number("lag", lag, 1)))
-    when = read_verified(forecasts, dim)
+    when = read_verified(Roles(forecasts), dim)
     if when is None:
         return xr.DataArray(np.int64(1))
     lead, leads, issued, verified = when

@@ -17,7 +17,6 @@ from xrecal.inputs.dates import case_axis
 from xrecal.inputs.dims import Dims
 from xrecal.inputs.forms import Labelled
 from xrecal.inputs.pairing import Observations
-from xrecal.inputs.roles import LEAD, candidates
 from xrecal.methods.call_errors import explained
 from xrecal.products.source import check_seed
 from xrecal.typing import IntArray
@@ -157,7 +156,7 @@ def _time_and_core(evidence: Evidence) -> tuple[Hashable, tuple[Hashable, ...]]:
             f"a monitor runs along the cases in order of time, {time!r}, but dim is {list(dims)}; "
             f"leave dim out, or name {time!r} and the locations of a region"
         )
-    averaged = [d for d in candidates(evidence.form.broadcast().loc, LEAD) if d in dims]
+    averaged = [d for d in evidence.form.roles.leads if d in dims]
     if averaged and averaged != [time]:
         raise ValueError(
             f"leads along {averaged[0]!r} verify at different times, so that their evidence cannot "

@@ -22,7 +22,7 @@ from xrecal.inputs.dims import Dims, listed
 from xrecal.inputs.forecasts import weighted
 from xrecal.inputs.forms import Form, Labelled
 from xrecal.inputs.pairing import Observations, known_pairs, pair_cases, pair_variables
-from xrecal.inputs.roles import CALIBRATION, find_dim
+from xrecal.inputs.roles import CALIBRATION
 from xrecal.products.scores import Score, score_entry, score_variables
 from xrecal.typing import FloatArray
 
@@ -204,8 +204,7 @@ def _of_fields(
 def _field_dims(form: Form, over: Dims) -> Sequence[Hashable]:
     """Dimensions of a field, sorted by name so that sums have one order."""
     if over is None:
-        whole = form.broadcast().loc.isel({form.member_dim: 0}, drop=True)
-        case = find_dim(whole, CALIBRATION, name="forecast")
+        case = form.roles.find(CALIBRATION, name="forecast")
         named = [d for d in form.dims if d != case]
     else:
         named = listed(over)

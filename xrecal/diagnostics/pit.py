@@ -14,9 +14,8 @@ from xrecal.arrays.rows import is_whole
 from xrecal.arrays.status import DEPENDENT, NOT_TOLD
 from xrecal.chunks.blockwise import require_free
 from xrecal.chunks.over_cases import over_cases
-from xrecal.inputs.cases import with_named_cases
 from xrecal.inputs.dims import Dims
-from xrecal.inputs.forms import Labelled, levels_of, numbers_of, require_plain
+from xrecal.inputs.forms import Labelled, levels_of, numbers_of, require_plain, with_named_cases
 from xrecal.inputs.metadata import history_only, joined
 from xrecal.inputs.pairing import Observations, known_pairs, pair_cases, pair_variables
 from xrecal.methods.call_errors import explained

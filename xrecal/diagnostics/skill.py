@@ -14,7 +14,7 @@ from xrecal.inputs.dims import Dims, told_dims
 from xrecal.inputs.metadata import check_units, history_only, joined, shown_units
 from xrecal.inputs.pairing import paired_by_position
 from xrecal.inputs.places import like_places, warn_of_other_places
-from xrecal.inputs.roles import CALIBRATION, candidates
+from xrecal.inputs.roles import Roles
 from xrecal.methods.call_errors import explained
 
 from .evidence import (
@@ -117,7 +117,7 @@ def skill(
     ]
     dtype = np.result_type(scores.dtype, np.float32)
     known = ordered[0].notnull() & ordered[1].notnull()
-    time = next((d for d in candidates(scores, CALIBRATION) if d in dims), dims[0])
+    time = next((d for d in Roles(scores).cases if d in dims), dims[0])
     score = partial(
         skill_score,
         block_length=block_length,

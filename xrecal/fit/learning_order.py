@@ -9,10 +9,9 @@ import numpy as np
 import xarray as xr
 
 from xrecal.chunks.warnings import warn_once
-from xrecal.inputs.dates import CaseAxis, date_axis
+from xrecal.inputs.dates import CaseAxis, calendar_of, date_axis
 from xrecal.inputs.dims import text_of
 from xrecal.inputs.pairing import Pairs
-from xrecal.inputs.valid_time import calendar_of
 from xrecal.methods import Method
 from xrecal.typing import IntArray
 

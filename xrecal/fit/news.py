@@ -10,6 +10,7 @@ import numpy.typing as npt
 import xarray as xr
 
 from xrecal.inputs.pairing import Pairs
+from xrecal.inputs.roles import Roles
 from xrecal.inputs.verification import read_verified
 from xrecal.typing import IntArray
 
@@ -110,7 +111,7 @@ def last_known(
     if leads is None:
         return newest, newest
     coords = {fitted.dim: starts, lead: (lead, leads.to_numpy(), leads.attrs)}
-    when = read_verified(xr.DataArray(table, coords, [fitted.dim, lead]), fitted.dim)
+    when = read_verified(Roles(xr.DataArray(table, coords, [fitted.dim, lead])), fitted.dim)
     if (when is None or when.verified is None) and ahead is not None and lead in ahead.dims:
         lengths = ahead.sel({lead: leads.to_numpy()}) if lead in ahead.indexes else ahead
         return newest, (starts[:, np.newaxis] + lengths.to_numpy())[table].max()

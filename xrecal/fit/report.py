@@ -14,7 +14,7 @@ import xarray as xr
 
 from xrecal.arrays.status import MEANINGS, TOO_FEW
 from xrecal.chunks.texts import quoted
-from xrecal.inputs.ahead import AHEAD
+from xrecal.inputs.covariates import AHEAD
 from xrecal.inputs.leads import MatchedLeads
 from xrecal.inputs.metadata import shown_units
 from xrecal.methods.settings_html import folded, framed, settings_table, table

@@ -23,7 +23,7 @@ from xrecal.inputs.leads import matched_leads, seconds_of, unit_of_leads
 from xrecal.inputs.metadata import check_units
 from xrecal.inputs.pairing import Pairs
 from xrecal.inputs.places import along_place, find_places, labels_agree, like_places, place_of
-from xrecal.inputs.roles import LEVEL, MEMBER
+from xrecal.inputs.roles import LEVEL, MEMBER, Roles
 from xrecal.inputs.valid_time import along_lead, known_valid_times, valid_times
 from xrecal.typing import IntArray
 
@@ -148,7 +148,7 @@ def along_single(form: Form, fitted: FittedVariable) -> Form:
         if d in (*fitted.state.indexes, *shared_dims(fitted)) or d not in form.loc.coords:
             lead = d == lead_of(fitted)
             parts = {
-                name: along_lead(part, fitted.dim, d)
+                name: along_lead(Roles(part), fitted.dim, d).obj
                 if lead and d in part.coords
                 else along_place(part, fitted.state, d)
                 for name, part in form.parts.items()
@@ -373,10 +373,9 @@ def _check_season(form: Form, fitted: FittedVariable, *, name: str) -> None:
     leads = fitted.leads
     if leads is None or leads.dim not in form.dims:
         return
-    whole = form.broadcast().loc.isel({form.member_dim: 0}, drop=True)
     if leads.dated:
-        valid_times(whole, fitted.dim, leads.dim, name=name)  # which says what is missing
-    elif known_valid_times(whole, fitted.dim) is not None:
+        valid_times(form.roles, fitted.dim, leads.dim, name=name)  # which says what is missing
+    elif known_valid_times(form.roles, fitted.dim) is not None:
         raise ValueError(
             f"{name} tells the valid time of each lead, but the hindcast of the model did not, so "
             "that the model knows the season of starts alone; fit again with a hindcast that does: "

@@ -1,4 +1,4 @@
-"""Covariates by name: seasons from dates, others from coordinates or as they are given."""
+"""Covariates by name: seasons and days ahead from dates, others from coordinates or as given."""
 
 from __future__ import annotations
 
@@ -10,17 +10,19 @@ import xarray as xr
 from xrecal.arrays.advice import Advice, Typed
 from xrecal.chunks.blockwise import like
 
-from .ahead import AHEAD, days_ahead
-from .dates import case_axis, date_axis
+from .dates import calendar_of, case_axis, date_axis
 from .dims import Names
 from .forms import Form
 from .labels import read_labels
-from .leads import days_of
+from .leads import days_of, read_leads
 from .places import at_single, like_places, refuse_other_name
-from .valid_time import calendar_of, known_valid_times
+from .valid_time import known_valid_times
 
 SEASON, DAY = "season", "calendar_day"
 """The covariate that is read from dates: the fraction of the year, with period 1."""
+
+AHEAD = "days_ahead"
+"""The covariate that says when a forecast verifies; no distribution depends on it."""
 
 Given = Mapping[str, xr.DataArray] | None
 """Covariates passed to ``fit`` and ``apply``."""
@@ -74,29 +76,38 @@ def read_covariates(
         )
     covariates = {}
     for wanted in names:
-        value = given.get(wanted)
-        from_labels = value is None
+        value, by_date = given.get(wanted), wanted in (SEASON, DAY, AHEAD)
+        own = value is None
         if value is None:
-            value = _by_date(wanted, form, dim)
+            value = _own_value(wanted, form, dim)
         if value is None:
             raise ValueError(_missing(wanted, form, dim, name))
         if not isinstance(value, xr.DataArray):
             raise TypeError(
                 f"the covariate {wanted!r} must be a DataArray, got {type(value).__name__}"
             )
-        value = read_labels(value, name=f"the covariate {wanted!r}")
+        if not (own and by_date):  # whose labels are those of the forecast
+            value = read_labels(value, name=f"the covariate {wanted!r}").obj
         if dim not in value.dims and set(value.dims) & set(cases):
             value = _for_each_case(value, form, dim)
-        value = _checked(wanted, value, form, dim, name=name, fitting=bool(cases))
-        covariates[wanted] = like(value, form.loc) if from_labels else value
+        names = (name, f"the covariate {wanted!r}")
+        if not (own and by_date):
+            value = _at_forecasts(value, form, dim, names=names, fitting=bool(cases))
+        elif dim in value.indexes:
+            _require_one_each(value, dim, names=names)
+        bare = value.drop_vars([c for c in value.coords if c not in value.dims])
+        bare = bare.astype(np.float64).assign_attrs(value.attrs)
+        covariates[wanted] = like(bare, form.loc) if own else bare
     return covariates
 
 
-def _by_date(wanted: str, form: Form, dim: Hashable) -> xr.DataArray | None:
-    """The season or calendar day, or a coordinate of another name."""
+def _own_value(wanted: str, form: Form, dim: Hashable) -> xr.DataArray | None:
+    """The season, calendar day or days ahead of a forecast, or a coordinate of another name."""
     if wanted in (SEASON, DAY):
         return season_of(form, dim, by_day=wanted == DAY)
-    return days_ahead(form, dim) if wanted == AHEAD else _coordinate(form, wanted)
+    if wanted == AHEAD:
+        return days_ahead(form, dim)
+    return next((p.coords[wanted] for p in form.parts.values() if wanted in p.coords), None)
 
 
 def season_of(form: Form, dim: Hashable, *, by_day: bool = False) -> xr.DataArray | None:
@@ -107,7 +118,7 @@ def season_of(form: Form, dim: Hashable, *, by_day: bool = False) -> xr.DataArra
     of its own, so this matters only for months of different lengths.
     """
     period = {"period": 1.0}
-    valid = known_valid_times(form.one_member, dim)
+    valid = known_valid_times(form.roles, dim)
     dated = None if valid is None else date_axis(valid.to_numpy().ravel())
     part = "day" if by_day else "season"
     known = None if dated is None else getattr(dated, part)
@@ -124,18 +135,55 @@ def season_of(form: Form, dim: Hashable, *, by_day: bool = False) -> xr.DataArra
     return xr.DataArray(season[0], attrs=period)
 
 
+def days_ahead(form: Form, dim: Hashable) -> xr.DataArray:
+    """Days from start to valid time of each forecast, over its cases and leads.
+
+    By a coordinate ``valid_time``, by starts and leads, or by leads alone, also a single one; 0
+    where labels do not say.
+    """
+    roles, whole = form.roles, form.roles.obj
+    ahead = _days_to_valid_times(form, dim)
+    leads = roles.leads_beside(dim) or roles.single_leads
+    if ahead is None and leads:
+        ahead = _days_of_leads(whole, leads[0])
+    if ahead is None or not bool(np.isfinite(ahead).all()):
+        ahead = xr.DataArray(0.0)
+    if dim in whole.dims and dim not in ahead.dims:
+        ahead = _for_each_case(ahead, form, dim)
+    return ahead
+
+
+def _days_to_valid_times(form: Form, dim: Hashable) -> xr.DataArray | None:
+    """Days over starts and leads, or starts alone; None where these are no dates."""
+    valid, coords = known_valid_times(form.roles, dim), form.roles.obj.coords
+    if valid is None or dim not in coords:
+        return None
+    both = [date_axis(np.ravel(dates.to_numpy())) for dates in (valid, coords[dim])]
+    days, begun = (None if axis is None else axis.days for axis in both)
+    if days is None or begun is None:
+        return None
+    starts = xr.DataArray(begun, dims=[dim]) if dim in valid.dims else begun[0]
+    return valid.copy(data=days.reshape(valid.shape)) - starts
+
+
+def _days_of_leads(whole: xr.DataArray, lead: Hashable) -> xr.DataArray | None:
+    """Days over leads alone; None where these have no unit of a fixed length."""
+    try:
+        leads = read_leads(whole, lead, name="forecast")
+    except ValueError:  # none, or of a unit that is not known
+        return None
+    if leads.kind != "span":
+        return None
+    days = leads.values / np.timedelta64(1, "D")
+    return xr.DataArray(
+        days if lead in whole.dims else days[0], {lead: whole[lead]}, whole[lead].dims
+    )
+
+
 def _for_each_case(value: xr.DataArray, form: Form, dim: Hashable) -> xr.DataArray:
     """A covariate that differs between pooled positions alone, repeated along ``dim``."""
     part = next(part for part in form.parts.values() if dim in part.dims)
     return value.expand_dims({dim: part[dim].variable if dim in part.indexes else part.sizes[dim]})
-
-
-def _coordinate(form: Form, wanted: str) -> xr.DataArray | None:
-    for part in form.parts.values():
-        if wanted in part.coords:
-            coordinate: xr.DataArray = part.coords[wanted]
-            return coordinate
-    return None
 
 
 def _missing(wanted: str, form: Form, dim: Hashable, name: str) -> str:
@@ -151,28 +199,29 @@ def _missing(wanted: str, form: Form, dim: Hashable, name: str) -> str:
     )
 
 
-def _checked(
-    wanted: str, value: xr.DataArray, form: Form, dim: Hashable, *, name: str, fitting: bool
+def _at_forecasts(
+    value: xr.DataArray, form: Form, dim: Hashable, *, names: Names, fitting: bool
 ) -> xr.DataArray:
+    """A covariate that is given or a coordinate, checked, at the labels of the forecasts."""
+    name, covariate = names
     value = days_of(value) if value.dtype.kind == "m" else value
     if value.dtype.kind not in "iufb":
         raise ValueError(
             Advice(
-                f"the covariate {wanted!r} must hold numbers, got {value.dtype}; for dates use ",
+                f"{covariate} must hold numbers, got {value.dtype}; for dates use ",
                 Typed("condition_on", "season"),
             )
         )
     whole = form.broadcast().loc
-    names = (name, f"the covariate {wanted!r}")
     others = [d for d in value.dims if d not in form.dims]
     value = at_single(value, whole, names=names, dims=others)
     refuse_other_name(value, whole, names=names)
     extra = [d for d in value.dims if d not in form.dims]
     if extra or (fitting and dim not in value.dims):
         raise ValueError(
-            f"the covariate {wanted!r} has dimensions {list(value.dims)}, but {name} has "
-            f"{list(form.dims)}; a covariate varies along {dim!r} and perhaps locations: rename "
-            "its dimensions, or select"
+            f"{covariate} has dimensions {list(value.dims)}, but {name} has {list(form.dims)}; a "
+            f"covariate varies along {dim!r} and perhaps locations: rename its dimensions, or "
+            "select"
         )
     if dim in value.dims:
         value = _at_labels(value, whole, dim, names=names)
@@ -180,11 +229,14 @@ def _checked(
     period = period_of(value)
     if period is not None and not period > 0:
         raise ValueError(
-            f"the covariate {wanted!r} has the period {value.attrs['period']!r}; it must be "
-            "positive"
+            f"{covariate} has the period {value.attrs['period']!r}; it must be positive"
         )
-    bare = value.drop_vars([c for c in value.coords if c not in value.dims])
-    return bare.astype(np.float64).assign_attrs(value.attrs)
+    return value
+
+
+def _require_one_each(value: xr.DataArray, dim: Hashable, *, names: Names) -> None:
+    if not value.indexes[dim].is_unique:
+        raise ValueError(f"labels along {dim!r} of {names[1]} must be unique; drop the duplicates")
 
 
 def _at_labels(
@@ -197,8 +249,7 @@ def _at_labels(
             bare = names[labelled.index(False)]
             raise ValueError(f"{bare} has no labels along {dim!r} to match by; add the coordinate")
         return value
-    if not value.indexes[dim].is_unique:
-        raise ValueError(f"labels along {dim!r} of {names[1]} must be unique; drop the duplicates")
+    _require_one_each(value, dim, names=names)
     mine, theirs = (calendar_of(part[dim].to_numpy()) for part in (whole, value))
     if mine != theirs and "datetime64" not in (mine, theirs) and None not in (mine, theirs):
         raise ValueError(

@@ -15,7 +15,7 @@ import xarray as xr
 
 from xrecal.typing import FloatArray, IntArray
 
-from .metadata import standard_name_of
+from .metadata import VALID_TIME, standard_name_of
 
 WITH_LEAP_YEARS = ("standard", "gregorian", "proleptic_gregorian", "julian")
 """Calendars of cftime in which some years have a 29 February."""
@@ -39,11 +39,8 @@ class CaseAxis:
 
     def take(self, cases: slice | IntArray) -> CaseAxis:
         """Dates of some cases."""
-
-        def taken(part: Any) -> Any:
-            return None if part is None else part[cases]
-
-        return CaseAxis(**{f.name: taken(getattr(self, f.name)) for f in fields(self)})
+        parts = {f.name: getattr(self, f.name) for f in fields(self)}
+        return CaseAxis(**{n: part if part is None else part[cases] for n, part in parts.items()})
 
     def steps(self, n: int) -> IntArray:
         """Step in time of each of ``n`` cases."""
@@ -121,6 +118,22 @@ def _largest_gap(season: FloatArray) -> float:
     return float(dates[at] + largest / 2)
 
 
+def are_dates(label: xr.DataArray | xr.Variable) -> bool:
+    """Return whether labels are dates: datetime64, or objects of cftime."""
+    if label.dtype.kind == "M":
+        return True
+    known = label.dtype == object and label.chunks is None
+    return known and calendar_of(label.to_numpy()) is not None
+
+
+def calendar_of(values: Any) -> str | None:
+    """Calendar of dates: "datetime64", or that of cftime objects; None for no dates."""
+    if values.dtype.kind == "M":
+        return "datetime64"
+    flat = np.ravel(np.asarray(values)) if values.dtype == object else np.empty(0)
+    return str(flat[0].calendar) if flat.size and hasattr(flat[0], "calendar") else None
+
+
 def case_axis(obj: xr.DataArray, dim: Hashable) -> CaseAxis:
     """Dates along ``dim``: of a valid time on it, else of its own coordinate.
 
@@ -156,7 +169,7 @@ def _date_candidates(obj: xr.DataArray, dim: Hashable) -> list[xr.DataArray]:
     valid = [
         c
         for name, c in along.items()
-        if name != dim and (name == "valid_time" or standard_name_of(c) == "time")
+        if name != dim and (name == VALID_TIME or standard_name_of(c) == "time")
     ]
     return valid + ([along[dim]] if dim in along else [])
 

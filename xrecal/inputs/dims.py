@@ -1,15 +1,10 @@
-"""Dimensions: the role of each, labels along them (matched for cases, equal for locations), levels.
-
-A role, such as that of the members, follows from an argument, a CF standard name or a name. Labels
-of forecasts and observations are matched along the cases, and must be equal along locations.
-Levels are those along a dimension of quantiles.
-"""
+"""Labels along dimensions: unique, equal along locations, those of single places; levels."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from keyword import iskeyword
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any, NoReturn, TypeAlias, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -32,36 +27,6 @@ NEAR = 1e-6
 """How far a level may be outside of those given: float32 levels and rounding pass."""
 
 
-def require_readable(array: xr.DataArray, *, name: str) -> None:
-    """Raise TypeError or ValueError for an array that cannot be computed with.
-
-    Names must be text, as xarray takes numbers for positions; lengths known; labels in the order of
-    bytes of this machine; values float32 or float64.
-    """
-    for label in (n for n in (*array.dims, *array.coords) if not isinstance(n, str)):
-        raise TypeError(
-            f"{name} has a dimension or coordinate named {label!r}, which is no text; use "
-            f"{name}.rename({{{label!r}: 'some_name'}})"
-        )
-    if array.dtype not in (np.float32, np.float64):
-        raise TypeError(
-            f"{name} has dtype {array.dtype}; recalibration needs float32 or float64: "
-            f"{name}.astype('float64')"
-        )
-    for dim in (d for d, n in array.sizes.items() if n != n):
-        raise ValueError(
-            f"Dask does not know the length of {name} along {dim!r}; use "
-            f"{name}.copy(data={name}.data.compute_chunk_sizes())"
-        )
-    for dim, dtype in ((d, index.dtype) for d, index in array.indexes.items()):
-        if isinstance(dtype, np.dtype) and not dtype.isnative:
-            native = f"{name}[{dim!r}].astype({dtype.newbyteorder('=').name!r})"
-            raise TypeError(
-                f"labels along {dim!r} of {name} have dtype {dtype}, the order of bytes of another "
-                f"machine; use {name}.assign_coords({dim}={native})"
-            )
-
-
 def listed(dim: Hashable | Iterable[Hashable]) -> list[Hashable]:
     """Dimensions as a list."""
     return [dim] if isinstance(dim, str) or not isinstance(dim, Iterable) else list(dim)
@@ -72,56 +37,20 @@ def told_dims(dims: Sequence[Hashable]) -> str:
     return " and ".join(map(repr, dims))
 
 
-def match_labels(
-    forecasts: xr.DataArray, observations: xr.DataArray, dim: Hashable, *, name: str
-) -> tuple[xr.DataArray, int]:
-    """Observations at the labels of the forecasts, NaN where there is none, and how many match.
-
-    Raises
-    ------
-    ValueError
-        If labels are missing on one side, not unique, or none is common.
-    """
-    labelled = [obj for obj in (forecasts, observations) if dim in obj.indexes]
-    size, observed_size = forecasts.sizes[dim], observations.sizes[dim]
-    if not labelled:
-        if size != observed_size:
-            raise ValueError(
-                f"{name} has {size} cases along {dim!r}, observations have {observed_size}, and "
-                "neither has labels to match them by; add a coordinate to both"
-            )
-        return observations, size
-    if len(labelled) == 1:
-        bare = "observations" if dim in forecasts.indexes else name
-        raise ValueError(f"{bare} have no labels along {dim!r} to match by; add the coordinate")
-    wanted, observed = forecasts.indexes[dim], observations.indexes[dim]
-    for index, owner in ((wanted, name), (observed, "observations")):
-        require_unique(index, dim, owner)
-        _require_no_gaps(index, dim, owner)
-    # np.isin compares objects pair by pair
-    matched = int((observed.get_indexer(wanted) >= 0).sum())
-    if matched == 0:
-        types = [_type_of(index) for index in (wanted, observed)]
-        text = any(index.size and isinstance(index[0], str) for index in (wanted, observed))
-        if types[0] == types[1]:  # else shown, since dates of two calendars print alike
-            types = ["", ""]
-        raise ValueError(
-            f"no label along {dim!r} is common to {name} (first: {_first(wanted)}{types[0]}) and "
-            f"observations (first: {_first(observed)}{types[1]})"
-            + (
-                if_days_agree(wanted.to_numpy(), observed.to_numpy(), dim)
-                or (_one_type(dim) if text or types[0] != types[1] else "")
-            )
+def refuse_unlike_cases(wanted: Any, observed: Any, dim: Hashable, *, name: str) -> NoReturn:
+    """Raise ValueError for cases and observations that have no label in common."""
+    types = [_type_of(index) for index in (wanted, observed)]
+    text = any(index.size and isinstance(index[0], str) for index in (wanted, observed))
+    if types[0] == types[1]:  # else shown, since dates of two calendars print alike
+        types = ["", ""]
+    raise ValueError(
+        f"no label along {dim!r} is common to {name} (first: {_first(wanted)}{types[0]}) and "
+        f"observations (first: {_first(observed)}{types[1]})"
+        + (
+            if_days_agree(wanted.to_numpy(), observed.to_numpy(), dim)
+            or (_one_type(dim) if text or types[0] != types[1] else "")
         )
-    if matched < size / 2:
-        warn(f"only {matched} of {size} forecasts along {dim!r} have an observation")
-    if wanted.equals(observed):
-        return observations, matched
-    at_forecasts = observations.reindex_like(forecasts[dim])
-    if len(observations.variable.chunksizes.get(dim, ())) == 1:
-        # Dask cuts the one chunk as it fills the gaps, but every task needs all cases.
-        at_forecasts = at_forecasts.chunk({dim: -1})
-    return at_forecasts, matched
+    )
 
 
 def _type_of(index: Any) -> str:
@@ -237,8 +166,9 @@ def require_unique(index: Any, dim: Hashable, owner: str) -> None:
         )
 
 
-def _require_no_gaps(index: Any, dim: Hashable, owner: str) -> None:
-    """Raise ValueError if a label of a case is missing: it would match any other."""
+def require_labels_of_cases(index: Any, dim: Hashable, owner: str) -> None:
+    """Raise ValueError if a case has no label, which would match any other, or that of another."""
+    require_unique(index, dim, owner)
     if index.nlevels == 1 and index.hasnans:
         raise ValueError(
             f"{index.isna().sum()} of {index.size} labels along {dim!r} of {owner} are missing; "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -14,12 +15,12 @@ from xrecal.chunks.blockwise import like
 from xrecal.typing import FloatArray, Places
 
 from .circular import PERIOD, read_period
+from .dims import Dims, listed
 from .dims import Labelled as Labelled
-from .dims import require_readable
 from .labels import read_labels
-from .metadata import check_units
-from .missing import without_declared
-from .roles import LEVEL, MEMBER, candidates, find_dim
+from .metadata import OF_CASES, check_units
+from .missing import read_values, require_readable, without_declared
+from .roles import LEVEL, MEMBER, Roles
 
 Kind: TypeAlias = Literal["ensemble", "weighted", "quantile", "normal", "censored"]
 
@@ -48,7 +49,7 @@ TRAITS: dict[Kind, Traits] = {
 ``xrecal.products.source``."""
 
 PARTS = ("loc", "scale", "weights", "levels", "lower", "upper")
-"""Arrays of a form, of which all but the first may be lacking."""
+"""Arrays of a form; all but the first may be lacking."""
 
 VECTOR = "vector_"
 """Prefix of the members of each variable, where vectors are compared."""
@@ -143,10 +144,10 @@ class Form:
         ]
         return self.with_parts(dict(zip(self.parts, parts, strict=True)))
 
-    @property
-    def one_member(self) -> xr.DataArray:
-        """One member of each forecast, over all dimensions: the labels of the forecasts."""
-        return self.broadcast().loc.isel({self.member_dim: 0}, drop=True)
+    @cached_property
+    def roles(self) -> Roles[xr.DataArray]:
+        """Roles of the dimensions of the forecasts: of one member, over all dimensions."""
+        return Roles(self.broadcast().loc.isel({self.member_dim: 0}, drop=True))
 
     def with_parts(self, parts: Mapping[str, xr.DataArray]) -> Form:
         """The same forecast with other arrays."""
@@ -167,14 +168,14 @@ def read_forms(
         If there is no forecast, or the dimension of the members is missing or ambiguous.
     """
     if isinstance(obj, xr.DataArray):
-        obj = read_labels(obj, name=name)
+        roles = read_labels(obj, name=name)
         if f"{obj.name}_weight" in str(obj.attrs.get("ancillary_variables", "")).split():
             raise ValueError(
                 f"{name} holds the members of a weighted ensemble without their weights, "
                 f"{obj.name}_weight; use the Dataset that holds both, such as dataset.recal "
                 f"instead of dataset[{obj.name!r}].recal"
             )
-        form = _read_array(obj, member_dim, name=name)
+        form = _read_array(roles, member_dim, name=name)
         if form is None:
             raise ValueError(
                 Advice(
@@ -187,7 +188,7 @@ def read_forms(
         return {obj.name: form}
     if not isinstance(obj, xr.Dataset):
         raise TypeError(f"{name} must be an xarray DataArray or Dataset, got {type(obj).__name__}")
-    forms = _read_dataset(read_labels(obj, name=name), member_dim, name=name)
+    forms = _read_dataset(read_labels(obj, name=name).obj, member_dim, name=name)
     if not forms:
         raise ValueError(
             Advice(
@@ -200,10 +201,12 @@ def read_forms(
     return forms
 
 
-def _read_array(array: xr.DataArray, member_dim: Hashable | None, *, name: str) -> Form | None:
-    dim = find_dim(array, MEMBER, member_dim, name=name)
+def _read_array(
+    roles: Roles[xr.DataArray], member_dim: Hashable | None, *, name: str
+) -> Form | None:
+    dim = roles.find(MEMBER, member_dim, name=name)
     if member_dim is None:
-        level = find_dim(array, LEVEL, name=name)
+        level = roles.find(LEVEL, name=name)
         if dim is not None and level is not None:
             raise ValueError(
                 Advice(
@@ -215,9 +218,8 @@ def _read_array(array: xr.DataArray, member_dim: Hashable | None, *, name: str) 
         dim = level if dim is None else dim
     if dim is None:
         return None
-    _require_own_name(array, name=name)
-    require_readable(array, name=name)
-    array = without_declared(array)
+    _require_own_name(roles.obj, name=name)
+    array = read_values(roles.obj, name=name)
     if array.sizes[dim] == 0:
         raise ValueError(f"{name} has no members: its dimension {dim!r} has length 0")
     if dim not in LEVEL.names:
@@ -278,11 +280,10 @@ def _read_dataset(
         if variable in consumed or variable in weights.values():
             continue
         explicit = member_dim if member_dim in array.dims else None
-        form = _read_array(array, explicit, name=f"{name}[{variable!r}]")
+        form = _read_array(Roles(array), explicit, name=f"{name}[{variable!r}]")
         if form is not None and variable in weights:
-            weight = dataset[weights[variable]]
-            require_readable(weight, name=f"{name}[{weights[variable]!r}]")
-            form = replace(form, kind="weighted", weights=without_declared(weight))
+            weight = read_values(dataset[weights[variable]], name=f"{name}[{weights[variable]!r}]")
+            form = replace(form, kind="weighted", weights=weight)
         if form is not None:
             forms[variable] = form
     if member_dim is not None and all(form.member_dim != member_dim for form in forms.values()):
@@ -293,26 +294,18 @@ def _read_dataset(
     return forms
 
 
-def ancillary(dataset: xr.Dataset, variable: Hashable, role: str) -> Hashable | None:
-    """Variable with a role that another one names in its ``ancillary_variables``; None if none."""
-    for candidate in str(dataset[variable].attrs.get("ancillary_variables", "")).split():
-        if candidate in dataset and dataset[candidate].attrs.get("role") == role:
-            return candidate
-    return None
-
-
 def _weight_variable(
     dataset: xr.Dataset, variable: Hashable, member_dim: Hashable | None
 ) -> Hashable | None:
     """Variable that holds the member weights of another; never decided by its name alone."""
-    named = ancillary(dataset, variable, "member_weight")
-    if named is not None:
-        return named
+    array = dataset[variable]
+    for named in str(array.attrs.get("ancillary_variables", "")).split():
+        if named in dataset and dataset[named].attrs.get("role") == "member_weight":
+            return named
     candidate = f"{variable}_weight"
     if candidate in dataset.data_vars and "units" not in dataset[candidate].attrs:
-        array = dataset[variable]
         explicit = member_dim if member_dim in array.dims else None
-        member = find_dim(array, MEMBER, explicit, name=str(variable))
+        member = Roles(array).find(MEMBER, explicit, name=str(variable))
         if member is not None and member in dataset[candidate].dims:
             return candidate
     return None
@@ -353,7 +346,7 @@ def _read_bounds(
     bounds = {}
     for end in ("lower", "upper"):
         array = dataset.get(f"{base}_{end}")
-        if array is None or dim in array.dims or any(candidates(array, r) for r in (MEMBER, LEVEL)):
+        if array is None or dim in array.dims or Roles(array).members:
             continue
         units = [part.attrs.get("units") for part in (dataset[f"{base}_loc"], array)]
         check_units(f"{name}['{base}_loc']", units[0], f"{name}['{base}_{end}']", units[1])
@@ -432,3 +425,23 @@ def levels_of(form: Form) -> FloatArray:
     """Levels in [0, 1] of a forecast that is given as quantiles, in their order."""
     top = 100.0 if form.member_dim == "percentile" else 1.0
     return np.asarray(form.loc.coords[form.member_dim].to_numpy() / top, np.float64)
+
+
+def with_named_cases(form: Form, dim: Dims) -> Form:
+    """The forecast, which names the dimension of its cases where ``dim`` does and no rule."""
+    if dim is None or dim is ... or len(form.roles.cases) == 1:
+        return form
+    named = [d for d in listed(dim) if d in (form.roles.cases or form.dims)]
+    if len(named) > 1:
+        named = [d for d in named if d not in form.roles.leads]
+    if len(named) != 1:
+        return form
+    mark = {OF_CASES: str(named[0])}
+    return form.with_parts({name: part.assign_attrs(mark) for name, part in form.parts.items()})
+
+
+def of_cases(form: Form, dim: Hashable | None) -> dict[str, str]:
+    """Attribute that names the dimension of the cases, where no rule recognises it."""
+    if dim not in form.dims or form.roles.cases == [dim]:
+        return {}
+    return {OF_CASES: str(dim)}

@@ -77,6 +77,9 @@ _SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
 
 _POWER = re.compile(r"(?P<name>[A-Za-z_%°℃℉]+)(?P<exponent>[+-]?\d+)?")
 
+VALID_TIME = "valid_time"
+"""Name of coordinates that say when forecasts are valid; CF knows the standard name ``time``."""
+
 OF_CASES = "calibration_dim"
 """Attribute of issued forecasts that names the dimension of their cases, where no rule does."""
 
@@ -108,7 +111,7 @@ def check_units(name_a: str, units_a: Any, name_b: str, units_b: Any) -> str | N
         missing, unit = (name_a, units_b) if units_a is None else (name_b, units_a)
         return f"units of {missing} not stated, taken as {unit}"
     units_a, units_b = str(units_a), str(units_b)
-    if same_units(units_a, units_b):
+    if units_a == units_b or same_units(units_a, units_b):
         return None
     expression = _conversion(units_a, name_b, units_b)
     remedy: str

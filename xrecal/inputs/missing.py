@@ -41,6 +41,48 @@ MEMBERS = "xrecal_member"
 """Dimension of the members inside a task."""
 
 
+def require_readable(array: xr.DataArray, *, name: str) -> None:
+    """Raise TypeError or ValueError for an array that cannot be computed with.
+
+    Names must be text, as xarray takes numbers for positions; lengths known; labels in the order of
+    bytes of this machine; values float32 or float64.
+    """
+    for label in (n for n in (*array.dims, *array.coords) if not isinstance(n, str)):
+        raise TypeError(
+            f"{name} has a dimension or coordinate named {label!r}, which is no text; use "
+            f"{name}.rename({{{label!r}: 'some_name'}})"
+        )
+    if array.dtype not in (np.float32, np.float64):
+        raise TypeError(
+            f"{name} has dtype {array.dtype}; recalibration needs float32 or float64: "
+            f"{name}.astype('float64')"
+        )
+    for dim in (d for d, n in array.sizes.items() if n != n):
+        raise ValueError(
+            f"Dask does not know the length of {name} along {dim!r}; use "
+            f"{name}.copy(data={name}.data.compute_chunk_sizes())"
+        )
+    for dim, dtype in ((d, index.dtype) for d, index in array.indexes.items()):
+        if isinstance(dtype, np.dtype) and not dtype.isnative:
+            native = f"{name}[{dim!r}].astype({dtype.newbyteorder('=').name!r})"
+            raise TypeError(
+                f"labels along {dim!r} of {name} have dtype {dtype}, the order of bytes of another "
+                f"machine; use {name}.assign_coords({dim}={native})"
+            )
+
+
+def read_values(array: xr.DataArray, *, name: str) -> xr.DataArray:
+    """Return a readable array with NaN where it holds a value that its variable declares missing.
+
+    Raises
+    ------
+    TypeError or ValueError
+        As :func:`require_readable`.
+    """
+    require_readable(array, name=name)
+    return without_declared(array)
+
+
 def without_declared(array: xr.DataArray) -> xr.DataArray:
     """The array with NaN where it holds a value that its variable declares as missing."""
     declared = _declared(array)

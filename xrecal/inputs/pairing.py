@@ -10,27 +10,23 @@ import xarray as xr
 
 from xrecal.arrays.advice import Advice, Typed
 from xrecal.arrays.distributions.missing import absurd_among
-from xrecal.chunks.warnings import warn_once
+from xrecal.chunks.warnings import warn, warn_once
 from xrecal.typing import FloatArray
 
-from .dims import at_scalars, match_labels, require_readable, warn_of_other_labels
+from .dims import (
+    at_scalars,
+    refuse_unlike_cases,
+    require_labels_of_cases,
+    warn_of_other_labels,
+)
 from .forms import Form, Labelled, read_forms
 from .labels import read_labels
 from .leads import MatchedLeads, matched_leads
-from .metadata import check_units, joined
-from .missing import OTHERS, known_values, warn_of_absurd, warn_of_customary, without_declared
+from .metadata import VALID_TIME, check_units, joined
+from .missing import OTHERS, known_values, read_values, warn_of_absurd, warn_of_customary
 from .places import at_places, lack_names, like_places
 from .pool import Pool
-from .roles import (
-    CALIBRATION,
-    LEVEL,
-    MEMBER,
-    VALID_TIME,
-    candidates,
-    find_dim,
-    is_length,
-    single_leads,
-)
+from .roles import CALIBRATION, Roles, is_length
 from .valid_time import read_times
 from .valid_time_lookup import look_up
 
@@ -75,7 +71,11 @@ def pair_variables(
     TypeError
         If an argument is of another type.
     """
-    _refuse_swapped(hindcast, observations, member_dim, name=name)
+    if _is_forecast(observations, member_dim) and not _is_forecast(hindcast, member_dim):
+        raise ValueError(
+            f"observations are an ensemble or a distribution and {name} is not: are the two "
+            "swapped? Forecasts come first: hindcast.recal.fit(observations)"
+        )
     forms = read_forms(hindcast, member_dim, name=name)
     if isinstance(observations, xr.DataArray):
         if len(forms) > 1:
@@ -84,7 +84,7 @@ def pair_variables(
                 f"DataArray; pass a Dataset with these names or a dict, {{{next(iter(forms))!r}: "
                 "observations, ...}"
             )
-        observations = read_labels(observations, name="observations")
+        observations = read_labels(observations, name="observations").obj
         return {variable: (form, observations) for variable, form in forms.items()}
     if not isinstance(observations, Mapping):  # a Dataset is a mapping
         raise TypeError(
@@ -93,7 +93,7 @@ def pair_variables(
         )
     variables = observations.data_vars if isinstance(observations, xr.Dataset) else observations
     observed = {
-        v: read_labels(array, name="observations") if isinstance(array, xr.DataArray) else array
+        v: read_labels(array, name="observations").obj if isinstance(array, xr.DataArray) else array
         for v in variables
         for array in (observations[v],)
     }
@@ -109,24 +109,13 @@ def pair_variables(
     return {variable: (form, observed[variable]) for variable, form in forms.items()}
 
 
-def _refuse_swapped(
-    hindcast: Labelled, observations: Observations, member_dim: Hashable | None, *, name: str
-) -> None:
-    def has_members(array: object) -> bool:
-        return isinstance(array, xr.DataArray) and (
-            member_dim in array.dims or bool(candidates(array, MEMBER) + candidates(array, LEVEL))
-        )
-
-    def is_forecast(obj: object) -> bool:
-        if not isinstance(obj, Mapping):
-            return has_members(obj)
-        return any(map(has_members, obj.values())) or any(str(v).endswith("_loc") for v in obj)
-
-    if is_forecast(observations) and not is_forecast(hindcast):
-        raise ValueError(
-            f"observations are an ensemble or a distribution and {name} is not: are the two "
-            "swapped? Forecasts come first: hindcast.recal.fit(observations)"
-        )
+def _is_forecast(obj: object, member_dim: Hashable | None) -> bool:
+    """Return whether any array has members, or a Dataset the name of a distribution."""
+    arrays = obj.values() if isinstance(obj, Mapping) else [obj]
+    return any(
+        isinstance(a, xr.DataArray) and (member_dim in a.dims or bool(Roles(a).members))
+        for a in arrays
+    ) or (isinstance(obj, Mapping) and any(str(v).endswith("_loc") for v in obj))
 
 
 def pair_cases(
@@ -171,15 +160,14 @@ def pair_cases(
     """
     if not isinstance(observations, xr.DataArray):
         raise TypeError(f"observations must be a DataArray, got {type(observations).__name__}")
-    require_readable(observations, name="observations")
-    observations = without_declared(observations)
+    observations = read_values(observations, name="observations")
     note = check_units(
         name, form.loc.attrs.get("units"), "observations", observations.attrs.get("units")
     )
     if note is not None:
         warn_once(note)
-    forecasts = form.one_member
-    dim = find_dim(forecasts, CALIBRATION, dim, name=name)
+    roles, forecasts = form.roles, form.roles.obj
+    dim = roles.find(CALIBRATION, dim, name=name)
     if dim is None and require_dim:
         raise ValueError(
             Advice(
@@ -189,17 +177,17 @@ def pair_cases(
             )
         )
     _refuse_members(form, observations, name=name)
-    beside = [n for n in single_leads(observations) if is_length(observations[n])]
     names = (name, "observations")
-    # leads that differ are at another valid time
-    warn_of_other_labels(forecasts, observations.drop_vars(beside), names=names)
-    observations = at_places(observations, forecasts, names=names[::-1])
-    locations = [d for d in form.dims if d != dim and d in observations.dims]
-    by_position = paired_by_position(forecasts, observations, locations)
-    observations = like_places(observations, forecasts, locations, names=names)
-    observations, matched, leads, found_at = _at_cases(
-        form, forecasts, observations, dim, name=name
-    )
+    if _have_single_labels(forecasts, observations):
+        beside = [n for n in Roles(observations).single_leads if is_length(observations[n])]
+        # leads that differ are at another valid time
+        warn_of_other_labels(forecasts, observations.drop_vars(beside), names=names)
+        observations = at_places(observations, forecasts, names=names[::-1])
+    by_position = None
+    if locations := [d for d in form.dims if d != dim and d in observations.dims]:
+        by_position = paired_by_position(forecasts, observations, locations)
+        observations = like_places(observations, forecasts, locations, names=names)
+    observations, matched, leads, found_at = _at_cases(form, observations, dim, name=name)
     note = joined(note, found_at, by_position) or None
     unlabelled = [c for c in observations.coords if c not in observations.xindexes]
     observations = observations.drop_vars(unlabelled)
@@ -208,15 +196,24 @@ def pair_cases(
         for n, c in forecasts.coords.items()
         if c.dims and {*c.dims} <= {*locations} and n not in forecasts.xindexes and c.chunks is None
     }
-    observations = observations.assign_coords(of_places | _of_cases(forecasts, dim))
+    observations = observations.assign_coords(of_places | _of_cases(roles, dim))
     return Pairs(form, observations, dim, matched, note, leads=leads, by_position=by_position)
 
 
-def _of_cases(forecasts: xr.DataArray, dim: Hashable | None) -> dict[Hashable, xr.Variable]:
+def _have_single_labels(*arrays: xr.DataArray) -> bool:
+    """Return whether any array has scalar coordinates, such as those of one place or lead."""
+    return any(not v.ndim for array in arrays for v in array.coords.variables.values())
+
+
+def _of_cases(roles: Roles[xr.DataArray], dim: Hashable | None) -> dict[Hashable, xr.Variable]:
     """Valid times and the single lead of forecasts: with these, observations pair alike again."""
-    valid = [n for n, c in forecasts.coords.items() if n == VALID_TIME != dim and c.dims == (dim,)]
-    lead = single_leads(forecasts) if dim is not None else []
-    return {n: forecasts.coords[n].variable for n in (*valid, *lead)}
+    if dim is None:
+        return {}
+    coords = roles.obj.coords.variables
+    own = list(roles.single_leads)
+    if dim != VALID_TIME and VALID_TIME in coords and coords[VALID_TIME].dims == (dim,):
+        own = [VALID_TIME, *own]
+    return {n: coords[n] for n in own}
 
 
 def paired_by_position(
@@ -224,7 +221,8 @@ def paired_by_position(
 ) -> str | None:
     """Remark on dimensions along which nothing identifies the places of one of both; else None."""
     shared = [d for d in dims if d in observations.dims and forecasts.sizes.get(d, 1) > 1]
-    unknown = [repr(d) for d in shared if lack_names(forecasts, observations, d)]
+    bare = [d for d in shared if d not in forecasts.indexes or d not in observations.indexes]
+    unknown = [repr(d) for d in bare if lack_names(forecasts, observations, d)]
     return f"paired by position along {' and '.join(unknown)}" if unknown else None
 
 
@@ -237,30 +235,68 @@ def _refuse_members(form: Form, observations: xr.DataArray, *, name: str) -> Non
 
 
 def _at_cases(
-    form: Form,
-    forecasts: xr.DataArray,
-    observations: xr.DataArray,
-    dim: Hashable | None,
-    *,
-    name: str,
+    form: Form, observations: xr.DataArray, dim: Hashable | None, *, name: str
 ) -> tuple[xr.DataArray, int, MatchedLeads | None, str | None]:
     """Observations at the cases of the forecasts, how many have one, at each lead, a remark."""
-    times = read_times(forecasts, dim, name=name)
+    roles, forecasts = form.roles, form.roles.obj
+    times = read_times(roles, dim, name=name) if roles.has_times_beside(dim) else None
     found = None if times is None else look_up(times, forecasts, observations)
     if found is not None:
         _check_dims(form, found[0], dim, name=name)
         return found
     several = None if times is None or times.single else times
     lead = None if several is None else several.lead
-    observations = at_scalars(observations, forecasts, names=(name, "observations"))
+    if _have_single_labels(forecasts):
+        observations = at_scalars(observations, forecasts, names=(name, "observations"))
     _check_dims(form, observations, dim, name=name, lead=lead)
     if dim is None:
         return observations, 0, None, None
-    observations, matched = match_labels(forecasts, observations, dim, name=name)
+    observations, matched = _match_labels(forecasts, observations, dim, name=name)
     if several is None:
         return observations, matched, None, None
     each, dated = np.full(forecasts.sizes[several.lead], matched), several.known() is not None
     return observations, matched, matched_leads(forecasts, several.lead, each, dated=dated), None
+
+
+def _match_labels(
+    forecasts: xr.DataArray, observations: xr.DataArray, dim: Hashable, *, name: str
+) -> tuple[xr.DataArray, int]:
+    """Observations at the labels of the forecasts, NaN where there is none, and how many match.
+
+    Raises
+    ------
+    ValueError
+        If labels are missing on one side, not unique, or none is common.
+    """
+    wanted, observed = (array.indexes.get(dim) for array in (forecasts, observations))
+    size, observed_size = forecasts.sizes[dim], observations.sizes[dim]
+    if wanted is None and observed is None:
+        if size != observed_size:
+            raise ValueError(
+                f"{name} has {size} cases along {dim!r}, observations have {observed_size}, and "
+                "neither has labels to match them by; add a coordinate to both"
+            )
+        return observations, size
+    if wanted is None or observed is None:
+        bare = "observations" if observed is None else name
+        raise ValueError(f"{bare} have no labels along {dim!r} to match by; add the coordinate")
+    for index, owner in ((wanted, name), (observed, "observations")):
+        if not index.is_unique or (index.nlevels == 1 and index.hasnans):
+            require_labels_of_cases(index, dim, owner)
+    same = wanted.equals(observed)
+    # np.isin compares objects pair by pair
+    matched = size if same else int((observed.get_indexer(wanted) >= 0).sum())
+    if matched == 0:
+        refuse_unlike_cases(wanted, observed, dim, name=name)
+    if matched < size / 2:
+        warn(f"only {matched} of {size} forecasts along {dim!r} have an observation")
+    if same:
+        return observations, matched
+    at_forecasts = observations.reindex_like(forecasts[dim])
+    if len(observations.variable.chunksizes.get(dim, ())) == 1:
+        # Dask cuts the one chunk as it fills the gaps, but every task needs all cases.
+        at_forecasts = at_forecasts.chunk({dim: -1})
+    return at_forecasts, matched
 
 
 def _check_dims(
@@ -271,15 +307,16 @@ def _check_dims(
     name: str,
     lead: Hashable | None = None,
 ) -> None:
+    extra = [d for d in observations.dims if d not in form.dims]
+    if not extra and (dim is None or dim in observations.dims):
+        return
     hint = ""
     if lead is not None and lead not in observations.dims:
         hint = (
             f". As {name} has lead times along {lead!r}, they may be over valid time: a dimension "
             "with dates as its coordinate"
         )
-    extra = [d for d in observations.dims if d not in form.dims]
-    single = single_leads(form.loc)
-    if single:
+    if single := Roles(form.loc).single_leads:
         hint = (
             f". {name} is of a single {single[0]}: {name}.expand_dims({single[0]!r}) is verified "
             "at its valid time"
@@ -293,11 +330,10 @@ def _check_dims(
             f"observations have dimensions {extra} that {name} lacks, which has "
             f"{list(form.dims)}. Rename or select, so that each observation has one forecast{hint}"
         )
-    if dim is not None and dim not in observations.dims:
-        raise ValueError(
-            f"observations lack the calibration dimension {dim!r} of {name}; "
-            f"they have {list(observations.dims)}{hint}"
-        )
+    raise ValueError(
+        f"observations lack the calibration dimension {dim!r} of {name}; "
+        f"they have {list(observations.dims)}{hint}"
+    )
 
 
 def _values_for_missing(pairs: Pairs) -> tuple[FloatArray, FloatArray]:

@@ -1,6 +1,7 @@
 """Roles of dimensions: members, levels, cases and leads, by what each dimension is.
 
-A role follows from an argument, a CF standard name, a name, or from labels and their type.
+A role follows from an argument, a CF standard name, a name, or from labels and their type. Other
+files take the roles from here, and read no attribute again.
 """
 
 from __future__ import annotations
@@ -8,14 +9,15 @@ from __future__ import annotations
 import re
 from collections.abc import Hashable
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Generic
 
 import xarray as xr
 
-from .dims import Labelled
+from .dates import are_dates
+from .dims import Labels
 from .leads import time_unit
-from .metadata import OF_CASES, standard_name_of
-
-VALID_TIME = "valid_time"
+from .metadata import OF_CASES, VALID_TIME, standard_name_of
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,7 @@ class Role:
     def has(self, name: Hashable) -> bool:
         """Return whether a dimension has the role by its name.
 
-        Of cases and leads in any spelling: "leadTime", "lead_times" and "lead_time0" are one name.
+        Cases and leads match in any spelling: "leadTime", "lead_times" and "lead_time0" are one.
         """
         if self.argument != "dim":
             return name in self.names
@@ -90,93 +92,11 @@ OTHER_LENGTHS = re.compile(
 """In the names of lengths of time, and of parts of the year, that are no leads."""
 
 
-def find_dim(
-    obj: xr.DataArray, role: Role, explicit: Hashable | None = None, *, name: str
-) -> Hashable | None:
-    """Dimension of ``obj`` in a role; None if there is no candidate.
-
-    The explicit argument counts first, then :func:`candidates`.
-
-    Raises
-    ------
-    ValueError
-        If the explicit one is missing, or there are several candidates.
-    """
-    if explicit is not None:
-        if explicit not in obj.dims:
-            one = f"; use {name}.expand_dims({explicit!r})" if explicit in obj.coords else ""
-            raise ValueError(
-                f"{name} has no dimension {explicit!r} ({role.argument}); it has {[*obj.dims]}{one}"
-            )
-        return explicit
-    dims = candidates(obj, role)
-    if len(dims) > 1:
-        told = f"{name} has several {role.what} dimensions, {dims}"
-        raise ValueError(f"{told}; name one: {role.argument}={dims[0]!r}")
-    return dims[0] if dims else None
-
-
-def candidates(obj: Labelled, role: Role, dim: Hashable | None = None) -> list[Hashable]:
-    """Dimensions of ``obj`` that could have a role: by CF standard name, else by name.
-
-    Cases are else along the dimension with dates; of issued forecasts, along the dimension that
-    these name themselves. Leads are along the dimension that a valid time shares with the cases,
-    else along those of :func:`is_lead`. ``dim`` is the dimension of the cases, where it is known.
-    """
-    if role is CALIBRATION:
-        return _of_cases(obj)
-    labels = obj.coords.variables
-    named = {d: standard_name_of(labels[d]) for d in obj.dims if d in obj.xindexes}
-    by_standard_name = [d for d, name in named.items() if name in role.standard_names]
-    if by_standard_name:
-        return by_standard_name
-    if role is not LEAD:
-        return [d for d in obj.dims if role.has(d)]
-    cases = _of_cases(obj) if dim is None else [dim]
-    members = [*candidates(obj, MEMBER), *candidates(obj, LEVEL)]
-    rest = [d for d in obj.dims if d not in (*cases, *members)]
-    return _under_valid_times(obj, rest, cases) or [d for d in rest if is_lead(d, labels.get(d))]
-
-
-def _of_cases(obj: Labelled) -> list[Hashable]:
-    """Dimensions that could be that of the cases."""
-    if OF_CASES in obj.attrs and obj.attrs[OF_CASES] in obj.dims:
-        return [obj.attrs[OF_CASES]]
-    labels = {d: obj.coords.variables[d] for d in obj.dims if d in obj.xindexes}
-    names = {d: standard_name_of(label) for d, label in labels.items()}
-    dims = [d for d in obj.dims if names.get(d) not in LEAD.standard_names]
-    by_standard_name = [d for d in dims if names.get(d) in CALIBRATION.standard_names]
-    named = by_standard_name or [d for d in dims if CALIBRATION.has(d)]
-    if len(named) > 1:  # starts, and a time that is counted from them
-        named = [d for d in named if d not in labels or not is_length(labels[d])] or named
-    members = [*candidates(obj, MEMBER), *candidates(obj, LEVEL)]
-    return named or [d for d in labels if d not in members and are_dates(labels[d])]
-
-
-def _under_valid_times(
-    obj: Labelled, rest: list[Hashable], cases: list[Hashable]
-) -> list[Hashable]:
-    """Dimensions that a coordinate of valid times has besides that of the cases."""
-    single = not cases and any(is_start(n, c) for n, c in obj.coords.items() if not c.ndim)
-    valid = [
-        {*c.dims}
-        for n, c in obj.coords.items()
-        if n in (VALID_TIME, "time") or standard_name_of(c) == "time"
-    ]
-    texts = [d for d in rest if d in obj.coords and obj.coords[d].dtype.kind in "UST"]
-    alone = [{d} for d in rest if single]
-    return [
-        d
-        for d in rest
-        if d not in texts and any(dims in [*alone, {d, *cases}] and d in dims for dims in valid)
-    ]
-
-
 def is_lead(name: Hashable, label: xr.DataArray | xr.Variable | None) -> bool:
     """Return whether a coordinate, also a single one, holds lead times.
 
     By its CF standard name or its name, else as it is a length of time: timedelta64, or numbers
-    with a unit of time. Dates are none, nor lengths that a name says to be others, as of windows.
+    with a unit of time. Dates are no leads, nor lengths whose name says otherwise, as windows.
     """
     if label is None:
         return LEAD.has(name)
@@ -194,17 +114,6 @@ def is_start(name: Hashable, label: xr.DataArray | xr.Variable) -> bool:
     return (CALIBRATION.has(name) and _spelled(name) != "time") or standard_name_of(label) == START
 
 
-def single_leads(obj: Labelled) -> list[Hashable]:
-    """Scalar coordinates that are the lead time of all forecasts: by CF standard name, else all."""
-    scalars = {
-        n: c
-        for n, c in obj.coords.items()
-        if not c.ndim and is_lead(n, c) and (not CALIBRATION.has(n) or _of_cases(obj))
-    }
-    named = [n for n, c in scalars.items() if standard_name_of(c) in LEAD.standard_names]
-    return named or [*scalars]
-
-
 def is_length(label: xr.DataArray | xr.Variable) -> bool:
     """Return whether labels are lengths of time: timedelta64, or numbers with a unit of time."""
     if label.dtype.kind in "iuf":
@@ -212,10 +121,145 @@ def is_length(label: xr.DataArray | xr.Variable) -> bool:
     return label.dtype.kind == "m"
 
 
-def are_dates(label: xr.DataArray | xr.Variable) -> bool:
-    """Return whether labels are dates: datetime64, or objects of cftime."""
-    if label.dtype.kind == "M":
-        return True
-    if label.dtype != object or label.chunks is not None or not label.size:
-        return False
-    return hasattr(label.to_numpy().flat[0], "calendar")
+@dataclass(frozen=True)
+class Roles(Generic[Labels]):
+    """An array with the roles of its dimensions and single coordinates, each found once."""
+
+    obj: Labels
+
+    def named(self, role: Role) -> list[Hashable]:
+        """Dimensions that have a role by their CF standard name, else by their name."""
+        known = [d for d, name in self._standard_names.items() if name in role.standard_names]
+        return known or [d for d in self.obj.dims if role.has(d)]
+
+    @cached_property
+    def _standard_names(self) -> dict[Hashable, str | None]:
+        """CF standard names of the labels along dimensions that have an index."""
+        return {d: standard_name_of(v) for d, v in self._labels.items()}
+
+    @cached_property
+    def _labels(self) -> dict[Hashable, xr.Variable]:
+        variables = self.obj.coords.variables
+        return {d: variables[d] for d in self.obj.dims if d in self.obj.xindexes}
+
+    @cached_property
+    def members(self) -> list[Hashable]:
+        """Dimensions of members and of levels of quantiles."""
+        return [*self.named(MEMBER), *self.named(LEVEL)]
+
+    @cached_property
+    def cases(self) -> list[Hashable]:
+        """Dimensions that could be that of the cases: by name, else that with dates.
+
+        Issued forecasts name it in an attribute.
+        """
+        obj, labels, names = self.obj, self._labels, self._standard_names
+        if OF_CASES in obj.attrs and obj.attrs[OF_CASES] in obj.dims:
+            return [obj.attrs[OF_CASES]]
+        dims = [d for d in obj.dims if names.get(d) not in LEAD.standard_names]
+        known = [d for d in dims if names.get(d) in CALIBRATION.standard_names]
+        named = known or [d for d in dims if CALIBRATION.has(d)]
+        if len(named) > 1:  # starts, and a time that is counted from them
+            named = [d for d in named if d not in labels or not is_length(labels[d])] or named
+        return named or [d for d, v in labels.items() if d not in self.members and are_dates(v)]
+
+    @cached_property
+    def leads(self) -> list[Hashable]:
+        """Dimensions that could be that of the leads.
+
+        By CF standard name, else along the dimension that a valid time shares with the cases, else
+        by :func:`is_lead`.
+        """
+        return self._leads_of(self.cases)
+
+    def leads_beside(self, dim: Hashable | None) -> list[Hashable]:
+        """Dimensions that could be that of the leads, besides that of the cases if it is known."""
+        known = self.leads if dim is None or self.cases == [dim] else self._leads_of([dim])
+        return [d for d in known if d != dim]
+
+    def _leads_of(self, cases: list[Hashable]) -> list[Hashable]:
+        known = [d for d, n in self._standard_names.items() if n in LEAD.standard_names]
+        if known:
+            return known
+        rest = [d for d in self.obj.dims if d not in (*cases, *self.members)]
+        variables = self.obj.coords.variables
+        return self._under_valid_times(rest, cases) or [
+            d for d in rest if is_lead(d, variables.get(d))
+        ]
+
+    def _under_valid_times(self, rest: list[Hashable], cases: list[Hashable]) -> list[Hashable]:
+        """Dimensions that a coordinate of valid times has besides that of the cases."""
+        if not rest or not self.times:
+            return []
+        variables = self.obj.coords.variables
+        single = not cases and any(is_start(n, v) for n, v in variables.items() if not v.ndim)
+        alone = [{d} for d in rest if single]
+        over = [{*c.dims} for c in self.times.values()]
+        return [
+            d
+            for d in rest
+            if d not in variables or variables[d].dtype.kind not in "UST"
+            if any(dims in [*alone, {d, *cases}] and d in dims for dims in over)
+        ]
+
+    def has_times_beside(self, dim: Hashable | None) -> bool:
+        """Return whether something besides ``dim`` may say when forecasts are valid."""
+        return bool(self.leads_beside(dim) or self.single_leads or {*self.times} - {dim})
+
+    @cached_property
+    def single_leads(self) -> list[Hashable]:
+        """Scalar coordinates that are the lead of all forecasts: by CF standard name, else all."""
+        scalars = {
+            n: v
+            for n, v in self.obj.coords.variables.items()
+            if not v.ndim and is_lead(n, v) and (not CALIBRATION.has(n) or self.cases)
+        }
+        known = [n for n, v in scalars.items() if standard_name_of(v) in LEAD.standard_names]
+        return known or [*scalars]
+
+    def is_start(self, name: Hashable) -> bool:
+        """Return whether a coordinate holds starts; see :func:`is_start`."""
+        return is_start(name, self.obj.coords.variables[name])
+
+    @cached_property
+    def single_start(self) -> Hashable | None:
+        """The scalar coordinate of the start of a forecast without a dimension of starts."""
+        scalars = {n: v for n, v in self.obj.coords.variables.items() if not v.ndim}
+        standard = CALIBRATION.standard_names
+        known = [n for n, v in scalars.items() if standard_name_of(v) in standard]
+        starts = known or [n for n in scalars if CALIBRATION.has(n)]
+        return starts[0] if len(starts) == 1 else None
+
+    @cached_property
+    def times(self) -> dict[Hashable, xr.DataArray]:
+        """Coordinates that are times by their name or CF standard name, also along dimensions."""
+        variables = self.obj.coords.variables
+        found = [
+            n
+            for n, v in variables.items()
+            if n in (VALID_TIME, "time") or standard_name_of(v) == "time"
+        ]
+        return {n: self.obj.coords[n] for n in found}
+
+    def find(self, role: Role, explicit: Hashable | None = None, *, name: str) -> Hashable | None:
+        """Return the dimension in a role; None if there is no candidate.
+
+        Raises
+        ------
+        ValueError
+            If the explicit one, which counts first, is missing, or there are several candidates.
+        """
+        obj = self.obj
+        if explicit is not None:
+            if explicit not in obj.dims:
+                one = f"; use {name}.expand_dims({explicit!r})" if explicit in obj.coords else ""
+                raise ValueError(
+                    f"{name} has no dimension {explicit!r} ({role.argument}); it has "
+                    f"{[*obj.dims]}{one}"
+                )
+            return explicit
+        dims = self.cases if role is CALIBRATION else self.named(role)
+        if len(dims) > 1:
+            several = f"{name} has several {role.what} dimensions, {dims}"
+            raise ValueError(f"{several}; name one: {role.argument}={dims[0]!r}")
+        return dims[0] if dims else None

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from .dates import are_dates
 from .forms import Form
-from .metadata import standard_name_of
-from .roles import CALIBRATION, LEAD, candidates, single_leads
+from .metadata import VALID_TIME, standard_name_of
+from .roles import CALIBRATION
 from .valid_time import known_valid_times
 
 PARTS = {"month": "month=range(1, 13)", "dayofyear": "dayofyear=range(1, 367)",
@@ -94,11 +95,12 @@ def _positions(values: xr.DataArray, dates: xr.DataArray, part: str, name: str) 
 
 def _valid_dates(form: Form, dim: Hashable | None, part: str, name: str) -> xr.DataArray:
     """Dates at which forecasts are valid: of a valid time, else those of the cases."""
-    whole = form.broadcast().loc
-    coords = {n: c for n, c in whole.coords.items() if form.member_dim not in c.dims}
-    valid = _valid_times(coords)
+    roles = form.roles
+    coords = {n: c for n, c in roles.obj.coords.items() if _has_dates(c)}
+    named = {n: c for n, c in coords.items() if n == VALID_TIME or standard_name_of(c) == "time"}
+    valid = named.get(VALID_TIME, next(iter(named.values()), None))
     if valid is not None:
-        return _known(valid, str(valid.name))
+        return _known(valid)
     dated = _case_dates(coords, form, dim)
     if len(dated) != 1:
         which = f"several, {[d.name for d in dated]}" if dated else "none"
@@ -107,25 +109,18 @@ def _valid_dates(form: Form, dim: Hashable | None, part: str, name: str) -> xr.D
             f"{which}; add forecast.assign_coords(valid_time=...), datetime64 or cftime. If all "
             f"are wanted for each forecast: {name}.rename({part}='level')"
         )
-    whole, start = form.one_member, dated[0].name
-    lead = [*candidates(whole, LEAD, start), *single_leads(whole)]
-    if lead and not (lead[0] in coords and _is_zero(coords[lead[0]])):
-        valid = known_valid_times(whole, start)
+    start = dated[0].name
+    lead = [*roles.leads_beside(start), *roles.single_leads]
+    if lead and not _is_zero(roles.obj.coords.get(lead[0])):
+        valid = known_valid_times(roles, start)
         if valid is not None and _has_dates(valid):
-            return _known(valid, "valid_time")
+            return _known(valid.rename(VALID_TIME))
         raise ValueError(
             f"{name} differs by {part}, but forecasts have a lead time, {lead[0]!r}, and "
             f"{dated[0].name!r} may be when they were issued; add when they are valid: "
             f"forecast.assign_coords(valid_time=...)"
         )
-    return _known(dated[0], str(dated[0].name))
-
-
-def _valid_times(coords: Mapping[Hashable, xr.DataArray]) -> xr.DataArray | None:
-    """The coordinate that says when forecasts are valid, by name or by CF standard name."""
-    named = [coords["valid_time"]] if "valid_time" in coords else []
-    named += [c for c in coords.values() if standard_name_of(c) == "time"]
-    return next((c for c in named if _has_dates(c)), None)
+    return _known(dated[0])
 
 
 def _case_dates(
@@ -133,30 +128,29 @@ def _case_dates(
 ) -> list[xr.DataArray]:
     """Dates along the dimension of the cases, or of the single forecast."""
     along = form.dims if dim is None else (dim,)
-    dated = [coords[d] for d in along if d in form.dims and d in coords and _has_dates(coords[d])]
+    dated = [coords[d] for d in along if d in form.dims and d in coords]
     usual = [c for c in dated if CALIBRATION.has(c.name)]
     if not dated:
         single = [n for n in coords if n == dim] + [n for n in coords if CALIBRATION.has(n)]
-        usual = [coords[n] for n in single if not coords[n].dims]
-        return [c for c in usual if _has_dates(c)][:1]
+        return [coords[n] for n in single if not coords[n].dims][:1]
     return usual if len(usual) == 1 else dated
 
 
 def _has_dates(coordinate: xr.DataArray) -> bool:
-    if coordinate.dtype.kind == "M":
-        return True
-    if coordinate.dtype != object or coordinate.chunks is not None:
-        return coordinate.dtype == object
-    values = coordinate.to_numpy().reshape(-1)
-    return values.size == 0 or hasattr(values[0], "dayofyr")
+    """Return whether labels are dates, also none of them, or lazy objects."""
+    lazy = coordinate.dtype == object and (coordinate.chunks is not None or not coordinate.size)
+    return lazy or are_dates(coordinate)
 
 
-def _is_zero(lead: xr.DataArray) -> bool:
-    return lead.dtype.kind in "iufm" and not bool(lead.astype(np.float64).any())
+def _is_zero(lead: xr.DataArray | None) -> bool:
+    if lead is None or lead.dtype.kind not in "iufm":
+        return False
+    return not bool(lead.astype(np.float64).any())
 
 
-def _known(dates: xr.DataArray, label: str) -> xr.DataArray:
-    """Dates, unless they would have to be computed first or some are missing."""
+def _known(dates: xr.DataArray) -> xr.DataArray:
+    """Dates; ValueError if some are missing."""
     if bool(dates.isnull().any()):
+        label = str(dates.name)
         raise ValueError(f"some dates in {label!r} are missing; drop those cases or fill them in")
     return dates

@@ -64,7 +64,7 @@ def read_thresholds(
     if threshold.dtype.kind not in "iuf":
         raise TypeError(f"threshold must hold numbers, got {threshold.dtype}")
     check_units("forecast", units.get("units"), "threshold", threshold.attrs.get("units"))
-    threshold = read_labels(threshold, name="threshold")
+    threshold = read_labels(threshold, name="threshold").obj
     threshold = at_valid_dates(threshold, form, dim, name="threshold")
     whole, names = form.broadcast().loc, ("forecast", "threshold")
     others = [d for d in threshold.dims if d not in (*form.dims, THRESHOLD)]

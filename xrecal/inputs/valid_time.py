@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from .dates import case_axis
-from .dims import Labelled
-from .leads import Dates, read_leads
-from .metadata import standard_name_of
-from .roles import CALIBRATION, LEAD, VALID_TIME, are_dates, candidates, is_start, single_leads
+from xrecal.chunks.warnings import warn_once
+
+from .dates import are_dates, calendar_of, case_axis
+from .dims import Labels, text_of
+from .leads import MONTHS, Dates, Leads, read_leads
+from .metadata import VALID_TIME, standard_name_of
+from .roles import Roles
 
 
 def valid_times(
-    obj: xr.DataArray, dim: Hashable | None, lead: Hashable, *, name: str
+    roles: Roles[xr.DataArray], dim: Hashable | None, lead: Hashable, *, name: str
 ) -> xr.DataArray:
     """Valid time of each forecast over ``dim`` and ``lead``, or ``lead`` alone for a single start.
 
@@ -29,14 +32,14 @@ def valid_times(
 
     Parameters
     ----------
-    obj : DataArray
+    roles : Roles
         Forecasts with their coordinates.
     dim : hashable or None
-        Dimension of the starts; a coordinate of one date if ``obj`` lacks it.
+        Dimension of the starts; a coordinate of one date if the forecasts lack it.
     lead : hashable
         Dimension of the leads.
     name : str
-        What the user calls the forecasts, for messages.
+        The user's name for the forecasts, for messages.
 
     Returns
     -------
@@ -49,9 +52,10 @@ def valid_times(
         If starts have no dates or leads no units, leads are there twice, or the coordinate has
         other dimensions.
     """
+    obj = roles.obj
     dims = (dim, lead) if dim in obj.dims else (lead,)
     coords = {d: obj[d].variable for d in dims if d in obj.indexes}
-    given = _coordinate(obj, (dim, lead), dims, name=name)
+    given = _coordinate(roles, dim, lead, name=name)
     if given is not None:
         return xr.DataArray(given, coords, dims)
     leads = read_leads(obj, lead, name=name)
@@ -74,7 +78,7 @@ def valid_times(
 class Times:
     """Starts and leads of forecasts whose labels are no valid times."""
 
-    forecasts: xr.DataArray
+    roles: Roles[xr.DataArray]
     """Forecasts along the lead, also those of a single one."""
     start: Hashable | None
     """Dimension of the starts, or the coordinate of a single one."""
@@ -87,7 +91,7 @@ class Times:
 
     def valid(self) -> xr.DataArray:
         """Valid times over the starts and leads, as :func:`valid_times` returns them."""
-        return valid_times(self.forecasts, self.start, self.lead, name=self.name)
+        return valid_times(self.roles, self.start, self.lead, name=self.name)
 
     def known(self) -> xr.DataArray | None:
         """Valid times over the dimensions that forecasts have; None where labels do not say."""
@@ -98,12 +102,12 @@ class Times:
         return valid.isel({self.lead: 0}, drop=True) if self.single else valid
 
 
-def read_times(obj: xr.DataArray, dim: Hashable | None, *, name: str) -> Times | None:
+def read_times(roles: Roles[xr.DataArray], dim: Hashable | None, *, name: str) -> Times | None:
     """Read the starts and leads of forecasts.
 
     Parameters
     ----------
-    obj : DataArray
+    roles : Roles
         Forecasts with leads, or of one lead, with their coordinates.
     dim : hashable or None
         Dimension of the cases; None for a single start.
@@ -121,23 +125,25 @@ def read_times(obj: xr.DataArray, dim: Hashable | None, *, name: str) -> Times |
     ValueError
         If there are several dimensions of leads, or several leads as scalar coordinates.
     """
-    start = single_start(obj) if dim is None else dim
-    lead = lead_to_look_up(obj, dim, name=name)
+    obj = roles.obj
+    start = roles.single_start if dim is None else dim
+    lead = lead_to_look_up(roles, dim, name=name)
     if lead is not None:
-        unsure = dim is not None and _may_be_either(obj, dim, lead)
-        return Times(
-            obj, start, lead, False, f"valid time = {dim} + {lead}" if unsure else "", name
-        )
+        # labels that may be starts or valid times: custom decides
+        over_both = any({*c.dims} == {dim, lead} for c in obj.coords.values())
+        unsure = dim not in (None, VALID_TIME) and not (over_both or roles.is_start(dim))
+        remark = f"valid time = {dim} + {lead}" if unsure else ""
+        return Times(roles, start, lead, False, remark, name)
     if dim == VALID_TIME:
         return None
-    leads = single_leads(obj)
-    given = valid_time_of(obj, start)
+    leads = roles.single_leads
+    given = valid_time_of(roles, start)
     if given is not None:
         lead = leads[0] if len(leads) == 1 else "lead"
         same = start in obj.coords and bool((given == obj[start]).all())
         remark = "" if same else f"observations are those at {given.name}"
-        return Times(along_lead(obj, dim, lead), start, lead, True, remark, name)
-    if not leads or start not in obj.coords or are_valid_times(obj, start, None):
+        return Times(along_lead(roles, dim, lead), start, lead, True, remark, name)
+    if not leads or start not in obj.coords or are_valid_times(roles, start, None):
         return None
     if len(leads) > 1:
         raise ValueError(
@@ -145,43 +151,43 @@ def read_times(obj: xr.DataArray, dim: Hashable | None, *, name: str) -> Times |
             f"none: {name}.drop_vars({leads[1]!r})"
         )
     remark = f"valid time = {start} + {leads[0]}"
-    times = Times(along_lead(obj, dim, leads[0]), start, leads[0], True, remark, name)
+    times = Times(along_lead(roles, dim, leads[0]), start, leads[0], True, remark, name)
     return None if times.known() is None else times
 
 
-def known_valid_times(obj: xr.DataArray, dim: Hashable) -> xr.DataArray | None:
+def known_valid_times(roles: Roles[xr.DataArray], dim: Hashable) -> xr.DataArray | None:
     """Valid times of forecasts with leads, or of one lead; None where labels do not say."""
     try:
-        times = read_times(obj, dim, name="forecast")
+        times = read_times(roles, dim, name="forecast")
     except ValueError:
         return None
     return None if times is None else times.known()
 
 
-def _named_as_times(
-    obj: Labelled, roles: tuple[Hashable | None, ...]
+def _times_beside(
+    roles: Roles[Labels], dim: Hashable | None, lead: Hashable | None
 ) -> dict[Hashable, xr.DataArray]:
     """Coordinates that are valid times by their name or CF standard name.
 
     Not a coordinate ``time`` from which a dimension without an index got its labels.
     """
-    named = {
-        n: c
-        for n, c in obj.coords.items()
-        if n not in roles and (n in (VALID_TIME, "time") or standard_name_of(c) == "time")
-    }
+    named = {n: c for n, c in roles.times.items() if n not in (dim, lead)}
     time = named.get("time")
-    if time is not None and time.dims == roles[:1] and time.equals(obj.coords.get(roles[0])):
+    coords = roles.obj.coords
+    if time is not None and time.dims == (dim,) and dim in coords and time.equals(coords[dim]):
         del named["time"]
     return named
 
 
 def _coordinate(
-    obj: xr.DataArray, roles: tuple[Hashable | None, ...], dims: tuple[Hashable, ...], *, name: str
+    roles: Roles[xr.DataArray], dim: Hashable | None, lead: Hashable, *, name: str
 ) -> Dates | None:
-    """Values of a coordinate of valid times over ``dims``, where they are known."""
-    over_dims = {n: c for n, c in _named_as_times(obj, roles).items() if set(c.dims) == set(dims)}
-    if VALID_TIME in obj.coords and VALID_TIME not in (*over_dims, *roles):
+    """Values of a coordinate of valid times over ``dim`` and ``lead``, where they are known."""
+    obj = roles.obj
+    dims = (dim, lead) if dim in obj.dims else (lead,)
+    found = _times_beside(roles, dim, lead)
+    over_dims = {n: c for n, c in found.items() if set(c.dims) == set(dims)}
+    if VALID_TIME in obj.coords and VALID_TIME not in (*over_dims, dim, lead):
         raise ValueError(
             f"the coordinate {VALID_TIME!r} of {name} is over {list(obj[VALID_TIME].dims)}, but "
             f"each forecast over {list(dims)} has a valid time of its own; give it over those, or "
@@ -190,7 +196,7 @@ def _coordinate(
     for coordinate in over_dims.values():
         if coordinate.chunks is None:  # else not known without computing: start plus lead
             values: Dates = coordinate.transpose(*dims).to_numpy()
-            if values.dtype.kind in "Miu" or _is_cftime(values):
+            if values.dtype.kind in "iu" or calendar_of(values) is not None:
                 return values
     return None
 
@@ -199,7 +205,7 @@ def _starts(obj: xr.DataArray, dim: Hashable | None, *, name: str) -> Dates:
     """Dates or years of the starts along the dimension, or of the one start."""
     labelled = dim in obj.indexes if dim in obj.dims else dim in obj.coords
     values = np.ravel(obj[dim].to_numpy()) if labelled else np.array([])
-    if values.size and (values.dtype.kind in "Miu" or _is_cftime(values)):
+    if values.size and (values.dtype.kind in "iu" or calendar_of(values) is not None):
         return values
     if dim is None:
         raise ValueError(
@@ -213,17 +219,8 @@ def _starts(obj: xr.DataArray, dim: Hashable | None, *, name: str) -> Dates:
     )
 
 
-def single_start(obj: Labelled) -> Hashable | None:
-    """The scalar coordinate that says when a forecast without a dimension of starts began."""
-    scalars = [n for n, c in obj.coords.items() if c.ndim == 0]
-    standard = CALIBRATION.standard_names
-    by_standard_name = [n for n in scalars if standard_name_of(obj[n]) in standard]
-    starts = by_standard_name or [n for n in scalars if CALIBRATION.has(n)]
-    return starts[0] if len(starts) == 1 else None
-
-
 def valid_time_of(
-    obj: Labelled, dim: Hashable | None, lead: Hashable | None = None
+    roles: Roles[Labels], dim: Hashable | None, lead: Hashable | None = None
 ) -> xr.DataArray | None:
     """The coordinate of valid times over ``dim`` and ``lead``, or part of these; None if none is.
 
@@ -231,31 +228,35 @@ def valid_time_of(
     """
     named = {
         n: c
-        for n, c in _named_as_times(obj, (dim, lead)).items()
+        for n, c in _times_beside(roles, dim, lead).items()
         if c.chunks is None and are_dates(c) and {*c.dims} <= {dim, lead}
-        if c.ndim or n == VALID_TIME or dim not in obj.dims
+        if c.ndim or n == VALID_TIME or dim not in roles.obj.dims
         if not bool(c.isnull().all())
     }
     return named.get(VALID_TIME, next(iter(named.values()), None))
 
 
-def along_lead(obj: xr.DataArray, dim: Hashable | None, lead: Hashable) -> xr.DataArray:
+def along_lead(
+    roles: Roles[xr.DataArray], dim: Hashable | None, lead: Hashable
+) -> Roles[xr.DataArray]:
     """Forecasts of one lead, a scalar coordinate, along it as a dimension of length one.
 
     Their valid times, over ``dim`` or of all of them, are over the lead as well.
     """
+    obj = roles.obj
     own = [d for d in (dim,) if d in obj.dims]
     times = {
         n: c.expand_dims({d: obj.sizes[d] for d in own if d not in c.dims}).transpose(*own)
-        for n, c in _named_as_times(obj, (dim, lead)).items()
+        for n, c in _times_beside(roles, dim, lead).items()
         if list(c.dims) == own or (n == VALID_TIME and not c.ndim)
     }
     whole = obj.drop_vars(list(times)).expand_dims(lead)
-    return whole.assign_coords({n: c.variable.expand_dims(lead) for n, c in times.items()})
+    along = {n: c.variable.expand_dims(lead) for n, c in times.items()}
+    return replace(roles, obj=whole.assign_coords(along))
 
 
 def time_dim(
-    observations: xr.DataArray, forecasts: xr.DataArray, dim: Hashable | None
+    observations: Roles[xr.DataArray], forecasts: xr.DataArray, dim: Hashable | None
 ) -> Hashable | None:
     """Dimension of valid times of observations that lack the leads of forecasts; None if none.
 
@@ -266,8 +267,14 @@ def time_dim(
     ValueError
         If there are several.
     """
-    free = [d for d in observations.dims if d == dim or d not in forecasts.dims]
-    dated = [d for d in free if _holds_times(observations, d)]
+    dated = [
+        d
+        for d in observations.obj.dims
+        if d == dim or d not in forecasts.dims
+        if d == VALID_TIME
+        or d in observations.cases
+        or case_axis(observations.obj, d).year is not None
+    ]
     if len(dated) > 1:
         raise ValueError(
             f"observations have several dimensions of dates, {dated}, but not the lead times of "
@@ -276,24 +283,7 @@ def time_dim(
     return dated[0] if dated else None
 
 
-def _holds_times(observations: xr.DataArray, d: Hashable) -> bool:
-    named = d == VALID_TIME or d in candidates(observations, CALIBRATION)
-    return named or case_axis(observations, d).year is not None
-
-
-def _is_cftime(values: Dates) -> bool:
-    return values.dtype == object and values.size > 0 and hasattr(values.flat[0], "calendar")
-
-
-def calendar_of(values: Any) -> str | None:
-    """Calendar of dates: "datetime64", or that of cftime objects; None for no dates."""
-    if values.dtype.kind == "M":
-        return "datetime64"
-    flat = np.ravel(np.asarray(values))
-    return str(flat[0].calendar) if _is_cftime(flat) else None
-
-
-def lead_dim(obj: xr.DataArray, dim: Hashable | None = None, *, name: str) -> Hashable | None:
+def lead_dim(roles: Roles[Labels], dim: Hashable | None = None, *, name: str) -> Hashable | None:
     """Dimension of the leads besides ``dim``, that of the cases; None if there is none.
 
     Raises
@@ -301,7 +291,7 @@ def lead_dim(obj: xr.DataArray, dim: Hashable | None = None, *, name: str) -> Ha
     ValueError
         If there are several candidates.
     """
-    dims = [d for d in candidates(obj, LEAD, dim) if d != dim]
+    dims = roles.leads_beside(dim)
     if len(dims) > 1:
         raise ValueError(
             f"{name} has several dimensions of lead times, {dims}; rename those that hold "
@@ -311,31 +301,101 @@ def lead_dim(obj: xr.DataArray, dim: Hashable | None = None, *, name: str) -> Ha
     return dims[0] if dims else None
 
 
-def lead_to_look_up(obj: xr.DataArray, dim: Hashable | None, *, name: str) -> Hashable | None:
+def lead_to_look_up(roles: Roles[Labels], dim: Hashable | None, *, name: str) -> Hashable | None:
     """Dimension of leads that make the valid time, with ``dim`` that of the starts; else None."""
-    lead = None if dim == VALID_TIME else lead_dim(obj, dim, name=name)
-    return None if are_valid_times(obj, dim, lead) else lead
+    lead = None if dim == VALID_TIME else lead_dim(roles, dim, name=name)
+    return None if are_valid_times(roles, dim, lead) else lead
 
 
-def are_valid_times(obj: xr.DataArray, dim: Hashable | None, lead: Hashable | None) -> bool:
+def are_valid_times(roles: Roles[Labels], dim: Hashable | None, lead: Hashable | None) -> bool:
     """Return whether labels along ``dim`` are valid times rather than starts.
 
     A coordinate over ``dim`` and ``lead`` decides, of valid times or of starts that differ from
     lead to lead, then the CF standard name of the labels.
     """
+    obj = roles.obj
     if dim is None or dim not in obj.coords:
         return False
     over_both = {n: c for n, c in obj.coords.items() if {*c.dims} == {dim, lead}}
-    if any(n in over_both for n in _named_as_times(obj, (dim, lead))):
+    if any(n in over_both for n in _times_beside(roles, dim, lead)):
         return False
     for name, starts in over_both.items():
-        if is_start(name, starts) and starts.chunks is None:
+        if roles.is_start(name) and starts.chunks is None:
             of_leads = starts.transpose(dim, lead).to_numpy()
             return bool((of_leads != of_leads[:, :1]).any())
-    return not is_start(dim, obj[dim]) and standard_name_of(obj[dim]) == "time"
+    return not roles.is_start(dim) and standard_name_of(obj[dim]) == "time"
 
 
-def _may_be_either(obj: xr.DataArray, dim: Hashable, lead: Hashable) -> bool:
-    """Return whether labels along ``dim`` may be starts or valid times, so that custom decides."""
-    over_both = any({*c.dims} == {dim, lead} for c in obj.coords.values())
-    return dim != VALID_TIME and not is_start(dim, obj[dim]) and not over_both
+def agreeing_times(roles: Roles[Labels], *, name: str) -> dict[Hashable, Any]:
+    """Coordinates that bring leads and valid times into agreement.
+
+    Leads without labels get the lengths of time from the starts to the valid times. Valid times
+    that contradict starts and leads are replaced by their sums, with a warning.
+    """
+    obj, cases, leads = roles.obj, roles.cases, roles.leads or roles.single_leads
+    dim = cases[0] if cases else roles.single_start
+    if len(cases) > 1 or len(leads) != 1 or dim not in obj.coords:
+        return {}
+    (lead,) = leads
+    given, starts = valid_time_of(roles, dim, lead), _bare(obj.coords[dim])
+    if given is None or not are_dates(starts):
+        return {}
+    valid = _bare(given)
+    if calendar_of(valid.to_numpy()) != calendar_of(starts.to_numpy()):
+        return {}
+    if lead not in obj.coords:
+        lengths = _lengths(valid, starts, lead) if lead in valid.dims and valid.size else None
+        return {} if lengths is None else {lead: (lead, lengths)}
+    try:
+        spans = read_leads(obj, lead, name=name)
+    except ValueError:  # leads that cannot be read
+        return {}
+    computed = spans.after(np.ravel(starts.to_numpy()))
+    if computed is None:
+        return {}
+    at = {d: slice(None) if d in obj.dims else 0 for d in (dim, lead)}
+    later = xr.DataArray(computed, dims=[dim, lead]).isel(at)
+    valid = valid.broadcast_like(later).transpose(*later.dims)
+    if bool((valid == starts).all()) or not _contradict(valid, later, spans):
+        return {}
+    first = [
+        text_of(np.ravel(labels.to_numpy())[0]).replace("T00:00:00.000000000", "")
+        for labels in (starts, later, valid, obj[lead])
+    ]
+    warn_once(
+        f"{given.name} of {name} contradicts its starts and leads: {lead} {first[3]} "
+        f"{obj[lead].attrs.get('units', '')} after {first[0]} is {first[1]}, but {given.name} is "
+        f"{first[2]}. Starts and leads count. If {given.name} is right, use "
+        f"{name}.drop_vars({lead!r})".replace("  ", " ")
+    )
+    return {given.name: later.assign_attrs(given.attrs).variable}
+
+
+def _lengths(valid: xr.DataArray, starts: xr.DataArray, lead: Hashable) -> Any:
+    """Lengths of time from starts to valid times; None where these differ from start to start.
+
+    None also of months: those have other lengths next time.
+    """
+    apart = (valid - starts).transpose(lead, ...)
+    spans = apart.to_numpy().reshape(apart.sizes[lead], -1)
+    each: Any = spans[:, 0]
+    whole_months = bool((valid.dt.day == starts.dt.day).all())
+    differ = (spans != each[:, np.newaxis]).any() or len({*each}) < len(each)
+    return None if whole_months or differ else each
+
+
+def _contradict(valid: xr.DataArray, later: xr.DataArray, leads: Leads) -> bool:
+    """Return whether valid times are as far from starts plus leads as no date of the same lead is.
+
+    That is a day or more; of leads in months, seasons or years another one of these.
+    """
+    if leads.kind == "month":
+        months = [12 * array.dt.year + array.dt.month for array in (valid, later)]
+        return bool((abs(months[0] - months[1]) >= MONTHS[leads.unit]).any())
+    apart = abs(valid - later)
+    day: Any = np.timedelta64(1, "D") if apart.dtype.kind == "m" else datetime.timedelta(days=1)
+    return bool((apart >= day).any())
+
+
+def _bare(coordinate: xr.DataArray) -> xr.DataArray:
+    return coordinate.drop_vars(list(coordinate.coords))

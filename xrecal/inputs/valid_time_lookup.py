@@ -15,10 +15,12 @@ from xrecal.chunks.run import Named, run
 from xrecal.chunks.warnings import warn
 from xrecal.typing import IntArray
 
+from .dates import are_dates, calendar_of
 from .dims import at_scalars, if_days_agree, require_unique
 from .leads import MatchedLeads, equal_labels, matched_leads, read_leads
-from .roles import VALID_TIME, are_dates, is_start, single_leads
-from .valid_time import Times, calendar_of, time_dim
+from .metadata import VALID_TIME
+from .roles import Roles, is_start
+from .valid_time import Times, time_dim
 
 OBSERVED_AT = "observed_at"
 """Dimension of the times of observations inside a task, where forecasts have their own."""
@@ -54,18 +56,19 @@ def look_up(
     lead = times.lead
     if lead in observations.dims and not times.single:
         return None
-    time = time_dim(observations, times.forecasts, times.start)
+    time = time_dim(Roles(observations), times.roles.obj, times.start)
     if time is None:
         return None
-    others = [d for d in observations.dims if d != time]
-    there = at_scalars(observations, forecasts, names=(times.name, "observations"), dims=others)
-    if times.single and _are_at_starts(times, there, time):
+    if others := [d for d in observations.dims if d != time]:
+        names = (times.name, "observations")
+        observations = at_scalars(observations, forecasts, names=names, dims=others)
+    if times.single and _are_at_starts(times, observations, time):
         return None
-    observed, leads = _at_valid_times(times, at_own_valid_times(there, time), time)
-    remark = times.remark or None
+    observed, counts = _at_valid_times(times, at_own_valid_times(observations, time), time)
+    n_matched, remark = int(counts.max()), times.remark or None
     if times.single:
-        return observed.isel({lead: 0}, drop=True), leads.n_matched[0], None, remark
-    return observed, max(leads.n_matched), leads, remark
+        return observed.isel({lead: 0}, drop=True), n_matched, None, remark
+    return observed, n_matched, matched_leads(forecasts, lead, counts, dated=True), remark
 
 
 def at_own_valid_times(observations: xr.DataArray, time: Hashable) -> xr.DataArray:
@@ -82,7 +85,7 @@ def at_own_valid_times(observations: xr.DataArray, time: Hashable) -> xr.DataArr
     if given is not None and given.dims == (time,) and are_dates(given):
         known = given.chunks is None and not bool(given.isnull().any())
         return observations.assign_coords({time: given.variable}) if known else observations
-    for lead in single_leads(observations):
+    for lead in Roles(observations).single_leads:
         try:
             leads = read_leads(observations, lead, name="observations")
         except ValueError:  # missing, or of no unit of time
@@ -108,14 +111,14 @@ def _are_at_starts(times: Times, observations: xr.DataArray, time: Hashable) -> 
     ValueError
         If labels that are starts by name fit both.
     """
-    start, lead, along = times.start, times.lead, times.forecasts
+    start, lead, along = times.start, times.lead, times.roles.obj
     own = observations.coords.get(VALID_TIME)
     if time != start or (own is not None and own.dims == (time,)):
         return False
     if not times.remark:
         return True
-    beside = [n for n in single_leads(observations) if n == lead and lead in along.coords]
-    if any(equal_labels(observations[n], along[n][0]) for n in beside):
+    same = lead in along.coords and lead in Roles(observations).single_leads
+    if same and equal_labels(observations[lead], along[lead][0]):
         return True
     if start not in observations.indexes:
         return False
@@ -136,13 +139,13 @@ def _are_at_starts(times: Times, observations: xr.DataArray, time: Hashable) -> 
 
 def _at_valid_times(
     times: Times, observations: xr.DataArray, time: Hashable
-) -> tuple[xr.DataArray, MatchedLeads]:
+) -> tuple[xr.DataArray, IntArray]:
     """Observations over starts and leads, NaN where there is none, and how many each lead has."""
     if time not in observations.indexes:
         raise ValueError(
             f"observations have no labels along {time!r} to match by; add the coordinate"
         )
-    forecasts, dates = times.forecasts, observations.indexes[time]
+    forecasts, dates = times.roles.obj, observations.indexes[time]
     require_unique(dates, time, "observations")
     if times.start in forecasts.indexes:
         require_unique(forecasts.indexes[times.start], times.start, times.name)
@@ -153,10 +156,8 @@ def _at_valid_times(
     counts = (place >= 0).reshape(-1, wanted.shape[-1]).sum(0)
     _require_matches(int(counts.sum()), wanted, dates, time, name=times.name)
     observed = _taken(observations, forecasts, time, place, valid.dims)
-    observed = observed.assign_coords(
-        {d: forecasts[d] for d in valid.dims if d in forecasts.indexes}
-    )
-    return observed, matched_leads(forecasts, times.lead, counts, dated=True)
+    labels = {d: forecasts[d] for d in valid.dims if d in forecasts.indexes}
+    return observed.assign_coords(labels), counts
 
 
 def _taken(

@@ -11,9 +11,11 @@ import xarray as xr
 
 from xrecal.arrays.advice import Advice, Typed
 
+from .dates import calendar_of
 from .leads import Dates, Leads, read_leads
-from .roles import VALID_TIME, single_leads
-from .valid_time import along_lead, are_valid_times, calendar_of, known_valid_times, lead_dim
+from .metadata import VALID_TIME
+from .roles import Roles
+from .valid_time import along_lead, are_valid_times, known_valid_times, lead_dim
 
 
 class Verified(NamedTuple):
@@ -27,14 +29,14 @@ class Verified(NamedTuple):
     """(n,) or (n, k)"""
 
 
-def read_verified(forecasts: xr.DataArray, dim: Hashable) -> Verified | None:
+def read_verified(roles: Roles[xr.DataArray], dim: Hashable) -> Verified | None:
     """Read the times at which forecasts with leads are issued and verify; None without leads.
 
     Forecasts of one lead may have a ``valid_time`` along the starts alone.
 
     Parameters
     ----------
-    forecasts : DataArray
+    roles : Roles
         Forecasts with their coordinates; of a single lead as a scalar coordinate, too.
     dim : hashable
         Dimension of the cases.
@@ -44,29 +46,32 @@ def read_verified(forecasts: xr.DataArray, dim: Hashable) -> Verified | None:
     ValueError
         If leads cannot be read.
     """
-    lead = lead_dim(forecasts, dim, name="forecast")
+    forecasts, lead = roles.obj, lead_dim(roles, dim, name="forecast")
     if lead is None:
-        scalars = single_leads(forecasts)
+        scalars = roles.single_leads
         if len(scalars) != 1 or not forecasts.sizes.get(dim):
             return _of_valid_times(forecasts, dim)
-        return read_verified(along_lead(forecasts, dim, scalars[0]), dim)
-    known = known_valid_times(forecasts, dim)
-    if lead not in forecasts.indexes and known is not None and dim in forecasts.indexes:
-        labels, n = forecasts.indexes[dim].to_numpy(), forecasts.sizes[lead]
-        leads = Leads("span", np.zeros(n, "timedelta64[us]"), "")
-        return Verified(lead, leads, labels, known.transpose(dim, lead).to_numpy())
+        return read_verified(along_lead(roles, dim, scalars[0]), dim)
+    labels = forecasts.indexes[dim].to_numpy() if dim in forecasts.indexes else None
+    known = None if labels is None else known_valid_times(roles, dim)
+    over_both = known is not None and {*known.dims} == {dim, lead}
+    given = known.transpose(dim, lead).to_numpy() if known is not None and over_both else None
+    if lead not in forecasts.indexes and given is not None:
+        return Verified(lead, _without_lengths(forecasts.sizes[lead]), labels, given)
     leads = read_leads(forecasts, lead, name="forecast")
     if leads.unit == "month":  # the mean of a month is known when it has ended
         leads = replace(leads, values=leads.values + 1)
-    labels = forecasts.indexes[dim].to_numpy() if dim in forecasts.indexes else None
-    issued, verified = labels, None
-    if labels is not None and are_valid_times(forecasts, dim, lead):
-        issued, verified = replace(leads, values=-leads.values).after(labels), labels
-    elif labels is not None:
-        verified = leads.after(labels)
-        if verified is None and known is not None:
-            verified = known.transpose(dim, lead).to_numpy()
-    return Verified(lead, leads, issued, verified)
+    if labels is None:
+        return Verified(lead, leads, None, None)
+    if are_valid_times(roles, dim, lead):
+        return Verified(lead, leads, replace(leads, values=-leads.values).after(labels), labels)
+    verified = leads.after(labels)
+    return Verified(lead, leads, labels, given if verified is None else verified)
+
+
+def _without_lengths(n: int) -> Leads:
+    """Leads of length 0, where only valid times are known."""
+    return Leads("span", np.zeros(n, "timedelta64[us]"), "")
 
 
 def _of_valid_times(forecasts: xr.DataArray, dim: Hashable) -> Verified | None:
@@ -81,8 +86,7 @@ def _of_valid_times(forecasts: xr.DataArray, dim: Hashable) -> Verified | None:
     calendars = {calendar_of(labels), calendar_of(verified)}
     if None in calendars or len(calendars) > 1 or np.array_equal(labels, verified):
         return None
-    leads = Leads("span", np.zeros(1, "timedelta64[us]"), "")
-    return Verified(VALID_TIME, leads, labels, verified[:, np.newaxis])
+    return Verified(VALID_TIME, _without_lengths(1), labels, verified[:, np.newaxis])
 
 
 def case_that_knows(forecasts: xr.DataArray, dim: Hashable) -> xr.DataArray:
@@ -111,7 +115,7 @@ def case_that_knows(forecasts: xr.DataArray, dim: Hashable) -> xr.DataArray:
     """
     n = forecasts.sizes[dim]
     after = np.arange(1, n + 1)
-    when = read_verified(forecasts, dim)
+    when = read_verified(Roles(forecasts), dim)
     if when is None:
         return xr.DataArray(after, dims=[dim])
     lead, leads, issued, verified = when

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from xrecal.arrays.distributions.forms import Distribution, find_bounds
-from xrecal.inputs.ahead import AHEAD
+from xrecal.inputs.covariates import AHEAD
 from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.lengths import read_length
 from xrecal.typing import FloatArray, IntArray

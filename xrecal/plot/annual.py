@@ -10,10 +10,9 @@ import xarray as xr
 
 from xrecal import diagnostics
 from xrecal.diagnostics.evidence import Evidence, read_evidence
-from xrecal.inputs.cases import of_cases
 from xrecal.inputs.covariates import season_of
 from xrecal.inputs.dims import Dims, read_levels
-from xrecal.inputs.forms import Labelled
+from xrecal.inputs.forms import Labelled, of_cases
 from xrecal.inputs.pairing import Observations
 from xrecal.products.statistics import mean_of, quantiles_of
 

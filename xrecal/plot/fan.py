@@ -11,7 +11,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 
 from xrecal.inputs.forms import Form, Labelled
-from xrecal.inputs.roles import CALIBRATION, LEAD, candidates
+from xrecal.inputs.roles import Roles
 
 from .labels import date_ticks, is_date, label_of, positions, width_beside
 from .reading import (
@@ -86,7 +86,7 @@ def fan(
     x, label = positions(_coordinate(values, dim))
     parts = _levels(values, dim, form.member_dim)
     order = np.argsort(x, kind="stable")
-    leads = dim in candidates(values, LEAD)
+    leads = dim in Roles(values).leads
     shown = order if leads else _with_gaps(x[order], order)
     _draw_bands(ax, x, shown, *parts)
     if raw is not None:
@@ -107,10 +107,12 @@ def _over_one_dim(form: Form) -> tuple[xr.DataArray, Hashable]:
     """Quantiles over one dimension, computed."""
     values = drop_single(form.loc, (form.member_dim,))
     others = [d for d in values.dims if d != form.member_dim]
-    usual = [d for role in (CALIBRATION, LEAD) for d in candidates(values, role)]
+    roles = Roles(values)
+    usual = [*roles.cases, *roles.leads]
     if not others:
         # One date or lead is a fan of one step.
-        named = [d for role in (CALIBRATION, LEAD) for d in candidates(form.loc, role)][:1]
+        roles = Roles(form.loc)
+        named = [*roles.cases, *roles.leads][:1]
         if not named:
             raise ValueError(
                 f"a fan lies along dates or leads, but quantiles have {list(form.loc.dims)}; give "

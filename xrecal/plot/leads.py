@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from scipy.special import ndtri
 
 from xrecal.diagnostics.p_values import SIGNIFICANT
-from xrecal.inputs.roles import LEAD, candidates
+from xrecal.inputs.roles import LEAD, Roles
 
 from .labels import as_typed, date_ticks, is_date, positions
 from .reading import in_memory, over_locations
@@ -113,7 +113,7 @@ def _lead_dim(skill: xr.DataArray, dim: Hashable | None) -> Hashable:
         if dim not in skill.dims:
             raise ValueError(f"skill has no dimension {dim!r}; it has {list(skill.dims)}")
         return dim
-    leads = candidates(skill, LEAD)
+    leads = Roles(skill).leads
     if len(leads) != 1:
         raise ValueError(
             f"skill has {'no' if not leads else 'several'} lead dimension among "

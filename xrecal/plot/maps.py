@@ -13,7 +13,7 @@ from xrecal.diagnostics import adjusted_p_values
 from xrecal.diagnostics.p_values import SIGNIFICANT
 from xrecal.inputs.forms import Labelled
 from xrecal.inputs.metadata import LATITUDE, LONGITUDE, Mark
-from xrecal.inputs.roles import LEAD, candidates
+from xrecal.inputs.roles import Roles
 from xrecal.products.categories import CATEGORY, TERCILES
 
 from .coasts import draw_coastlines
@@ -252,7 +252,7 @@ def _field(values: xr.DataArray, figure: str) -> xr.DataArray:
     if flat.ndim != 2:
         hint = "stations have no map"
         if flat.ndim > 2:
-            other = next(iter(candidates(flat, LEAD)), flat.dims[0])
+            other = next(iter(Roles(flat).leads), flat.dims[0])
             hint = f"select one of the others, such as .isel({first_along(other)})"
         raise ValueError(
             f"{figure} needs values over two dimensions, but they are over {list(flat.dims)}; "

@@ -21,9 +21,8 @@ from xrecal.diagnostics.comparison import Table
 from xrecal.diagnostics.evidence import Evidence, read_evidence
 from xrecal.diagnostics.skce import Test
 from xrecal.diagnostics.summary import Summary
-from xrecal.inputs.cases import of_cases
 from xrecal.inputs.dims import Dims, at_scalars
-from xrecal.inputs.forms import Labelled
+from xrecal.inputs.forms import Labelled, of_cases
 from xrecal.inputs.metadata import shown_units
 from xrecal.inputs.pairing import Observations
 from xrecal.inputs.roles import is_lead

@@ -15,10 +15,9 @@ from xrecal.arrays.distributions.forms import Distribution
 from xrecal.chunks.blockwise import require_free
 from xrecal.fit.fit_hindcast import DEFAULT, checked
 from xrecal.fit.held_out import By, HeldOut, Splits, hold_out
-from xrecal.inputs.cases import of_cases
 from xrecal.inputs.covariates import Given
 from xrecal.inputs.dims import read_inner_levels
-from xrecal.inputs.forms import Labelled
+from xrecal.inputs.forms import Labelled, of_cases
 from xrecal.inputs.lengths import Span
 from xrecal.inputs.metadata import history_line, joined, with_conventions
 from xrecal.inputs.pairing import Observations, pair_variables

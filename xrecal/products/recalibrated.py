@@ -20,9 +20,8 @@ from xrecal.fit.missing import without_unseen
 from xrecal.fit.select_fits import as_given, match_variables, matching_covariates, shared_dims
 from xrecal.fit.shared_places import places_of_forecast
 from xrecal.fit.state import NEW_MEMBER, without_labels
-from xrecal.inputs.cases import of_cases
 from xrecal.inputs.covariates import Given
-from xrecal.inputs.forms import Form, Labelled, numbers_of, task_parts
+from xrecal.inputs.forms import Form, Labelled, numbers_of, of_cases, task_parts
 from xrecal.inputs.metadata import describing, joined
 from xrecal.inputs.pairing import paired_by_position
 from xrecal.inputs.pool import HINDCAST_LABELS

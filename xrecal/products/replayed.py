@@ -15,8 +15,7 @@ from xrecal.fit.fit_hindcast import Prepared
 from xrecal.fit.held_out import HeldOut, Splits, more_cases, prepare_all, suited
 from xrecal.fit.learning_order import require_updates
 from xrecal.fit.loop import Round
-from xrecal.inputs.ahead import AHEAD
-from xrecal.inputs.covariates import Given
+from xrecal.inputs.covariates import AHEAD, Given
 from xrecal.inputs.forms import Form
 from xrecal.inputs.lengths import as_span
 from xrecal.inputs.pool import MAX_POOLED

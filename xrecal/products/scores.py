@@ -18,10 +18,9 @@ from xrecal.fit.held_out import HeldOut
 from xrecal.fit.loop import KnownName
 from xrecal.fit.missing import warn_of_unseen_values, without_unseen_values
 from xrecal.fit.select_fits import explicit_member_dim, single_dims
-from xrecal.inputs.cases import with_named_cases
 from xrecal.inputs.covariates import Given
 from xrecal.inputs.dims import Dims, at_scalars, listed, told_dims
-from xrecal.inputs.forms import Form, Labelled, levels_of, require_plain
+from xrecal.inputs.forms import Form, Labelled, levels_of, require_plain, with_named_cases
 from xrecal.inputs.leads import equal_labels
 from xrecal.inputs.metadata import history_only, joined
 from xrecal.inputs.pairing import (

@@ -26,7 +26,6 @@ from xrecal.fit.state import NEW_MEMBER
 from xrecal.inputs.forms import TRAITS, Form, Kind, Labelled, numbers_of, read_forms, task_parts
 from xrecal.inputs.metadata import describing, history_line, joined, with_conventions
 from xrecal.inputs.missing import known_values
-from xrecal.inputs.roles import CALIBRATION, candidates
 from xrecal.methods import Method
 
 from .reductions import Reduction, name_of, of_circular, takes_device_arrays
@@ -183,8 +182,8 @@ class Issued:
 
     def numbers(self) -> list[xr.DataArray]:
         """Numbers of the case and of the location; see :func:`xrecal.inputs.forms.numbers_of`."""
-        dims = candidates(self.form.broadcast().loc, CALIBRATION)
-        return numbers_of(self.form, dims[0] if len(dims) == 1 else None)
+        cases = self.form.roles.cases
+        return numbers_of(self.form, cases[0] if len(cases) == 1 else None)
 
     def as_given(self, result: xr.DataArray) -> xr.DataArray:
         """The result as it is."""

@@ -21,7 +21,7 @@ from xrecal.inputs.identities import known_places
 from xrecal.inputs.metadata import check_units
 from xrecal.inputs.pairing import Pairs, in_order, pair_cases, pair_variables
 from xrecal.inputs.places import find_places, like_places
-from xrecal.inputs.roles import LEVEL, MEMBER
+from xrecal.inputs.roles import LEVEL, MEMBER, Roles
 from xrecal.inputs.valid_time import time_dim
 from xrecal.inputs.valid_time_lookup import at_own_valid_times
 from xrecal.inputs.verification import read_verified
@@ -324,9 +324,9 @@ def _observations(given: Sequence[tuple[str, xr.Dataset]]) -> xr.Dataset:
 def _verifying(fitted: FittedVariable, form: Form, observed: xr.DataArray) -> Verifying:
     """Pair forecasts with what has been observed, which may be little or nothing yet."""
     dim = fitted.dim
-    whole = form.broadcast().loc.isel({form.member_dim: 0}, drop=True)
+    whole = form.roles.obj
     starts = whole[dim].reset_coords(drop=True)
-    when = read_verified(whole, dim)
+    when = read_verified(form.roles, dim)
     valid, times = starts, starts.to_numpy()
     if when is not None and when.verified is not None:
         if when.issued is None or when.issued.ndim == 2:
@@ -343,7 +343,7 @@ def _verifying(fitted: FittedVariable, form: Form, observed: xr.DataArray) -> Ve
             valid = xr.DataArray(times[:, 0], {dim: starts}, [dim])
     along = dim
     if when is not None and when.lead not in observed.dims:
-        along = time_dim(observed, whole, dim) or dim
+        along = time_dim(Roles(observed), whole, dim) or dim
     observed = at_own_valid_times(observed, along)
     if along in observed.indexes:  # forecasts that have not verified are no mismatch of labels
         wanted = times if along != dim or when is not None else starts.to_numpy()

@@ -15,7 +15,7 @@ from xrecal.arrays.advice import Advice, Typed
 from xrecal.fit.fitted import chunks_of
 from xrecal.fit.select_fits import explicit_member_dim
 from xrecal.inputs.forms import Form, read_forms
-from xrecal.inputs.roles import CALIBRATION, find_dim
+from xrecal.inputs.roles import CALIBRATION, Roles
 from xrecal.model import Recalibrator
 from xrecal.storage.storage import block_sizes, format_of_finished, open_data
 from xrecal.storage.stored import MODEL
@@ -163,9 +163,8 @@ def location_blocks(
     n_bytes = 0
     for form in forms.values():
         loc = form.broadcast().loc if form.kind == "normal" else form.loc
-        case = find_dim(
-            loc.isel({form.member_dim: 0}, drop=True), CALIBRATION, dim, name="forecast"
-        )
+        one = loc.isel({form.member_dim: 0}, drop=True)
+        case = Roles(one).find(CALIBRATION, dim, name="forecast")
         of_parts = {d: n for part in form.parts.values() for d, n in part.sizes.items()}
         sizes |= {d: n for d, n in of_parts.items() if d not in (case, form.member_dim, *whole)}
         n_bytes += sum(part.nbytes for part in form.parts.values())

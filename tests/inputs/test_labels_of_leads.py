@@ -1,4 +1,7 @@
-"""Leads of any unit are one, and those of another length are not; valid times by other names."""
+"""Leads of any unit are one, those of another length are not; valid times say how long leads are.
+
+Valid times may have other names, and leads no labels.
+"""
 
 import numpy as np
 import pandas as pd
@@ -10,8 +13,13 @@ import xrecal
 STARTS = pd.date_range("2021-03-01", periods=40)
 DAYS = np.array([1, 2, 4])
 RNG = np.random.default_rng(5)
-TRUTH = RNG.normal(size=(40, 3))
-MEMBERS = TRUTH[..., np.newaxis] + RNG.normal(size=(40, 3, 5))
+TIMES = STARTS.to_numpy()[:, np.newaxis] + DAYS.astype("timedelta64[D]")
+FLOW = xr.DataArray(
+    RNG.normal(size=60), {"time": pd.date_range("2021-03-01", periods=60)}, ["time"], name="flow"
+)
+TRUTH = FLOW.sel(time=xr.DataArray(TIMES, dims=["init", "lead"])).to_numpy()
+SCALE = np.array([0.2, 1.0, 3.0])[:, np.newaxis]
+MEMBERS = TRUTH[..., np.newaxis] * SCALE + RNG.normal(size=(40, 3, 5))
 
 IN_DAYS = ("lead", DAYS, {"units": "days"})
 SAME = {
@@ -101,10 +109,46 @@ def test_cases_along_valid_times_of_another_name(name):
 @pytest.mark.parametrize("name", ["target_date", "verif_time"])
 def test_valid_times_of_another_name_beside_starts(name):
     """Starts two days before, where the lead itself is not written."""
-    when = pd.date_range("2021-03-01", periods=60)
-    flow = xr.DataArray(RNG.normal(size=60), {"time": when}, ["time"])
     given = ("init", STARTS + pd.Timedelta(2, "D"))
     forecast = FORECAST.isel(lead=1, drop=True).assign_coords({name: given})
-    expected = crps(MEMBERS[:, 1], flow.to_numpy()[2:42])
-    np.testing.assert_allclose(forecast.recal.crps(flow), expected)
+    expected = crps(MEMBERS[:, 1], FLOW.to_numpy()[2:42])
+    np.testing.assert_allclose(forecast.recal.crps(FLOW), expected)
     assert forecast[name].attrs == {}
+
+
+# leads without labels -----------------------------------------------------------------------------
+
+BARE = FORECAST.drop_vars("lead").assign_coords(valid_time=(["init", "lead"], TIMES))
+AT_VALID_TIMES = FORECAST.recal.fit(FLOW, xrecal.EMOS())
+NEW = {"init": [3]}
+
+
+def test_a_model_keeps_what_valid_times_say():
+    model = BARE.recal.fit(FLOW, xrecal.EMOS())
+    expected = AT_VALID_TIMES.quantile(FORECAST.isel(NEW), 0.5).isel(lead=[1, 0])
+    for new in (FORECAST, BARE):
+        found = model.quantile(new.isel(NEW).isel(lead=[1, 0]), 0.5)
+        np.testing.assert_allclose(found, expected.transpose(*found.dims))
+    assert "by position" not in repr(model)
+
+
+def test_dates_of_another_calendar():
+    starts = xr.date_range("2021-03-01", periods=40, calendar="noleap", use_cftime=True)
+    valid = [[start + np.timedelta64(int(d), "D").astype(object) for d in DAYS] for start in starts]
+    bare = BARE.assign_coords(init=starts, valid_time=(["init", "lead"], np.array(valid)))
+    found = AT_VALID_TIMES.quantile(bare.isel(NEW).isel(lead=[2, 0]), 0.5)
+    expected = AT_VALID_TIMES.quantile(FORECAST.isel(NEW), 0.5).isel(lead=[2, 0])
+    np.testing.assert_allclose(found, expected.transpose(*found.dims))
+
+
+def test_months_are_counted_by_position():
+    """31, 59 and 90 days after January are other lengths after March."""
+    starts = pd.date_range("1990-01-01", periods=40, freq="MS")
+    valid = np.stack([starts + pd.DateOffset(months=int(m)) for m in DAYS], axis=1)
+    coords = {"init": starts, "lead": ("lead", DAYS, {"units": "months"})}
+    hindcast = FORECAST.assign_coords(coords)
+    truth = xr.DataArray(TRUTH, hindcast.isel(member=0).coords, ["init", "lead"])
+    model = hindcast.recal.fit(truth, xrecal.EMOS())
+    bare = hindcast.drop_vars("lead").assign_coords(valid_time=(["init", "lead"], valid))
+    expected = model.quantile(hindcast.isel(NEW), 0.5)
+    np.testing.assert_allclose(model.quantile(bare.isel(NEW), 0.5), expected)
