@@ -1,11 +1,13 @@
-"""The order of kept and added cases: by their labels, with their dates and positions."""
+"""Cases that are added to those of a state: their arrays, order, dates and positions."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
+import xarray as xr
 
 from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.forms import Form
@@ -13,11 +15,18 @@ from xrecal.inputs.pairing import Pairs
 from xrecal.typing import IntArray
 
 from .fitted import CASE, FittedVariable
-from .pooling import position_coordinates
+from .pooling import across, pooled_cases, pooled_covariate, position_coordinates
 from .shared_places import PLACES, place_labels
+from .state import Groups, arrays_of_cases
 
 Coordinates: TypeAlias = dict[str, tuple[str, Any, dict[str, Any]]]
 """Coordinates along the cases."""
+
+ADDED = "xrecal_added"
+"""Dimension of the cases that are added."""
+
+ADDED_MEMBER = "xrecal_added_member"
+"""Dimension of the members of the cases that are added."""
 
 DATES = ("year", "season", "days", "month_day", "day")
 """What is known of the date of each case; steps begin anew."""
@@ -107,6 +116,28 @@ def _ordered(kept: Any, added: Any) -> tuple[Order, Any]:
     ascending = np.asarray(both.argsort())
     places = np.concatenate([np.arange(len(kept)), len(kept) + of_new])[ascending]
     return Order(len(kept), known, places), both[ascending]
+
+
+def added_cases(pairs: Pairs, covariates: Mapping[str, xr.DataArray]) -> Groups:
+    """Arrays (..., added, ...) of the added cases of each fit, as a state keeps them."""
+    added, pool = arrays_of_cases(pairs, covariates, (ADDED, ADDED_MEMBER)), pairs.pool
+    if pool is None:
+        return added
+    return {
+        "forecasts": {n: pooled_cases(a, pool, ADDED) for n, a in added["forecasts"].items()},
+        "observed": {
+            n: pooled_cases(across(a, pool), pool, ADDED) for n, a in added["observed"].items()
+        },
+        "covariates": {n: pooled_covariate(a, pool, ADDED) for n, a in added["covariates"].items()},
+    }
+
+
+def known_observations(kept: xr.Variable, order: Order) -> xr.Variable:
+    """Observations (..., added) that are kept of the added cases, NaN of new ones."""
+    at = kept.isel({CASE: np.maximum(order.known, 0)})
+    seen = xr.Variable([ADDED if d == CASE else d for d in at.dims], at.data)
+    known: xr.Variable = seen.where(xr.Variable([ADDED], order.known >= 0))  # type: ignore[no-untyped-call]
+    return known
 
 
 def n_positions(fitted: FittedVariable) -> int:

@@ -18,7 +18,7 @@ from xrecal.chunks.blockwise import require_one_chunk
 from xrecal.chunks.warnings import warn
 from xrecal.inputs.circular import PERIOD, refuse_circular
 from xrecal.inputs.covariates import Given, period_of, read_covariates
-from xrecal.inputs.dates import CaseAxis, case_axis
+from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.forms import PARTS, Form, Labelled, require_distances
 from xrecal.inputs.metadata import describing, joined
 from xrecal.inputs.pairing import Observations, Pairs, pair_cases, pair_variables, to_learn_from
@@ -28,7 +28,7 @@ from xrecal.methods.base import is_method
 from xrecal.methods.call_errors import refuse_settings
 from xrecal.methods.shared_ckme import as_shared
 
-from .fitted import CASE, CASE_MEMBER, Fitted, FittedVariable, describe_state, feature_count
+from .fitted import CASE, CASE_MEMBER, Fitted, FittedVariable
 from .jointly import Period, as_one, common_cases, read_groups
 from .pooling import read_pool
 from .shared_component import CasesToShare, fit_pools_that_share
@@ -40,7 +40,7 @@ from .shared_places import (
     shared_method,
     shares,
 )
-from .state import fit_state, state_of
+from .state import axis_of, describe_state, fit_state, require_whole_cases
 
 DEFAULT = CKME()
 """The method of a fit that names none."""
@@ -189,11 +189,11 @@ def fit_group(
     periods = {name: period_of(value) for name, value in given.items()}
     if of_all is not None:
         own = CasesToShare(pairs, method, axis, given)
-        state = fit_pools_that_share(own, of_all, min_samples)
+        states = [fit_pools_that_share(own, of_all, min_samples)]
     elif not method.by_sums:
-        state = fit_state(pairs, method, axis, given, min_samples)
+        states = fit_state(pairs, method, axis, given, min_samples)
     else:
-        state = fit_shared_state(pairs, as_shared(method), axis, given, min_samples)
+        states = [fit_shared_state(pairs, as_shared(method), axis, given, min_samples)]
         periods = {name: period for name, period in periods.items() if name in method.covariates}
     variables: dict[Hashable, FittedVariable] = {}
     for number, (name, one) in enumerate(prepared.items()):
@@ -216,7 +216,7 @@ def fit_group(
             n_forecasts=pairs.observations.sizes[pairs.dim],
             min_samples=min_samples,
             note=joined(one.pairs.note, note) or None,
-            state=describe_state(state_of(state, number), method, attrs, feature_count(periods)),
+            state=describe_state(states[number], method, attrs, periods),
             pool=pairs.pool,
             leads=pairs.leads,
             jointly=tuple(prepared) if len(prepared) > 1 else (),
@@ -384,22 +384,3 @@ def _refuse_reserved(form: Form, method: Method) -> None:
             f"the dimension {found[0]!r} has a name that xrecal uses; rename it in "
             f"hindcast, observations and forecasts: .rename({found[0]}=...)"
         )
-
-
-def require_whole_cases(pairs: Pairs, positions: tuple[Hashable, ...] = ()) -> None:
-    """Raise ValueError where cases, members or pooled positions are in several chunks of Dask."""
-    for part in pairs.form.parts.values():
-        require_one_chunk(part, (pairs.dim, pairs.form.member_dim, *positions), name="hindcast")
-    require_one_chunk(pairs.observations, (pairs.dim, *positions), name="observations")
-
-
-def axis_of(pairs: Pairs) -> CaseAxis:
-    """Dates of the cases, from coordinates of the forecasts or the labels of observations."""
-    assert pairs.dim is not None
-    along = {
-        name: coordinate
-        for part in pairs.form.parts.values()
-        for name, coordinate in part.coords.items()
-        if coordinate.dims == (pairs.dim,)
-    }
-    return case_axis(pairs.observations.assign_coords(along), pairs.dim)

@@ -22,7 +22,7 @@ from xrecal.methods.base import Cases, FitArrays, NewCases
 from xrecal.typing import FloatArray, IntArray
 
 from .case_order import order_of_positions
-from .cases import COVARIATE, cases_of, cases_of_state
+from .cases import COVARIATE, cases_of, cases_of_state, in_blocks
 from .pooling import as_cases, at_positions, bytes_at, of_all_positions
 from .shared_component import Sharing, fit_sharing
 from .update_task import UpdateTask
@@ -135,7 +135,7 @@ class LoopTask:
         whole = dict(enumerate(np.concatenate(part) for part in zip(*parts, strict=True)))
         if self.pool is None:
             return whole
-        observed = given["observed"]["observations"]
+        observed = given["observed"][0]
         return {
             i: of_all_positions(result, observed.shape[: 1 + len(self.pool.dims)], inside)
             for i, result in whole.items()
@@ -148,7 +148,7 @@ class LoopTask:
         from xrecal.arrays.distributions.distance import pairwise_distances
         from xrecal.arrays.rows import WORKSPACE, location_blocks
 
-        first = given["observed"]["observations"]
+        first = given["observed"][0]
         if self.pool is None:
             whole = self._block(given, given, self.axis)
             each = 8 * first.shape[1] ** 2 if self.reuse_distances else 0
@@ -301,41 +301,21 @@ class LoopTask:
             **{i: _rows(a[:, test], shape) for i, a in block.extras.items()},
         }
         own = cases.observations[:, slice(None) if pool is None else pool.own_cases]
-        blocks = []
-        for at, pieces in prediction_blocks(method, cases.observations.shape[1], shape):
-            here, state = cases.take(at), {name: a[at] for name, a in model.fitted.items()}
-            reduced = []
-            for piece in pieces:
-                some = new_at(new, (at, piece))
-                values = {name: a[at, piece] for name, a in known.items()}
-                values |= {"issued": some.forecasts, "learned": own[at]}
-                distribution: Distribution = method.predict_locations(some, here, state)
-                args = (values[name] for name in self.wanted.takes)
-                reduced.append(self.wanted.reduction(distribution, *args))
-            blocks.append([np.concatenate(one, axis=1) for one in zip(*reduced, strict=True)])
+
+        def products(at: slice, piece: slice) -> tuple[FloatArray, ...]:
+            some = _part(new, (at, piece))
+            values = {name: a[at, piece] for name, a in known.items()}
+            values |= {"issued": some.forecasts, "learned": own[at]}
+            state = {name: a[at] for name, a in model.fitted.items()}
+            issued: Distribution = method.predict_locations(some, cases.take(at), state)
+            return self.wanted.reduction(issued, *(values[name] for name in self.wanted.takes))
+
+        blocks = in_blocks(products, method, cases.observations.shape[1], shape)
         results = [np.concatenate(result) for result in zip(*blocks, strict=True)]
         return [r.reshape((len(served.observations), n_each, *r.shape[2:])) for r in results]
 
 
-def prediction_blocks(
-    method: Method, n_cases: int, shape: tuple[int, int]
-) -> Iterator[tuple[slice, list[slice]]]:
-    """Blocks of locations, and parts of their forecasts, whose weights fit the workspace.
-
-    ``shape`` has the numbers of locations, and of forecasts of each. Many forecasts at one location
-    are cut too, into larger parts, as each fits anew.
-    """
-    from xrecal.arrays.rows import WORKSPACE, location_blocks
-
-    n_locations, n_new = shape
-    row = 8 * method.slots(n_cases)[0].size * (1 if method.shares_members else 2)
-    step = max(1, 4 * WORKSPACE // max(row, 1))
-    pieces = [slice(start, start + step) for start in range(0, n_new, step)]
-    for block in location_blocks(n_locations, row * min(n_new, step)):
-        yield block, pieces
-
-
-def new_at(new: NewCases, at: tuple[slice, slice]) -> NewCases:
+def _part(new: NewCases, at: tuple[slice, slice]) -> NewCases:
     """Some forecasts of some locations."""
     across = None if new.across is None else new.across[at]
     return NewCases(new.forecasts.take(at), new.covariates.take(at), across)

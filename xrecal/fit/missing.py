@@ -5,103 +5,44 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 
 import numpy as np
-import numpy.typing as npt
 import xarray as xr
 
-from xrecal.arrays.dispatch import namespace
-from xrecal.arrays.distributions.missing import LEAST, MILLION, absurd_among, beyond, largest_of
-from xrecal.chunks.blockwise import like, on_device
-from xrecal.inputs.forms import VECTOR, Form
+from xrecal.arrays.distributions.missing import LEAST, MILLION, largest_of
+from xrecal.chunks.blockwise import on_device
+from xrecal.chunks.run import Inputs, Named, run
+from xrecal.inputs.forms import Form
 from xrecal.inputs.missing import warn_of_absurd, warn_of_customary
 from xrecal.inputs.places import like_places
-from xrecal.typing import FloatArray
 
+from .cases import largest_known
 from .fitted import FittedVariable
 
 SEEN = "the largest that the model has seen"
 """Words for the values with which new ones are compared."""
 
 
-def without_absurd(
-    parts: Mapping[str, FloatArray],
-    observed: Sequence[FloatArray],
-    largest: FloatArray | None = None,
-) -> tuple[dict[str, FloatArray], list[FloatArray], npt.NDArray[np.bool_]]:
-    """Members (L, n, m) and observations (L, n), NaN where they are missing beside others.
-
-    And whether locations (L,) have such values. They are compared with the ``largest`` (L,) that a
-    model has seen, or with one another. Each array of vectors is judged alone, as their variables
-    may have different units. Arrays of a GPU are left as they are.
-    """
-    own = [name for name in parts if name == "loc" or name.startswith(VECTOR)]
-    arrays = [*(parts[name] for name in own), *observed]
-    filled = namespace(arrays[0]).zeros(len(arrays[0]), dtype=bool)
-    if namespace(arrays[0]) is not np:
-        return dict(parts), list(observed), filled
-    if own != ["loc"]:
-        masks = tuple(absurd_among(a)[0] for a in arrays)
-    elif largest is None:
-        masks = absurd_among(*arrays)
-    else:
-        masks = tuple(beyond(a, largest.reshape(-1, *[1] * (a.ndim - 1))) for a in arrays)
-    for place, mask in enumerate(masks):
-        if mask.any():
-            arrays[place] = np.where(mask, arrays[place].dtype.type(np.nan), arrays[place])
-            filled |= mask.reshape(len(mask), -1).any(-1)
-    cleaned = {**parts, **dict(zip(own, arrays, strict=False))}
-    return cleaned, arrays[len(own) :], filled
-
-
-def without_unseen(
-    parts: Mapping[str, FloatArray], state: Mapping[str, FloatArray]
-) -> dict[str, FloatArray]:
-    """Parts (L, T, m) of new forecasts, NaN where missing beside all that the fit has seen.
-
-    Each forecast is judged alone, so that it does not matter which are asked for together. Arrays
-    of a GPU are left as they are.
-    """
-    cleaned = dict(parts)
-    for name, part in parts.items():
-        if name not in ("loc", "scale") and not name.startswith(VECTOR):
-            continue
-        if namespace(part) is np and largest_of(part[np.newaxis])[0] > LEAST:
-            own = name if name.startswith(VECTOR) else "loc"
-            seen = [state[n] for n in (own, *(["observations"] * (own == "loc"))) if n in state]
-            mask = beyond(part, largest_of(*seen)[:, np.newaxis, np.newaxis])
-            cleaned[name] = np.where(mask, part.dtype.type(np.nan), part)
-    return cleaned
-
-
 def largest_seen(fitted: FittedVariable) -> xr.DataArray:
     """Largest absolute value of the members and observations of a fit at each of its locations.
 
-    Zero on a GPU, where nothing is searched.
+    Zero on a GPU, where nothing is searched. Without labels.
     """
-    names = (fitted.members, "observations")
-    seen = [fitted.state[name] for name in names if name in fitted.state]
-    sizes = {d: fitted.state.sizes[d] for d in fitted.locations}
-    shape, dims = tuple(sizes.values()), list(sizes)
-    if on_device(seen[0]):
-        return like(xr.DataArray(np.zeros(shape), dims=dims), seen[0])
-    if all(isinstance(array.variable._data, np.ndarray) for array in seen):
-        flat = [
-            a.variable.transpose(*dims, ...).to_numpy().reshape(math.prod(shape), -1) for a in seen
-        ]
-        return xr.DataArray(largest_of(*flat).reshape(shape), dims=dims)
-    largest: list[xr.DataArray] = []
-    for array in seen:
-        others = [n for n, c in array.coords.items() if not {*c.dims} <= {*fitted.locations}]
-        bare = array.drop_vars(others)
-        over = [d for d in array.dims if d not in fitted.locations]
-        largest += [abs(bare.max(over)), abs(bare.min(over))]
-    whole = largest[0].fillna(0.0)
-    for each in largest[1:]:
-        whole = whole.where(whole >= each.fillna(0.0), each)
-    return whole
+    names = [name for name in (fitted.members, "observations") if name in fitted.arrays]
+    seen = {name: fitted.arrays[name] for name in names}
+    cores = {name: [d for d in a.dims if d not in fitted.locations] for name, a in seen.items()}
+    given: Inputs = {"seen": {name: (array, cores[name]) for name, array in seen.items()}}
+    return run(_Largest(), given, {0: ({}, np.float64)}, what="the largest value that was seen")[0]
+
+
+class _Largest:
+    """Arrays (L, ...) in, their largest absolute value (L,) out."""
+
+    on_device = True
+
+    def __call__(self, seen: Named) -> Named:
+        return {0: largest_known(*seen.values())}
 
 
 def warn_of_unseen(forecasts: Iterable[tuple[Form, FittedVariable]]) -> None:
@@ -118,10 +59,8 @@ def warn_of_unseen(forecasts: Iterable[tuple[Form, FittedVariable]]) -> None:
 
 def warn_of_unseen_values(observed: xr.DataArray, known: xr.DataArray) -> None:
     """Warn of observations in memory that are missing beside all that was seen, or may be."""
-    given = (
-        np.broadcast_to(observed.to_numpy(), known.shape) if observed.dims == known.dims else None
-    )
-    if given is not None:
+    if observed.dims == known.dims:
+        given = np.broadcast_to(observed.to_numpy(), known.shape)
         found = given[np.isnan(known.data) & ~np.isnan(given)]
         warn_of_absurd(found[:0], found, name="forecast", beside=SEEN)
     warn_of_customary({"observations": known.data})

@@ -117,7 +117,7 @@ def fit_pools_that_share(own: CasesToShare, of_all: CasesToShare, min_samples: i
     ]
     number = xr.DataArray(pool.numbers.astype(np.int32), dims=pool.dims)
     held_out = chunks.objects_of([fits for _, fits in learned])
-    state = fit_state(*own, min_samples, shared=(held_out, number))
+    (state,) = fit_state(*own, min_samples, shared=(held_out, number))
     arrays: dict[str, Any] = chunks.arrays_of([packed for packed, _ in learned])
     arrays[NUMBER] = number
     component = _component(own.method)

@@ -5,7 +5,7 @@ Known cases keep their place among all, with the new observation if there is one
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from functools import reduce
 from operator import and_
@@ -13,19 +13,32 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import xarray as xr
 
 from xrecal.arrays.dispatch import namespace
-from xrecal.arrays.distributions.missing import largest_of
 from xrecal.arrays.status import FILL, INVALID
-from xrecal.chunks.run import Named
+from xrecal.chunks.run import Inputs, Named, Outputs, run
 from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.forms import VECTOR
 from xrecal.methods import Method
 from xrecal.methods.base import Cases, Parameter
 
-from .case_order import Order
-from .cases import COVARIATE, cases_of, cases_of_state, is_part, parts_to_keep
-from .fitted import CASE, feature_count, parameters_of
+from .case_order import ADDED, Order
+from .cases import (
+    COVARIATE,
+    cases_of,
+    cases_of_state,
+    is_part,
+    largest_known,
+    parameters_of,
+    parts_to_keep,
+)
+from .fitted import CASE, CASE_MEMBER
+
+KEPT, KEPT_MEMBER = "xrecal_kept", "xrecal_kept_member"
+"""Dimensions inside tasks, where old and new cases have their own."""
+
+NAMES: Mapping[Hashable, str] = {CASE: KEPT, CASE_MEMBER: KEPT_MEMBER}
 
 
 @dataclass(frozen=True)
@@ -49,7 +62,7 @@ class UpdateTask:
     @property
     def parameters(self) -> Mapping[str, Parameter]:
         """Parameters of the method by name."""
-        return parameters_of(self.method, feature_count(self.periods))
+        return parameters_of(self.method, self.periods)
 
     def __call__(
         self,
@@ -60,9 +73,10 @@ class UpdateTask:
         partners: Named,
     ) -> dict[str, npt.NDArray[Any]]:
         """Run the task on one chunk."""
-        cases, flags = cases_of(
-            forecasts, observed, covariates, self.added, self.periods, self._largest(state)
-        )
+        variables = self.method.variables
+        own = "loc" if variables is None else f"{VECTOR}{variables.own}"
+        seen = largest_known(*(state[name] for name in (own, "observations") if name in state))
+        cases, flags = cases_of(forecasts, observed, covariates, self.added, self.periods, seen)
         new = parts_to_keep(forecasts, cases) if self.method.keeps_cases else {}
         new |= {COVARIATE + name: covariates[name] for name in self.periods}
         joined = self.joined(state, cases, new, partners)
@@ -107,14 +121,6 @@ class UpdateTask:
         again = self.method.relearns and not own.of_all_places
         return again or own.of_slots or CASE in own.dims
 
-    def _largest(self, state: Named) -> npt.NDArray[Any]:
-        """Largest value (L,) of the members and observations of the fit; zero on a device."""
-        variables = self.method.variables
-        own = "loc" if variables is None else f"{VECTOR}{variables.own}"
-        seen = [state[name] for name in (own, "observations") if name in state]
-        xp = namespace(seen[0])
-        return largest_of(*seen) if xp is np else xp.zeros(len(seen[0]))
-
     def _entering(
         self, cases: Cases, known: list[npt.NDArray[Any]]
     ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[Any]]:
@@ -151,15 +157,26 @@ class UpdateTask:
         return {**joined, **learned}
 
 
+def joined_values(kept: xr.Variable, added: xr.DataArray, order: Order) -> xr.DataArray:
+    """Values (..., case) of all cases: kept ones, and added ones where nothing is kept."""
+    given: Inputs = {"values": {"kept": (of_kept(kept), [KEPT]), "added": (added, [ADDED])}}
+    out: Outputs = {"all": ({CASE: order.order.size}, kept.dtype)}
+    return run(_JoinValues(order), given, out, what="the update")["all"]
+
+
+def of_kept(variable: xr.Variable) -> xr.Variable:
+    """An array of the state whose cases, and members, are those that are kept."""
+    return xr.Variable([NAMES.get(d, d) for d in variable.dims], variable.data)
+
+
 @dataclass(frozen=True)
-class JoinCovariate:
-    """Values of a covariate, kept and added ones, in; those of all cases out."""
+class _JoinValues:
+    """Kept and added values in, those of all cases out."""
 
     order: Order
     on_device = True
 
     def __call__(self, values: Named) -> dict[str, npt.NDArray[Any]]:
-        """Run the task on one chunk."""
         return {"all": join(values["kept"], values["added"], None, self.order)}
 
 

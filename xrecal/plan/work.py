@@ -73,7 +73,7 @@ def work_of_fit(name: Hashable | None, prepared: Prepared, min_samples: int) -> 
     """The fit of a variable."""
     pairs, method, form = prepared.pairs, prepared.method, prepared.pairs.form
     assert pairs.dim is not None
-    state = fit_state(pairs, method, prepared.axis, prepared.covariates, min_samples)
+    (state,) = fit_state(pairs, method, prepared.axis, prepared.covariates, min_samples)
     location = Setup(
         method=method.alone,
         kind=form.kind,

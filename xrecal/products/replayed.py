@@ -13,8 +13,8 @@ from xrecal.arrays.splitting import Rolling, measure, replay
 from xrecal.chunks.warnings import warn_once
 from xrecal.fit.fit_hindcast import Prepared
 from xrecal.fit.held_out import HeldOut, Splits, more_cases, prepare_all, suited
-from xrecal.fit.learning_order import require_updates
 from xrecal.fit.loop import Round
+from xrecal.fit.update import require_updates
 from xrecal.inputs.ahead import AHEAD
 from xrecal.inputs.covariates import Given
 from xrecal.inputs.forms import Form
