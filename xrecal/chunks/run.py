@@ -221,8 +221,8 @@ def of_each_chunk(
 ) -> Any:
     """Array of Dask of what a call makes of each chunk, one along each of the dimensions ``over``.
 
-    It has the dimensions that are looped over, and ``new`` ones last. The call gets what is
-    ``passed``, once it is computed.
+    It has the dimensions that are looped over, and ``new`` ones last. The call also gets the
+    objects ``passed``, once they are computed.
     """
     import dask.array
 
@@ -277,14 +277,14 @@ class Call:
         out: Outputs,
         each: Sequence[Hashable] = (),
     ) -> Call:
-        """Make the call of a task from what it is given and returns."""
+        """Make the call of a task from its inputs and outputs."""
         groups = {
             group: [(name, len({*core} - {EACH}), EACH in core) for name, (_, core) in of.items()]
             for group, of in given.items()
         }
         results = {
             name: (EACH in dims, tuple(n for d, n in dims.items() if d != EACH), dtype)
-            for name, (dims, dtype) in (out or {}).items()
+            for name, (dims, dtype) in out.items()
         }
         return cls(task, what, groups, len(each), results)
 

@@ -29,7 +29,7 @@ ADDED_MEMBER = "xrecal_added_member"
 """Dimension of the members of the cases that are added."""
 
 DATES = ("year", "season", "days", "month_day", "day")
-"""What is known of the date of each case; steps begin anew."""
+"""Fields of the date of each case; steps begin anew."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def order_by_labels(pairs: Pairs, fitted: FittedVariable) -> tuple[Order, Coordi
         If only one side has labels, or theirs are of other types.
     """
     dim, name = fitted.dim, f"calibration_{fitted.dim}"
-    k = n_positions(fitted)
+    k = fitted.n_positions
     n_kept, n_added = fitted.state.sizes[CASE] // k, pairs.observations.sizes[dim]
     new = [part.indexes[dim] for part in pairs.form.parts.values() if dim in part.indexes]
     if bool(new) != (name in fitted.state.coords):
@@ -140,18 +140,9 @@ def known_observations(kept: xr.Variable, order: Order) -> xr.Variable:
     return known
 
 
-def n_positions(fitted: FittedVariable) -> int:
-    """Cases of each date that the state has side by side: those of pooled positions.
-
-    One of a shared fit, whose cases are dates.
-    """
-    alone = fitted.pool is None or fitted.method.by_sums
-    return 1 if alone or fitted.pool is None else len(fitted.pool.taken)
-
-
 def join_axes(fitted: FittedVariable, added: CaseAxis, order: Order) -> CaseAxis:
     """Dates of all cases of the fit and of ``added`` dates, where both are dated."""
-    kept = fitted.axis.take(slice(None, None, n_positions(fitted)))
+    kept = fitted.axis.take(slice(None, None, fitted.n_positions))
     dates = {name: (getattr(kept, name), getattr(added, name)) for name in DATES}
     known = {name: pair for name, pair in dates.items() if not any(a is None for a in pair)}
     joined = CaseAxis(**{name: np.concatenate(pair) for name, pair in known.items()})
@@ -163,7 +154,7 @@ def join_axes(fitted: FittedVariable, added: CaseAxis, order: Order) -> CaseAxis
 
 def positions_of_cases(fitted: FittedVariable, n_dates: int) -> Coordinates:
     """Labels of the pooled positions of the cases of so many dates."""
-    k = n_positions(fitted)
+    k = fitted.n_positions
     pooled = fitted.pool is not None and fitted.pool.forecast_dims
     return {
         str(name): (CASE, np.tile(label.to_numpy()[:k], n_dates), label.attrs)

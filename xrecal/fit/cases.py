@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -113,7 +113,7 @@ def usable_cases(
     axis: CaseAxis,
     periods: Mapping[str, float | None],
 ) -> tuple[Cases, IntArray]:
-    """Cases of values none of which is absurd; see :func:`cases_of`."""
+    """Cases of values without absurd ones; see :func:`cases_of`."""
     forecasts, (own, *partners) = forecasts_of(parts), observed
     known = covariates_of([covariates[name] for name in periods], periods, own)
     usable, invalid = usable_observations(forecasts, own)
@@ -144,15 +144,33 @@ def parts_to_keep(parts: Named, cases: Cases) -> dict[str, FloatArray]:
     }
 
 
-def cases_of_state(
-    state: Mapping[str, FloatArray], periods: Mapping[str, float | None], axis: CaseAxis
-) -> Cases:
-    """The cases that a state keeps, from its arrays (L, ...)."""
+class Kept(NamedTuple):
+    """What a state keeps of the places of a chunk: cases, and what was learned from them."""
+
+    forecasts: Named
+    """Parts (L, n, m)."""
+    observations: FloatArray
+    """(L, n)"""
+    covariates: Named
+    """(L, n)"""
+    fitted: Named
+    """Parameters, ``n_cases`` and ``status`` by name."""
+
+    def cases(self, periods: Mapping[str, float | None], axis: CaseAxis) -> Cases:
+        """The cases, with covariates of these periods and dates."""
+        values = [self.covariates[name] for name in periods]
+        known = covariates_of(values, periods, self.observations)
+        forecasts = forecasts_of(self.forecasts) if self.forecasts else None
+        return Cases(forecasts, self.observations, known, axis)
+
+
+def kept_of(state: Named) -> Kept:
+    """What a state keeps, from its arrays (L, ...) by the names that they have there."""
     parts = {name: a for name, a in state.items() if is_part(name)}
-    covariates = covariates_of(
-        [state[COVARIATE + name] for name in periods], periods, state["observations"]
-    )
-    return Cases(forecasts_of(parts) if parts else None, state["observations"], covariates, axis)
+    known = {n.removeprefix(COVARIATE): a for n, a in state.items() if n.startswith(COVARIATE)}
+    others = {*parts, *(COVARIATE + name for name in known), OBSERVATIONS}
+    fitted = {name: a for name, a in state.items() if name not in others}
+    return Kept(parts, state[OBSERVATIONS], known, fitted)
 
 
 def without_unseen(
@@ -225,6 +243,12 @@ def covariates_of(
     xp = namespace(like)
     stacked = np.stack(values, axis=-1) if values else xp.zeros((*like.shape, 0))
     return Covariates(stacked, tuple(periods), tuple(periods.values()))
+
+
+def own_members(method: Method) -> str:
+    """Name of the array of a state with the members of the variable itself."""
+    variables = method.variables
+    return "loc" if variables is None else f"{VECTOR}{variables.own}"
 
 
 def is_part(name: str) -> bool:

@@ -9,7 +9,7 @@ from typing import Any, Self
 import xarray as xr
 
 from xrecal.inputs.dates import CaseAxis
-from xrecal.inputs.forms import VECTOR, Kind
+from xrecal.inputs.forms import Kind
 from xrecal.inputs.leads import MatchedLeads
 from xrecal.inputs.pool import Pool
 from xrecal.methods import Method
@@ -17,7 +17,7 @@ from xrecal.methods.base import Parameter
 from xrecal.methods.call_errors import explained
 from xrecal.typing import Places
 
-from .cases import parameters_of
+from .cases import own_members, parameters_of
 
 CASE = "calibration"
 """Dimension of the calibration cases in the state."""
@@ -70,8 +70,7 @@ class FittedVariable:
     @property
     def members(self) -> str:
         """Name of the array of the state with the members of the variable, if the fit keeps any."""
-        variables = self.method.variables
-        return "loc" if variables is None else f"{VECTOR}{variables.own}"
+        return own_members(self.method)
 
     @property
     def arrays(self) -> dict[str, xr.Variable]:
@@ -103,6 +102,14 @@ class FittedVariable:
         cases = slice(None) if self.pool is None else self.pool.own_cases
         own = self.observed.isel({CASE: cases})
         return own.drop_vars([c for c in own.coords if c not in self.locations])
+
+    @property
+    def n_positions(self) -> int:
+        """Cases of each date that the state has side by side: those of pooled positions.
+
+        One of a shared fit, whose cases are dates.
+        """
+        return 1 if self.pool is None or self.method.by_sums else len(self.pool.taken)
 
     @property
     def locations(self) -> tuple[Hashable, ...]:

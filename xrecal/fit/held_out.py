@@ -27,11 +27,11 @@ from xrecal.methods import Method
 from xrecal.methods.folds import WEEK, told_year_start
 from xrecal.typing import IntArray
 
-from .fit_hindcast import Prepared, pair_hindcast, prepare
+from .fit_hindcast import pair_hindcast, prepare
 from .loop import Fold, KnownName, LoopTask, Round, Wanted
 from .shared_component import sharing
 from .shared_places import pools_share, shares
-from .state import arrays_of_cases, given_cases, periods_of
+from .state import Prepared, given_cases
 
 By: TypeAlias = Literal["year", "block", "retrospective", "rolling"]
 
@@ -170,7 +170,7 @@ class HeldOut:
         the names of what a task knows of its cases. One task for each chunk of locations.
         """
         pairs = self.prepared.pairs
-        given = given_cases(arrays_of_cases(pairs, self.prepared.covariates), pairs.pool)
+        given = given_cases(self.prepared)
         arrays = {i: extra for i, extra in enumerate(extras) if not isinstance(extra, str)}
         dtypes = tuple(dtypes or [self.form.loc.dtype] * len(out))
         wanted = Wanted(
@@ -217,7 +217,7 @@ class HeldOut:
         return LoopTask(
             self.rounds,
             prepared.axis,
-            periods_of(prepared.covariates),
+            prepared.periods,
             wanted,
             splits.min_samples,
             pool,

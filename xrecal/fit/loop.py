@@ -22,13 +22,13 @@ from xrecal.methods.base import Cases, FitArrays, NewCases
 from xrecal.typing import FloatArray, IntArray
 
 from .case_order import order_of_positions
-from .cases import COVARIATE, cases_of, cases_of_state, in_blocks
-from .pooling import as_cases, at_positions, bytes_at, of_all_positions
+from .cases import Kept, cases_of, in_blocks
+from .pooling import as_cases, bytes_at, of_all_positions, of_fits
 from .shared_component import Sharing, fit_sharing
 from .update_task import UpdateTask
 
 KnownName: TypeAlias = Literal["observed", "cases", "issued", "learned"]
-"""What is known of the cases of a round, besides their distributions: observations (L, T), numbers
+"""Facts of the cases of a round, besides their distributions: observations (L, T), numbers
 of the cases in the order of time (L, T), forecasts as they were (L, T, m), and observations (L, N)
 of the location itself that the model has learned from."""
 
@@ -173,14 +173,11 @@ class LoopTask:
         of_cases = {group: of for group, of in given.items() if group != "extras"}
         for at in location_blocks(n_fits, each):
             fits = np.arange(n_fits)[at]
-            of_fits, of_places = (
-                {
-                    group: {n: take(at_positions(a, sizes, which, fits)) for n, a in of.items()}
-                    for group, of in arrays.items()
-                }
-                for arrays, which, take in ((of_cases, learned, as_cases), (given, served, _each))
+            yield self._block(
+                of_fits(of_cases, sizes, learned, fits, as_cases),
+                of_fits(given, sizes, served, fits, _each),
+                axis,
             )
-            yield self._block(of_fits, of_places, axis)
 
     def _block(
         self, learned: Mapping[str, Named], served: Mapping[str, Named], axis: CaseAxis
@@ -248,7 +245,7 @@ class LoopTask:
         return replace(cases, observations=np.where(there, cases.observations, np.nan))
 
     def _updated(self, model: _Model, added: Cases, dates: IntArray) -> _Model:
-        """The model with more cases, of which it may know some."""
+        """The model with more cases; it may know some of them."""
         fold, pool = model.fold, model.fold.pooled
         order, every = order_of_positions(model.dates, dates)
         axis = replace(self.axis.take(every), step=None)
@@ -256,25 +253,27 @@ class LoopTask:
             order = order.at_positions(len(pool.taken))
             axis = pool.axis(axis, every.size)
         task = UpdateTask(fold.method, self.periods, self.min_samples, order, added.axis, axis)
-        state = self._state(model.cases)
-        state |= {
-            n: a for n, a in model.fitted.items() if n in (*task.parameters, "n_cases", "status")
-        }
+        known = (*task.parameters, "n_cases", "status")
+        kept = self._kept(
+            model.cases, {name: a for name, a in model.fitted.items() if name in known}
+        )
         assert added.forecasts is not None
-        new = self._state(replace(added, forecasts=sort_members(added.forecasts)))
-        partners = {0: state["observations"]} if order.has_known else {}
-        joined = task.learned_again(task.joined(state, added, new, partners))
-        cases = cases_of_state(joined, self.periods, axis)
-        return _Model(fold, cases, joined, every)
+        new = self._kept(replace(added, forecasts=sort_members(added.forecasts)), {})
+        partners = {0: kept.observations} if order.has_known else {}
+        joined = task.joined(kept, added, new.forecasts, new.covariates, partners)
+        joined = task.learned_again(joined)
+        return _Model(fold, joined.cases(self.periods, axis), joined.fitted, every)
 
-    def _state(self, cases: Cases) -> dict[str, npt.NDArray[Any]]:
-        """Cases as a state keeps them."""
+    def _kept(self, cases: Cases, fitted: FitArrays) -> Kept:
+        """Cases, and what was fitted, as a state keeps them."""
         parts = {} if cases.forecasts is None else cases.forecasts._asdict()
-        state = {name: part for name, part in parts.items() if part is not None}
-        state["observations"] = cases.observations
-        for i, name in enumerate(self.periods):
-            state[COVARIATE + name] = cases.covariates.values[..., i]
-        return state
+        known = {name: cases.covariates.values[..., i] for i, name in enumerate(self.periods)}
+        return Kept(
+            {name: part for name, part in parts.items() if part is not None},
+            cases.observations,
+            known,
+            fitted,
+        )
 
     def _predicted(self, block: _Block, model: _Model, test: IntArray) -> list[FloatArray]:
         """Results (B t, T, ...) for the cases that a round predicts.

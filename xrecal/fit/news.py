@@ -25,19 +25,18 @@ from .case_order import (
     Order,
     added_cases,
     known_observations,
-    n_positions,
     order_by_labels,
 )
 from .fitted import CASE, FittedVariable
-from .missing import without_unseen_values
+from .mismatch_warnings import without_unseen_values
 from .select_fits import in_order_of_fits
 
 LONG, MANY_STEPS = 28.0, 5
-"""Days without a case, and how many times the usual step, from which on a gap is told."""
+"""Days without a case, and how many times the usual step, from which on a gap is a remark."""
 
 
 class News(NamedTuple):
-    """What is new among cases in the order of time."""
+    """New and changed observations among cases in the order of time."""
 
     cases: npt.NDArray[np.bool_]
     """(n,) whether a date has an observation that the model does not know."""
@@ -58,7 +57,7 @@ def news_of(fitted: FittedVariable, pairs: Pairs) -> News:
         Cases in the order of time; forecasts are read where something is new, since nothing is
         learned of one without a member.
     """
-    k, pairs = n_positions(fitted), in_order_of_fits(pairs, fitted)
+    k, pairs = fitted.n_positions, in_order_of_fits(pairs, fitted)
     order = order_by_labels(pairs, fitted)[0].at_positions(k)
     known = without_unseen_values(pairs.observations, fitted)
     added = added_cases(replace(pairs, observations=known, pool=fitted.pool), {})
@@ -112,7 +111,7 @@ def last_known(
         )
     there = fitted.state["observations"].notnull().compute()
     lead = None if fitted.leads is None else fitted.leads.dim
-    k = n_positions(fitted)
+    k = fitted.n_positions
     starts = labels.to_numpy()[::k]
     leads: xr.DataArray | None
     if lead in there.dims:

@@ -15,32 +15,25 @@ from xrecal.chunks.blockwise import require_one_chunk, work_on
 from xrecal.chunks.run import Inputs, Named, run
 from xrecal.chunks.tree import joined_chunks
 from xrecal.inputs.dates import CaseAxis
-from xrecal.inputs.pairing import Pairs
 from xrecal.methods import SharedCKME
 from xrecal.methods.base import Cases
-from xrecal.methods.shared_ckme import IN_MEMORY
+from xrecal.methods.shared_ckme import IN_MEMORY, as_shared
 
 from .cases import parameters_of, usable_cases, without_absurd
 from .fitted import CASE, CASE_MEMBER
 from .pooling import DATE
 from .shared_places import PLACES, feature_table, place_labels
-from .state import arrays_of_cases, periods_of
+from .state import Prepared, arrays_of_cases
 
 
-def fit_shared_state(
-    pairs: Pairs,
-    method: SharedCKME,
-    axis: CaseAxis,
-    covariates: Mapping[str, xr.DataArray],
-    min_samples: int,
-) -> xr.Dataset:
+def fit_shared_state(prepared: Prepared, min_samples: int) -> xr.Dataset:
     """Lazy or computed state of a shared fit at each location that is not pooled.
 
     Its cases are the dates; observations are (date, place), which updates are compared with.
     """
-    assert pairs.pool is not None
-    chunks = SharedChunks(pairs, method, axis, covariates)
-    table = feature_table(pairs.form, method, pairs.pool)
+    pairs, chunks = prepared.pairs, SharedChunks(prepared)
+    method, pool = chunks.method, chunks.pool
+    table = feature_table(pairs.form, method, pool)
     fits = [
         method.learn(PassesOverChunks(chunks, at), table, min_samples)
         for at in chunks.each_location
@@ -49,7 +42,7 @@ def fit_shared_state(
     state = xr.Dataset({**chunks.arrays_of(fits), "observations": observed})
     state["status"] = state["status"] | flags
     dated = [part[pairs.dim] for part in pairs.form.parts.values() if pairs.dim in part.indexes]
-    labels: dict[str, Any] = {**place_labels(pairs.form, pairs.pool)}
+    labels: dict[str, Any] = {**place_labels(pairs.form, pool)}
     if dated:
         labels[f"calibration_{pairs.dim}"] = (CASE, dated[0].to_index(), dated[0].attrs)
     of_locations = {
@@ -68,24 +61,18 @@ CoreArrays: TypeAlias = dict[Any, tuple[xr.DataArray, Sequence[Hashable]]]
 class SharedChunks:
     """Cases of a hindcast as chunks over dates and places, and arrays of its state."""
 
-    def __init__(
-        self,
-        pairs: Pairs,
-        method: SharedCKME,
-        axis: CaseAxis,
-        covariates: Mapping[str, xr.DataArray],
-    ) -> None:
+    def __init__(self, prepared: Prepared) -> None:
+        pairs, method = prepared.pairs, as_shared(prepared.method)
         assert pairs.pool is not None
         self.name, self.method, self.pool = pairs.form.name, method, pairs.pool
-        cases = arrays_of_cases(pairs, covariates)
+        self.periods, cases = prepared.periods, arrays_of_cases(pairs, prepared.covariates)
         parts = cases["forecasts"]
         for part in parts.values():
             require_one_chunk(part, (CASE_MEMBER,), name="hindcast")
         first = next(iter(parts.values()))
         n_dates = first.sizes[DATE]
-        # Arrays that tell the place are the same on all dates.
+        # Arrays that identify the place are the same on all dates.
         of_places = {name: {DATE: 0} for name in method.of_places}
-        self.periods = periods_of(covariates)
         self.cases: dict[str, CoreArrays] = {
             group: {
                 name: (
@@ -98,7 +85,7 @@ class SharedChunks:
         }
         self.beside = {
             "date": xr.DataArray(np.arange(n_dates), dims=[DATE]),
-            "fold": xr.DataArray(method.folds(axis, n_dates), dims=[DATE]),
+            "fold": xr.DataArray(method.folds(prepared.axis, n_dates), dims=[DATE]),
         }
         """Numbers of dates and folds, and further arrays that functions of a chunk get."""
         self.loops = (DATE, *self.pool.dims)

@@ -23,6 +23,7 @@ from .fitted import CASE, FittedVariable
 from .pooling import DATE
 from .shared_fit import PassesOverChunks, SharedChunks, as_objects
 from .shared_places import PLACES, places_of_fit
+from .state import Prepared
 from .update_task import joined_values
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def with_shared_cases(
     along = {pairs.dim: pairs.observations.sizes[pairs.dim]}
     places = places_of_fit(pairs.form, method, pool)
     given = {**covariates, **{name: v.expand_dims(along) for name, v in places.items()}}
-    chunks = SharedChunks(pairs, method, dates, given)
+    chunks = SharedChunks(Prepared(pairs, method, dates, given))
     seen = known_observations(state.variables["observations"], order)
     seen = seen.isel({PLACES: pool.numbers.ravel()}).transpose(..., ADDED, PLACES)
     dims = [*seen.dims[:-2], DATE, *pool.dims]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import xarray as xr
@@ -17,7 +17,7 @@ from xrecal.inputs.dates import CaseAxis, case_axis
 from xrecal.inputs.forms import VECTOR, task_parts
 from xrecal.inputs.pairing import Pairs
 from xrecal.inputs.pool import Pool
-from xrecal.methods import Method
+from xrecal.methods import Method, SharedCKME
 from xrecal.methods.base import Parameter, SharedFits
 
 from .cases import COVARIATE, OBSERVATIONS, cases_of, kept_parts, parameters_of, parts_to_keep
@@ -28,13 +28,30 @@ NEW_MEMBER = "xrecal_new_member"
 """Dimension of the members of forecasts inside a task, where cases and results have their own."""
 
 
+class Prepared(NamedTuple):
+    """Cases of a variable, and the method that learns from them; their values are not read."""
+
+    pairs: Pairs
+    """In order of time."""
+    method: Method
+    """As it can be used on these cases."""
+    axis: CaseAxis
+    covariates: Mapping[str, xr.DataArray]
+    note: str | None = None
+    """Remark on the method and the pooling."""
+    shared: SharedCKME | None = None
+    """The method of fits to so many pooled cases that places share one."""
+    of_all: Prepared | None = None
+    """The cases of all places, of a pool at each one with a component that places share."""
+
+    @property
+    def periods(self) -> dict[str, float | None]:
+        """Periods of covariates, None of those that are not circular."""
+        return {name: period_of(value) for name, value in self.covariates.items()}
+
+
 def fit_state(
-    pairs: Pairs,
-    method: Method,
-    axis: CaseAxis,
-    covariates: Mapping[str, xr.DataArray],
-    min_samples: int,
-    shared: tuple[xr.DataArray, ...] = (),
+    prepared: Prepared, min_samples: int, shared: tuple[xr.DataArray, ...] = ()
 ) -> list[xr.Dataset]:
     """Lazy or computed state of each variable: one call for each chunk of locations.
 
@@ -42,8 +59,9 @@ def fit_state(
     the fields of :class:`xrecal.methods.base.SharedFits` over locations, if places share a
     component.
     """
+    pairs, method, periods = prepared.pairs, prepared.method, prepared.periods
     pool, dim = pairs.pool, pairs.dim
-    cases, periods = arrays_of_cases(pairs, covariates), periods_of(covariates)
+    cases = arrays_of_cases(pairs, prepared.covariates)
     parts, observed = cases["forecasts"], cases["observed"]
     every = parameters_of(method, periods)
     parameters = {name: p for name, p in every.items() if not p.of_all_places}
@@ -64,11 +82,11 @@ def fit_state(
         sizes = p.sizes(n_cases).items()
         inside: dict[Hashable, int] = {d: n_cases if d == CASE else n for d, n in sizes}
         out[name] = own | inside, p.dtype
-    fit = FitTask(method, axis, periods, min_samples, "scale" in parts)
+    fit = FitTask(method, prepared.axis, periods, min_samples, "scale" in parts)
     of_places = {n: (a, ()) for n, a in zip(SharedFits._fields, shared, strict=False)}
     results = run(
         fit if pool is None else PooledTask(fit, pool),
-        {**given_cases(cases, pool), "shared": of_places},
+        {**_with_core(cases, pool), "shared": of_places},
         out,
         what=work_on("the fit", pairs.form.name),
         windows=None if pool is None else pool.windows,
@@ -105,11 +123,6 @@ def axis_of(pairs: Pairs) -> CaseAxis:
     return case_axis(pairs.observations.assign_coords(along), pairs.dim)
 
 
-def periods_of(covariates: Mapping[str, xr.DataArray]) -> dict[str, float | None]:
-    """Periods of covariates, None of those that are not circular."""
-    return {name: period_of(value) for name, value in covariates.items()}
-
-
 Groups: TypeAlias = dict[str, dict[Any, xr.DataArray]]
 """Arrays of cases: forecasts by part, observed values by number of the variable, covariates."""
 
@@ -144,12 +157,16 @@ def arrays_of_cases(
     }
 
 
-def given_cases(cases: Groups, pool: Pool | None) -> Inputs:
+def given_cases(prepared: Prepared) -> Inputs:
     """Arrays of cases with their core dimensions, as :class:`FitTask` takes them.
 
     Where cases are pooled, these are the pooled ones and ``DATE``, which
     :class:`xrecal.fit.pooling.PooledTask` makes cases of.
     """
+    return _with_core(arrays_of_cases(prepared.pairs, prepared.covariates), prepared.pairs.pool)
+
+
+def _with_core(cases: Groups, pool: Pool | None) -> Inputs:
     core: tuple[Hashable, ...] = (CASE,) if pool is None else (*pool.dims, DATE)
     return {
         group: {

@@ -22,7 +22,6 @@ from .case_order import (
     ADDED_MEMBER,
     added_cases,
     join_axes,
-    n_positions,
     order_by_labels,
     positions_of_cases,
     require_positions,
@@ -106,23 +105,8 @@ def _update_variable(
     for covariate, value in given.items():
         if not fitted.method.by_sums:
             require_one_chunk(value, (fitted.dim,), name=f"the covariate {covariate!r}")
-    return _with_cases(fitted, pairs, given, partners, updated)
-
-
-def _with_cases(
-    fitted: FittedVariable,
-    pairs: Pairs,
-    given: Mapping[str, xr.DataArray],
-    partners: Sequence[FittedVariable],
-    updated: Mapping[Hashable, FittedVariable],
-) -> FittedVariable:
-    """A fitted variable with more cases, given in the order of time with their covariates.
-
-    ``partners`` are the others that it is recalibrated with, and ``updated`` all variables that
-    have these cases already.
-    """
     of_dates, labels = order_by_labels(pairs, fitted)
-    dates, order = axis_of(pairs), of_dates.at_positions(n_positions(fitted))
+    dates, order = axis_of(pairs), of_dates.at_positions(fitted.n_positions)
     warn_of_order(pairs, fitted, of_dates, dates)
     axis = join_axes(fitted, dates, of_dates)
     added_axis = dates if fitted.pool is None else fitted.pool.axis(dates, of_dates.known.size)
@@ -224,7 +208,7 @@ def _joined_state(
         sizes[CASE_MEMBER] = max(sizes[CASE_MEMBER], next(iter(parts.values())).sizes[ADDED_MEMBER])
         if "weights" in kept_parts(parts):
             state.setdefault("weights", xr.ones_like(members))
-    changing = {n: v for n, v in state.items() if task.changes(n) and not n.startswith(COVARIATE)}
+    changing = {n: v for n, v in state.items() if task.changes(n)}
     results = run(
         task,
         given,

@@ -41,7 +41,7 @@ def members_and_weights(distribution: Empirical) -> tuple[FloatArray, ...]:
 
 
 FAR = 0.05
-"""Mass beyond the record by more than its range above which a forecast is told."""
+"""Mass beyond the record by more than its range above which a forecast is counted."""
 
 
 def normal_parameters(distribution: Normal) -> tuple[FloatArray, ...]:
@@ -290,6 +290,6 @@ def _component(members: xr.DataArray, weights: xr.DataArray, record: Sequence[xr
     dim = members["component"].dims[0]
     mass = weights.where(far).sum([d for d in weights.dims if d != dim])
     masses = mass.as_numpy().groupby("component").sum()
-    # An average is as far as what is averaged, which is to be told.
+    # An average is as far off as its parts, and these are to be named.
     label = masses.drop_sel(component=AVERAGE, errors="ignore").idxmax().item()
     return f", most of it from the component {label!r}"

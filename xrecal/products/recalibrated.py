@@ -15,11 +15,10 @@ from xrecal.arrays.distributions.forms import Distribution, Empirical
 from xrecal.chunks.blockwise import work_on
 from xrecal.chunks.run import EACH, Inputs, Named, run, with_core_last
 from xrecal.fit.cases import (
-    COVARIATE,
-    cases_of_state,
     covariates_of,
     forecasts_of,
     in_blocks,
+    kept_of,
     without_unseen,
 )
 from xrecal.fit.fitted import CASE, Fitted, FittedVariable
@@ -54,7 +53,7 @@ BESIDE = {
         "role": "beyond",
     },
 }
-"""Attributes of what users are to know beside a product."""
+"""Attributes of values that accompany a product."""
 
 
 @dataclass(frozen=True)
@@ -121,7 +120,7 @@ class Recalibrated:
         return results[: len(out)]
 
     def known_beside(self, name: Hashable) -> dict[Hashable, xr.DataArray]:
-        """What reductions have found beside the product of a variable, by the names of results."""
+        """Novelty and mass beyond the record that a reduction has found, by names of results."""
         found = self.beside or {}
         return {f"{name}_{what}": found[what] for what in BESIDE if what in found}
 
@@ -201,7 +200,7 @@ def recalibrated(
 ) -> Sources[Recalibrated]:
     """The distributions that a model makes of every variable of a forecast.
 
-    Reductions of them find what users are to know ``beside`` a product, if that is wanted.
+    With ``beside`` their reductions find novelty and mass beyond the record as well.
     """
     matched = match_variables(model, forecast)
     variables = {
@@ -246,8 +245,8 @@ class PredictTask:
     """State and new forecasts of a chunk of locations in, arrays of a product out.
 
     Arrays of the state are (L, ...), parts of the T forecasts that share a fit (L, T, p),
-    covariates (L, T), and extras, which the reduction gets, (L, T, ...). What is found beside the
-    product comes last: the mass beyond the record, whose ends are the last extras, and the novelty.
+    covariates (L, T), and extras, which the reduction gets, (L, T, ...). Last come the
+    mass beyond the record, whose ends are the last extras, and the novelty, where these are wanted.
     """
 
     def __init__(
@@ -315,8 +314,9 @@ class PredictTask:
         forecasts = forecasts_of(without_unseen(new, state))
         values = [covariates[name] for name in self.periods]
         known = covariates_of(values, self.periods, forecasts.loc[..., 0])
-        kept = {name: period for name, period in self.periods.items() if COVARIATE + name in state}
-        return NewCases(forecasts, known), cases_of_state(state, kept, self.axis)
+        kept = kept_of(state)
+        periods = {name: p for name, p in self.periods.items() if name in kept.covariates}
+        return NewCases(forecasts, known), kept.cases(periods, self.axis)
 
 
 def mass_beyond(distribution: Distribution, low: FloatArray, high: FloatArray) -> FloatArray:

@@ -11,9 +11,9 @@ import xarray as xr
 from xrecal.arrays.advice import Advice, Typed
 from xrecal.arrays.splitting import Rolling, measure, replay
 from xrecal.chunks.warnings import warn_once
-from xrecal.fit.fit_hindcast import Prepared
 from xrecal.fit.held_out import HeldOut, Splits, more_cases, prepare_all, suited
 from xrecal.fit.loop import Round
+from xrecal.fit.state import Prepared
 from xrecal.fit.update import require_updates
 from xrecal.inputs.ahead import AHEAD
 from xrecal.inputs.covariates import Given

@@ -13,7 +13,7 @@ from xrecal import arrays
 from xrecal.arrays.distributions.forms import Distribution, Empirical
 from xrecal.chunks.over_cases import over_cases
 from xrecal.fit.fitted import Fitted, FittedVariable
-from xrecal.fit.missing import warn_of_unseen_values, without_unseen_values
+from xrecal.fit.mismatch_warnings import warn_of_unseen_values, without_unseen_values
 from xrecal.fit.select_fits import explicit_member_dim, single_dims
 from xrecal.inputs.cases import with_named_cases
 from xrecal.inputs.covariates import Given
