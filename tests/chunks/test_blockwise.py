@@ -5,44 +5,7 @@ import pytest
 import threadpoolctl
 import xarray as xr
 
-from tests.marks import forbid_compute
-from xrecal.chunks.blockwise import (
-    one_blas_thread,
-    require_one_chunk,
-    run_blockwise,
-)
-
-
-def add_row(a, b):
-    assert set(blas_threads()) == {1}
-    return (a + b)[..., :2], (a * b).sum(-1)
-
-
-@pytest.mark.parametrize("chunks", [None, {"x": 1}])
-def test_blockwise(chunks):
-    a = xr.DataArray(np.arange(12.0).reshape(3, 4), dims=["x", "m"], coords={"x": [1, 2, 3]})
-    b = xr.DataArray(np.arange(4.0), dims=["m"])
-    given = a if chunks is None else a.chunk(chunks)
-    with forbid_compute():
-        first, second = run_blockwise(
-            add_row,
-            given,
-            b,
-            core=[("m",), ("m",)],
-            out=[("k",), ()],
-            dtypes=[float, float],
-            sizes={"k": 2, "unused": 9},
-        )
-    assert (first.chunks is None) == (chunks is None)
-    np.testing.assert_array_equal(first, (a + b)[:, :2])
-    np.testing.assert_array_equal(second, (a * b).sum("m"))
-    np.testing.assert_array_equal(first.x, a.x)
-
-
-def test_labels_are_not_joined():
-    a, b = (xr.DataArray(np.zeros(3), dims="x", coords={"x": np.arange(3) + i}) for i in range(2))
-    with pytest.raises(ValueError, match=r"not equal along these coordinates|cannot align"):
-        run_blockwise(add_row, a, b, core=[(), ()], out=[(), ()], dtypes=[float] * 2, sizes={})
+from xrecal.chunks.blockwise import one_blas_thread, require_one_chunk
 
 
 def test_one_chunk():
@@ -54,21 +17,6 @@ def test_one_chunk():
         require_one_chunk(array.chunk(x=2, y=1), ("x", "y"), name="forecast")
     with pytest.raises(ValueError, match="observations have 'x'"):
         require_one_chunk(array.chunk(x=2), ("x",), name="observations")
-
-
-@pytest.mark.parametrize("chunked", [False, True])
-def test_labels_keep_their_attributes(chunked):
-    plain = xr.DataArray(np.arange(3.0), {"x": [1, 2, 3]}, ["x"])
-    described = plain.assign_coords(x=("x", [1, 2, 3], {"units": "days"}))
-    if chunked:
-        plain, described = plain.chunk(), described.chunk()
-    options = {"core": [(), ()], "out": [()], "dtypes": [float], "sizes": {}}
-    for args in ((plain, described), (described, plain)):
-        (found,) = run_blockwise(np.add, *args, **options)
-        assert found.x.attrs == {"units": "days"}
-        assert plain.x.attrs == {}
-    (found,) = run_blockwise(np.add, plain, plain, **options)
-    assert found.x.attrs == {}
 
 
 def blas_threads():

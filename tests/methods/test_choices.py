@@ -9,7 +9,7 @@ import xrecal
 from xrecal.arrays import Forecasts
 from xrecal.arrays.ckme.search import Search
 from xrecal.arrays.distributions import pool as mixtures
-from xrecal.inputs.ahead import AHEAD
+from xrecal.inputs.covariates import AHEAD
 from xrecal.methods import VectorCKME, pool
 from xrecal.methods.base import Covariates
 

@@ -1,35 +1,28 @@
 """Tasks: named arrays of one chunk of places in, named arrays out.
 
-:func:`run` is the one way from labelled arrays to a task and back. A task is called with groups of
-arrays by name, each (L, ...) with the L places of its chunk on the first axis, and returns arrays
-(L, ...) by name.
+:func:`run` is the one way from labelled arrays to a task and back, on NumPy and on Dask. A task is
+called with groups of arrays by name, each (L, ...) with the L places of its chunk on the first
+axis, and returns arrays (L, ...) by name.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import reduce
 from operator import and_
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from xrecal.arrays.dispatch import as_array
+from xrecal.arrays.dispatch import as_array, contiguous, namespace
 
-from .blockwise import (
-    ToldTask,
-    is_lazy,
-    labels_for_messages,
-    looped_sizes,
-    require_one_side,
-    run_blockwise,
-    with_axes,
-)
-from .windows import run_windows
+from .blockwise import TaskError, is_lazy, one_blas_thread, require_free, require_one_side
+from .texts import quoted
+from .windows import overlapped, trimmed
 
 Array: TypeAlias = xr.DataArray | xr.Variable
 Named: TypeAlias = Mapping[Any, npt.NDArray[Any]]
@@ -62,6 +55,10 @@ def run(
 ) -> dict[Any, xr.DataArray]:
     """Run a task on each chunk of places.
 
+    Labels must be equal, nothing is joined; variables have none, which spares looking at them where
+    they are many. A task of Dask that fails raises :class:`TaskError`, which says where ``what``
+    failed.
+
     Parameters
     ----------
     task : callable
@@ -75,24 +72,50 @@ def run(
         Dimensions that arrays with the core dimension ``EACH``, which is then their first, are
         looped over as well. Dask may cut them, and other arrays are the same along them.
     windows : mapping of hashable to int, optional
-        First core dimensions of all arrays and results, which Dask may cut; see
-        :func:`xrecal.chunks.windows.run_windows`. The task gets the positions (n,) that results
-        are wanted for as ``inside``, where chunks overlap.
+        First core dimensions of all arrays and results, or of none, with the odd width of the
+        window along each. Where Dask cuts one of them, each chunk comes with half a window of its
+        neighbours on every side, and the task gets the positions (n,) that results are wanted for
+        as ``inside``.
+
+    Raises
+    ------
+    ValueError
+        If an argument is looped over a dimension that has the name of a new one of a result.
     """
-    arrays = [array for group in given.values() for array, _ in group.values()]
-    options: dict[str, Any] = {
-        "core": [_without_each(core) for group in given.values() for _, core in group.values()],
-        "out": [_without_each(dims) for dims, _ in out.values()],
-        "dtypes": [dtype for _, dtype in out.values()],
-        "sizes": {d: n for dims, _ in out.values() for d, n in dims.items() if d != EACH},
-        "what": what,
-    }
-    call = _Call.of(task, given, out, each)
-    if windows:
-        results = run_windows(call, *map(_labelled, arrays), windows=windows, **options)
-    else:
-        results = run_blockwise(call, *arrays, **options)
-    return dict(zip(out, results, strict=True))
+    arrays, core = arrays_of(given)
+    new = [{d: n for d, n in dims.items() if d != EACH} for dims, _ in out.values()]
+    windows = windows or {}
+    cut = any(len(array.chunksizes.get(d, ())) > 1 for array in arrays for d in windows)
+    if cut:
+        arrays = [*overlapped([*map(labelled, arrays)], core, windows)]
+        core = [[d for d in own if d not in windows] for own in core] + [[]] * len(windows)
+        new = [{d: n for d, n in dims.items() if d not in windows} for dims in new]
+    require_one_side(task, arrays, what)
+    sizes = {d: n for dims in new for d, n in dims.items()}
+    looped = looped_sizes(arrays, core)
+    require_free(looped, {*sizes}.difference(*core))
+    arrays = [_without_names(array, {*sizes}) for array in arrays]
+    nothing = 0 in looped.values() and any(map(is_lazy, arrays))
+    if nothing:  # which gufuncs of Dask do not know
+        arrays = [a.copy(data=np.broadcast_to(np.zeros((), a.dtype), a.shape)) for a in arrays]
+    labels = labels_for_messages(arrays, core)
+    results = xr.apply_ufunc(
+        replace(Call.of(task, what, given, out, each), labels=tuple(labels)),
+        *arrays,
+        *labels.values(),
+        input_core_dims=[*core, *[()] * len(labels)],
+        output_core_dims=[list(dims) for dims in new],
+        join="exact",
+        keep_attrs="override",  # which keeps those of coordinates
+        dask="parallelized",
+        output_dtypes=[dtype for _, dtype in out.values()],
+        dask_gufunc_kwargs={"output_sizes": sizes},
+    )
+    named = zip(out, results if isinstance(results, tuple) else (results,), strict=True)
+    bare = {name: _bare(result, arrays) for name, result in named}
+    if nothing:
+        bare = {name: a.copy(data=a.variable.chunk().data) for name, a in bare.items()}
+    return {name: trimmed(result, windows) for name, result in bare.items()} if cut else bare
 
 
 def total(
@@ -109,38 +132,23 @@ def total(
     The task adds up its own chunk: it returns one array (1, T, n), int64, whose sum is the same in
     any order; ``out`` has its last dimension. Otherwise as :func:`run`.
     """
-    ((dim, size),) = out.items()
-    call = _Call.of(task, given, {None: ({EACH: 0, **out}, np.int64)}, each)
-    core = [_without_each(core) for group in given.values() for _, core in group.values()]
-    arrays = [_labelled(array) for group in given.values() for array, _ in group.values()]
-    require_one_side(call, arrays, what)
-    args = xr.align(*arrays, join="exact", copy=False)
+    arrays, core = arrays_of(given)
+    require_one_side(task, arrays, what)
+    args = xr.align(*map(labelled, arrays), join="exact", copy=False)
     sizes = looped_sizes(args, core)
     rest = [d for d in sizes if d not in over]
     if 0 in sizes.values():
-        nothing = np.zeros([*(sizes[d] for d in rest), size], dtype=np.int64)
-        return xr.DataArray(nothing, dims=[*rest, dim])
-    labels = labels_for_messages(args, core)
-    told = ToldTask(call, what, tuple(labels))
-    inputs = [(with_axes(a, sizes, c), (*sizes, *c)) for a, c in zip(args, core, strict=True)]
-    inputs += [(label.data, (d,)) for d, label in labels.items()]
-    if not any(map(is_lazy, args)):
-        totals = told(*(values for values, _ in inputs))
+        nothing = np.zeros([*(sizes[d] for d in rest), *out.values()], dtype=np.int64)
+        return xr.DataArray(nothing, dims=[*rest, *out])
+    call = Call.of(task, what, given, {None: ({EACH: 0, **out}, np.int64)}, each)
+    if any(map(is_lazy, args)):
+        totals = of_each_chunk(call, args, core, over=over, new=out, dtype=np.int64)
     else:
-        import dask.array
-
-        totals = dask.array.blockwise(  # type: ignore[no-untyped-call]
-            told,
-            (*sizes, dim),
-            *(part for pair in inputs for part in pair),
-            new_axes={dim: size},
-            adjust_chunks=dict.fromkeys(over, 1),
-            concatenate=True,
-            dtype=np.int64,
-            meta=np.empty((0,) * (len(sizes) + 1), dtype=np.int64),
+        totals = call(
+            *(with_axes(array, sizes, own) for array, own in zip(args, core, strict=True))
         )
     axes = tuple(i for i, d in enumerate(sizes) if d in over)
-    return xr.DataArray(totals.sum(axis=axes), dims=[*rest, dim])
+    return xr.DataArray(totals.sum(axis=axes), dims=[*rest, *out])
 
 
 def with_core_last(
@@ -155,103 +163,196 @@ def with_core_last(
     return bare.transpose(*[d for d in loops if d in array.dims], *own), (*each, *own)
 
 
-def _labelled(array: Array) -> xr.DataArray:
+def arrays_of(given: Inputs) -> tuple[list[Array], list[list[Hashable]]]:
+    """Arrays of all groups in order, and their core dimensions without ``EACH``."""
+    pairs = [pair for group in given.values() for pair in group.values()]
+    return [array for array, _ in pairs], [[d for d in core if d != EACH] for _, core in pairs]
+
+
+def labelled(array: Array) -> xr.DataArray:
+    """An array as one that may have labels."""
     return array if isinstance(array, xr.DataArray) else xr.DataArray(array)
 
 
-def _without_each(dims: Sequence[Hashable] | Mapping[Hashable, int]) -> tuple[Hashable, ...]:
-    return tuple(d for d in dims if d != EACH)
+def looped_sizes(
+    arrays: Sequence[Array], core: Sequence[Sequence[Hashable]]
+) -> dict[Hashable, int]:
+    """Dimensions that are looped over, with their sizes."""
+    pairs = zip(arrays, core, strict=True)
+    return {d: n for array, own in pairs for d, n in array.sizes.items() if d not in own}
 
 
-class Groups(NamedTuple):
-    """Arrays of a chunk in groups by name, and the chunk that they are of."""
+def with_axes(array: xr.DataArray, loops: Mapping[Hashable, int], core: Sequence[Hashable]) -> Any:
+    """Values with one axis for each of ``loops``, of length one where it is lacking."""
+    ordered = array.transpose(*[d for d in loops if d in array.dims], *core)
+    return ordered.data[tuple(slice(None) if d in array.dims else None for d in loops)]
 
-    arrays: dict[str, dict[Any, npt.NDArray[Any]]]
-    places: tuple[int, ...]
-    """Axes of the places."""
-    rest: tuple[int, ...]
-    """Axes of the dimensions ``each``."""
-    others: list[Any]
-    """Arguments after the arrays."""
+
+def labels_for_messages(
+    arrays: Sequence[Array], core: Sequence[Sequence[Hashable]]
+) -> dict[Hashable, xr.DataArray]:
+    """Labels along each dimension that Dask cuts, positions where there are none.
+
+    Each task gets those of its chunk, so that an error can name it without the graph holding the
+    labels of all locations in every task. Without Dask there are no chunks to name.
+    """
+    if not any(map(is_lazy, arrays)):
+        return {}
+    indexed = [array for array in arrays if isinstance(array, xr.DataArray)]
+    cut = {}
+    for d, size in looped_sizes(arrays, core).items():
+        index = next((array.indexes[d] for array in indexed if d in array.indexes), None)
+        labels = np.arange(size) if index is None else index.to_numpy()
+        if labels.dtype == object:  # dates of other calendars, strings, several levels
+            labels = np.array([str(label) for label in labels], dtype=str)
+        cut[d] = xr.DataArray(labels, dims=[d])
+    return cut
+
+
+def of_each_chunk(
+    call: Call,
+    arrays: Sequence[xr.DataArray],
+    core: Sequence[Sequence[Hashable]],
+    *,
+    over: Iterable[Hashable],
+    new: Mapping[Hashable, int],
+    dtype: npt.DTypeLike,
+    passed: Sequence[Any] = (),
+) -> Any:
+    """Array of Dask of what a call makes of each chunk, one along each of the dimensions ``over``.
+
+    It has the dimensions that are looped over, and ``new`` ones last. The call also gets the
+    objects ``passed``, once they are computed.
+    """
+    import dask.array
+
+    sizes, labels = looped_sizes(arrays, core), labels_for_messages(arrays, core)
+    inputs: list[Any] = []
+    for array, own in zip(arrays, core, strict=True):
+        values = with_axes(array, sizes, own)
+        inputs += [values if is_lazy(array) else dask.array.asarray(values), (*sizes, *own)]  # type: ignore[no-untyped-call]
+    for d, label in labels.items():
+        inputs += [label.data, (d,)]
+    return dask.array.blockwise(  # type: ignore[no-untyped-call]
+        replace(call, labels=tuple(labels)),
+        (*sizes, *new),
+        *inputs,
+        new_axes=new,
+        adjust_chunks=dict.fromkeys(over, 1),
+        concatenate=True,
+        dtype=dtype,
+        meta=np.empty((0,) * (len(sizes) + len(new)), dtype=dtype),
+        passed=list(passed),
+    )
 
 
 @dataclass(frozen=True)
-class Grouping:
-    """The groups that arrays of a chunk come in, which tasks get by position."""
+class Call:
+    """Arrays of a chunk by position in, results by position out; in between the task.
 
-    names: Mapping[str, Sequence[tuple[Any, int, bool]]]
+    It runs with one BLAS thread. Dask brings the parallelism: a second layer of threads below it
+    slows a fit many times over. One thread also makes results independent of the machine's number
+    of cores. Where it fails on a chunk of Dask, it says where.
+    """
+
+    task: Callable[..., Any]
+    what: str
+    groups: Mapping[str, Sequence[tuple[Any, int, bool]]]
     """Names of each group, with the number of core axes and whether ``EACH`` is one of them."""
-    n_each: int = 0
+    n_each: int
+    out: Mapping[Any, tuple[bool, tuple[int, ...], npt.DTypeLike]]
+    """Names of results, with whether ``EACH`` is an axis, the last axes and the type.
+
+    Without names the result is one object.
+    """
+    labels: tuple[Hashable, ...] = ()
+    """Dimensions whose labels are the last arguments; none without Dask."""
 
     @classmethod
-    def of(cls, given: Inputs, each: Sequence[Hashable] = ()) -> Grouping:
-        """The groups of inputs."""
-        names = {
-            group: [
-                (name, len(_without_each(core)), EACH in core) for name, (_, core) in of.items()
-            ]
+    def of(
+        cls,
+        task: Callable[..., Any],
+        what: str,
+        given: Inputs,
+        out: Outputs,
+        each: Sequence[Hashable] = (),
+    ) -> Call:
+        """Make the call of a task from its inputs and outputs."""
+        groups = {
+            group: [(name, len({*core} - {EACH}), EACH in core) for name, (_, core) in of.items()]
             for group, of in given.items()
         }
-        return cls(names, len(each))
-
-    def __call__(self, values: Sequence[Any]) -> Groups:
-        """Group arrays by position, each with all places on its first axis."""
-        args = [value if hasattr(value, "shape") else _as_object(value) for value in values]
-        cores = [n for of in self.names.values() for _, n, _ in of]
-        lead = np.broadcast_shapes(
-            *(a.shape[: a.ndim - n] for a, n in zip(args, cores, strict=False))
-        )
-        cut, arrays = len(lead) - self.n_each, iter(args)
-        places, rest = lead[:cut], lead[cut:]
-        groups = {
-            group: {
-                name: _flat(next(arrays), n_core, places, rest, own) for name, n_core, own in of
-            }
-            for group, of in self.names.items()
+        results = {
+            name: (EACH in dims, tuple(n for d, n in dims.items() if d != EACH), dtype)
+            for name, (dims, dtype) in out.items()
         }
-        return Groups(groups, places, rest, list(values[len(cores) :]))
-
-
-@dataclass(frozen=True)
-class _Call:
-    """Arrays of a chunk by position in, results by position out; in between the task."""
-
-    task: Task
-    grouping: Grouping
-    out: Mapping[Any, tuple[bool, npt.DTypeLike]]
-    """Names of results, with whether ``EACH`` is an axis, and the type."""
-
-    @classmethod
-    def of(cls, task: Task, given: Inputs, out: Outputs, each: Sequence[Hashable]) -> _Call:
-        """Make the call of a task from what it is given and returns."""
-        results = {name: (EACH in dims, dtype) for name, (dims, dtype) in out.items()}
-        return cls(task, Grouping.of(given, each), results)
+        return cls(task, what, groups, len(each), results)
 
     @property
     def __name__(self) -> str:
-        """Name of the tasks of Dask."""
+        """Name of the tasks of Dask, which would carry the address of the object otherwise."""
         return getattr(self.task, "__name__", type(self.task).__name__.strip("_"))
 
-    @property
-    def on_device(self) -> bool:
-        """Whether the task takes CuPy arrays."""
-        return bool(getattr(self.task, "on_device", False))
+    def __call__(self, *args: Any, passed: Sequence[Any] = ()) -> Any:
+        """Results by position: a tuple of several, or one."""
+        n = len(args) - len(self.labels)
+        with one_blas_thread():
+            try:
+                return self._results(args[:n], passed)
+            except Exception as error:
+                if not self.labels:
+                    raise
+                where = ", ".join(map(_range, self.labels, args[n:]))
+                message = f"{self.what} failed at {where}: {type(error).__name__}: {error}"
+                raise TaskError(quoted(message), error) from error
 
-    @property
-    def description(self) -> str:
-        """The work of the task, for messages."""
-        return str(getattr(self.task, "description", ""))
-
-    def __call__(self, *values: Any) -> Any:
-        groups, places, rest, wanted = self.grouping(values)
-        inside = {INSIDE: reduce(and_, wanted).ravel()} if wanted else {}
-        results = self.task(**groups, **inside)
-        arrays = ((as_array(results[n]), own, dtype) for n, (own, dtype) in self.out.items())
-        shaped = tuple(
-            _shaped(array, places, rest if own else None).astype(dtype, copy=False)
-            for array, own, dtype in arrays
+    def _results(self, given: Sequence[Any], passed: Sequence[Any]) -> Any:
+        values = [value if hasattr(value, "shape") else _as_object(value) for value in given]
+        cores = [n_core for of in self.groups.values() for _, n_core, _ in of]
+        pairs, wanted = list(zip(values, cores, strict=False)), values[len(cores) :]
+        lead = np.broadcast_shapes(*(array.shape[: array.ndim - n] for array, n in pairs))
+        places, rest = lead[: len(lead) - self.n_each], lead[len(lead) - self.n_each :]
+        inside = reduce(and_, wanted) if wanted else None
+        if self.out and 0 in lead:  # no task has to know that case
+            xp, own = namespace(values[0]), () if inside is None else inside.shape
+            return _one_or_all(
+                xp.empty((*places, *(rest if each else ()), *own, *core[len(own) :]), dtype=dtype)
+                for each, core, dtype in self.out.values()
+            )
+        arrays = iter(pairs)
+        groups: dict[str, Any] = {
+            group: {name: _flat(*next(arrays), places, rest, each) for name, _, each in of}
+            for group, of in self.groups.items()
+        }
+        if not self.out:
+            alone = np.empty((1,) * len(lead), dtype=object)
+            alone[(0,) * len(lead)] = self.task(*map(_in_rows, passed), **groups)
+            return alone
+        results = self.task(**groups, **({} if inside is None else {INSIDE: inside.ravel()}))
+        return _one_or_all(
+            _shaped(as_array(results[name]), places, rest if each else None).astype(
+                dtype, copy=False
+            )
+            for name, (each, _, dtype) in self.out.items()
         )
-        return shaped if len(shaped) > 1 else shaped[0]
+
+
+def _one_or_all(results: Iterable[Any]) -> Any:
+    """Results as a tuple, or the only one."""
+    every = tuple(results)
+    return every if len(every) > 1 else every[0]
+
+
+def _in_rows(value: Any) -> Any:
+    """An array whose rows follow each other: of another layout BLAS gives other last bits."""
+    return contiguous(value) if hasattr(value, "strides") else value
+
+
+def _range(dim: Hashable, labels: Any) -> str:
+    """A dimension with the first and the last label along it."""
+    flat = np.ravel(labels)
+    ends = [str(label).removesuffix("T00:00:00.000000000") for label in (flat[0], flat[-1])]
+    return f"{dim} {ends[0]}" if flat.size == 1 else f"{dim} {ends[0]} to {ends[1]}"
 
 
 def _as_object(value: Any) -> npt.NDArray[Any]:
@@ -269,6 +370,7 @@ def _flat(
     own: bool,
 ) -> npt.NDArray[Any]:
     """An array (L, ...), or (L, T, ...) where ``own``, with all places of the chunk."""
+    array = _in_rows(array)
     lead, core = array.shape[: array.ndim - n_core], array.shape[array.ndim - n_core :]
     if own:
         whole = np.broadcast_to(array, (*places, *rest, *core))
@@ -287,3 +389,32 @@ def _shaped(
     if rest is None:
         return result.reshape((*places, *result.shape[1:]))
     return result.reshape((*places, *rest, *result.shape[2:]))
+
+
+def _without_names(array: Array, new: set[Hashable]) -> Array:
+    """An array without the coordinates, but labels, that have names of new dimensions."""
+    if isinstance(array, xr.Variable):
+        return array
+    taken = [c for c, own in array.coords.variables.items() if c in new and own.dims != (c,)]
+    return array.drop_vars(taken) if taken else array
+
+
+def _bare(result: xr.DataArray | xr.Variable, arrays: Sequence[Array]) -> xr.DataArray:
+    """A result without the attributes of arrays, but with those of labels, such as units."""
+    if isinstance(result, xr.Variable):
+        return xr.DataArray(xr.Variable(result.dims, result.data))
+    result.attrs = {}  # the array was made here
+    indexed = [array for array in arrays if isinstance(array, xr.DataArray)]
+    labels = {d: attrs for d in result.indexes if (attrs := _missing_attrs(result, d, indexed))}
+    described = {d: result.coords[d].assign_attrs(attrs) for d, attrs in labels.items()}
+    return result.assign_coords(described) if described else result
+
+
+def _missing_attrs(
+    array: xr.DataArray, label: Hashable, indexed: Sequence[xr.DataArray]
+) -> Mapping[Any, Any]:
+    """Attributes that a label lacks, of the first array where it has any."""
+    if array.coords.variables[label].attrs:
+        return {}
+    variables = (one.coords.variables.get(label) for one in indexed)
+    return next((own.attrs for own in variables if own is not None and own.attrs), {})

@@ -7,10 +7,9 @@ from functools import reduce
 from typing import Any
 
 import numpy as np
-import xarray as xr
 
-from .blockwise import ToldTask, labels_for_messages, looped_sizes, require_one_side, with_axes
-from .run import Grouping, Inputs
+from .blockwise import is_lazy, require_one_side
+from .run import Call, Inputs, arrays_of, labelled, looped_sizes, of_each_chunk, with_axes
 
 FAN = 4
 """Results that are joined at a time."""
@@ -50,29 +49,22 @@ def joined_chunks(
     object
         The result; a ``dask.delayed.Delayed`` of it where an argument is lazy.
     """
-    pairs = [pair for group in given.values() for pair in group.values()]
-    args = [array if isinstance(array, xr.DataArray) else xr.DataArray(array) for array, _ in pairs]
-    core = [own for _, own in pairs]
-    call = _OnGroups(function, Grouping.of(given))
-    require_one_side(function, args, what)
-    sizes = looped_sizes(args, core)
-    if all(arg.chunks is None for arg in args):
-        task = ToldTask(call, what, ())
-        whole = [with_axes(a, sizes, own) for a, own in zip(args, core, strict=True)]
-        return reduce(join, (task(*part, *passed) for part in _pieces(whole, sizes, step)))
-    return _tree(_chunks(call, args, core, passed, what), _Join(join))
+    given_arrays, core = arrays_of(given)
+    arrays = [*map(labelled, given_arrays)]
+    require_one_side(function, arrays, what)
+    call = Call.of(function, what, given, {})
+    sizes = looped_sizes(arrays, core)
+    if not any(map(is_lazy, arrays)):
+        whole = [with_axes(array, sizes, own) for array, own in zip(arrays, core, strict=True)]
+        pieces = _pieces(whole, sizes, step)
+        return reduce(join, (call(*piece, passed=passed).item() for piece in pieces))
+    from dask.base import is_dask_collection
 
-
-class _OnGroups:
-    """A function of groups of arrays, called with these arrays and further arguments."""
-
-    def __init__(self, function: Callable[..., Any], grouping: Grouping) -> None:
-        self.function, self.grouping = function, grouping
-        self.__name__ = function.__name__
-
-    def __call__(self, *values: Any) -> Any:
-        groups = self.grouping(values)
-        return self.function(*groups.others, **groups.arrays)
+    before = [value for value in passed if is_dask_collection(value)]
+    if before:
+        arrays = [a.copy(data=_read_after(a.data, before)) if is_lazy(a) else a for a in arrays]
+    blocks = of_each_chunk(call, arrays, core, over=sizes, new={}, dtype=object, passed=passed)
+    return _tree(blocks, _Join(join))
 
 
 def _tree(blocks: Any, join: Callable[[Sequence[Any]], Any]) -> Any:
@@ -106,43 +98,6 @@ def _pieces(
         yield [a if a.shape[0] == 1 else a[first : first + step] for a in arrays]
 
 
-def _chunks(
-    function: Callable[..., Any],
-    args: Sequence[xr.DataArray],
-    core: Sequence[Sequence[Hashable]],
-    given: Sequence[Any],
-    what: str,
-) -> Any:
-    """Dask array of objects: what the function makes of each chunk."""
-    import dask.array
-    from dask.base import is_dask_collection
-
-    sizes = looped_sizes(args, core)
-    labels = labels_for_messages(args, core)
-    inputs: list[Any] = []
-    for arg, own in zip(args, core, strict=True):
-        data = with_axes(arg, sizes, own)
-        lazy = data if is_dask_collection(data) else dask.array.asarray(data)  # type: ignore[no-untyped-call]
-        inputs += [lazy, (*sizes, *own)]
-    inputs += [part for d, label in labels.items() for part in (label.data, (d,))]
-    before = [value for value in given if is_dask_collection(value)]
-    if before:
-        inputs[::2] = [
-            _read_after(data, before) if is_dask_collection(data) else data for data in inputs[::2]
-        ]
-    task = _ObjectTask(ToldTask(function, what, tuple(labels)), len(sizes))
-    return dask.array.blockwise(  # type: ignore[no-untyped-call]
-        task,
-        tuple(sizes),
-        *inputs,
-        adjust_chunks=dict.fromkeys(sizes, 1),
-        concatenate=True,
-        dtype=object,
-        meta=np.empty((0,) * len(sizes), dtype=object),
-        given=list(given),
-    )
-
-
 def _read_after(data: Any, before: Sequence[Any]) -> Any:
     """An array of Dask that is read anew once others are known, if its graph can be copied.
 
@@ -160,22 +115,8 @@ def _read_after(data: Any, before: Sequence[Any]) -> Any:
     return bound if needed <= graph.keys() else data
 
 
-class _ObjectTask:
-    """A task whose result is one object, as an array of one."""
-
-    def __init__(self, task: ToldTask, ndim: int) -> None:
-        self.task, self.ndim, self.__name__ = task, ndim, task.__name__
-
-    def __call__(self, *args: Any, given: Sequence[Any] = ()) -> Any:
-        whole = np.empty((1,) * self.ndim, dtype=object)
-        n_labels = len(self.task.dims)
-        values, labels = args[: len(args) - n_labels], args[len(args) - n_labels :]
-        whole[(0,) * self.ndim] = self.task(*values, *given, *labels)
-        return whole
-
-
 class _Join:
-    """Joins results, each perhaps as an array of one."""
+    """Joins results of chunks, as arrays of one, and those of joins."""
 
     __name__ = "join"
 

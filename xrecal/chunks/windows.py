@@ -1,58 +1,35 @@
-"""Array functions that need a window around each position, on chunks with their neighbours."""
+"""Chunks with their neighbours, for tasks that need a window around each position."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any
+from collections.abc import Hashable, Mapping, Sequence
 
 import numpy as np
 import xarray as xr
 
-from .blockwise import run_blockwise
 
-
-def run_windows(
-    function: Callable[..., Any],
-    *args: xr.DataArray,
-    windows: Mapping[Hashable, int],
+def overlapped(
+    arrays: Sequence[xr.DataArray],
     core: Sequence[Sequence[Hashable]],
-    out: Sequence[Sequence[Hashable]],
-    **options: Any,
-) -> tuple[xr.DataArray, ...]:
-    """Apply an array function as :func:`run_blockwise` does, in chunks along ``windows`` too.
+    windows: Mapping[Hashable, int],
+) -> list[xr.DataArray]:
+    """Arrays in chunks that overlap by half a window on every side, for all dimensions of windows.
 
-    ``windows`` are dimensions with the odd width of the window along each. They are the first core
-    dimensions of all arguments and results, or of none. Where Dask cuts one of them, each chunk
-    comes with half a window of its neighbours on every side, and the function gets, after the
-    arguments, an array of truth values for each dimension: whether results are wanted there.
-    ``options`` are the other ones of :func:`run_blockwise`.
+    The last ones, one for each of these, have truth values: which positions belong to the chunk
+    itself. Core dimensions ``core`` come last in the others.
     """
-    cut = [arg for arg in args if any(len(arg.chunksizes.get(d, ())) > 1 for d in windows)]
-    if not cut:
-        return run_blockwise(function, *args, core=core, out=out, **options)
-    lengths = {d: n for arg in args for d, n in arg.sizes.items()}
-    chunks = {d: _chunks(d, width // 2, cut, lengths[d]) for d, width in windows.items()}
-    others = {d for arg, own in zip(args, core, strict=True) for d in arg.dims if d not in own}
-    first, *rest = args
+    lengths = {d: n for array in arrays for d, n in array.sizes.items()}
+    chunks = {d: _chunks(d, width // 2, arrays, lengths[d]) for d, width in windows.items()}
+    others = {
+        d for array, own in zip(arrays, core, strict=True) for d in array.dims if d not in own
+    }
+    first, *rest = arrays
     first = first.expand_dims({d: lengths[d] for d in others if d not in first.dims})
     wide = [
-        _overlapped(arg.transpose(..., *own), windows, chunks)
-        for arg, own in zip((first, *rest), core, strict=True)
+        _overlapped(array.transpose(..., *own), windows, chunks)
+        for array, own in zip((first, *rest), core, strict=True)
     ]
-    wanted = [_wanted(d, width // 2, chunks[d]) for d, width in windows.items()]
-    results = run_blockwise(
-        function,
-        *wide,
-        *wanted,
-        core=[*(_without(own, windows) for own in core), *[()] * len(wanted)],
-        out=[_without(own, windows) for own in out],
-        **options,
-    )
-    return tuple(_trimmed(result, windows) for result in results)
-
-
-def _without(dims: Sequence[Hashable], windows: Mapping[Hashable, int]) -> tuple[Hashable, ...]:
-    return tuple(d for d in dims if d not in windows)
+    return [*wide, *(_wanted(d, width // 2, chunks[d]) for d, width in windows.items())]
 
 
 def _chunks(dim: Hashable, depth: int, cut: Sequence[xr.DataArray], size: int) -> tuple[int, ...]:
@@ -90,7 +67,7 @@ def _wanted(dim: Hashable, depth: int, chunks: tuple[int, ...]) -> xr.DataArray:
     return whole.chunk({dim: tuple(part.size for part in parts)})
 
 
-def _trimmed(result: xr.DataArray, windows: Mapping[Hashable, int]) -> xr.DataArray:
+def trimmed(result: xr.DataArray, windows: Mapping[Hashable, int]) -> xr.DataArray:
     """A result without what chunks have of their neighbours."""
     from dask.array.overlap import trim_internal
 

@@ -14,7 +14,7 @@ import xarray as xr
 from xrecal.arrays.distributions.forms import N_QUANTILES, Distribution, equal_mass_levels
 from xrecal.fit.fit_hindcast import fit
 from xrecal.fit.held_out import Splits, hold_out
-from xrecal.fit.missing import without_unseen_values
+from xrecal.fit.mismatch_warnings import without_unseen_values
 from xrecal.fit.pooling import read_pool
 from xrecal.fit.select_fits import match_variables
 from xrecal.inputs.covariates import Given

@@ -15,7 +15,7 @@ from xrecal.chunks.blockwise import require_free, work_on
 from xrecal.chunks.run import Named, run
 from xrecal.fit.cases import cases_of
 from xrecal.fit.fit_hindcast import DEFAULT, checked, pair_hindcast, prepare
-from xrecal.fit.state import given_cases, periods_of
+from xrecal.fit.state import given_cases
 from xrecal.inputs.covariates import Given
 from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.forms import Labelled
@@ -89,12 +89,10 @@ def ridge_curve(
     require_free(form.dims, [RIDGE])
     pairs = pair_hindcast(form, observed, method, dim)
     prepared = prepare(pairs, method, covariates, min_samples)
-    given = given_cases(prepared.pairs, prepared.covariates)
     dtype = form.loc.dtype
-    periods = periods_of(prepared.covariates)
     loss, chosen, n_cases, status = run(
-        _RidgeTask(method, periods, prepared.axis, min_samples),
-        given,
+        _RidgeTask(method, prepared.periods, prepared.axis, min_samples),
+        given_cases(prepared),
         {
             "loss": ({RIDGE: _ridges().size}, dtype),
             "ridge": ({}, dtype),

@@ -1,11 +1,13 @@
-"""The order of kept and added cases: by their labels, with their dates and positions."""
+"""Cases that are added to those of a state: their arrays, order, dates and positions."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
+import xarray as xr
 
 from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.forms import Form
@@ -13,14 +15,21 @@ from xrecal.inputs.pairing import Pairs
 from xrecal.typing import IntArray
 
 from .fitted import CASE, FittedVariable
-from .pooling import position_coordinates
+from .pooling import across, pooled_cases, pooled_covariate, position_coordinates
 from .shared_places import PLACES, place_labels
+from .state import Groups, arrays_of_cases
 
 Coordinates: TypeAlias = dict[str, tuple[str, Any, dict[str, Any]]]
 """Coordinates along the cases."""
 
+ADDED = "xrecal_added"
+"""Dimension of the cases that are added."""
+
+ADDED_MEMBER = "xrecal_added_member"
+"""Dimension of the members of the cases that are added."""
+
 DATES = ("year", "season", "days", "month_day", "day")
-"""What is known of the date of each case; steps begin anew."""
+"""Fields of the date of each case; steps begin anew."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +77,7 @@ def order_by_labels(pairs: Pairs, fitted: FittedVariable) -> tuple[Order, Coordi
         If only one side has labels, or theirs are of other types.
     """
     dim, name = fitted.dim, f"calibration_{fitted.dim}"
-    k = n_positions(fitted)
+    k = fitted.n_positions
     n_kept, n_added = fitted.state.sizes[CASE] // k, pairs.observations.sizes[dim]
     new = [part.indexes[dim] for part in pairs.form.parts.values() if dim in part.indexes]
     if bool(new) != (name in fitted.state.coords):
@@ -109,18 +118,31 @@ def _ordered(kept: Any, added: Any) -> tuple[Order, Any]:
     return Order(len(kept), known, places), both[ascending]
 
 
-def n_positions(fitted: FittedVariable) -> int:
-    """Cases of each date that the state has side by side: those of pooled positions.
+def added_cases(pairs: Pairs, covariates: Mapping[str, xr.DataArray]) -> Groups:
+    """Arrays (..., added, ...) of the added cases of each fit, as a state keeps them."""
+    added, pool = arrays_of_cases(pairs, covariates, (ADDED, ADDED_MEMBER)), pairs.pool
+    if pool is None:
+        return added
+    return {
+        "forecasts": {n: pooled_cases(a, pool, ADDED) for n, a in added["forecasts"].items()},
+        "observed": {
+            n: pooled_cases(across(a, pool), pool, ADDED) for n, a in added["observed"].items()
+        },
+        "covariates": {n: pooled_covariate(a, pool, ADDED) for n, a in added["covariates"].items()},
+    }
 
-    One of a shared fit, whose cases are dates.
-    """
-    alone = fitted.pool is None or fitted.method.by_sums
-    return 1 if alone or fitted.pool is None else len(fitted.pool.taken)
+
+def known_observations(kept: xr.Variable, order: Order) -> xr.Variable:
+    """Observations (..., added) that are kept of the added cases, NaN of new ones."""
+    at = kept.isel({CASE: np.maximum(order.known, 0)})
+    seen = xr.Variable([ADDED if d == CASE else d for d in at.dims], at.data)
+    known: xr.Variable = seen.where(xr.Variable([ADDED], order.known >= 0))  # type: ignore[no-untyped-call]
+    return known
 
 
 def join_axes(fitted: FittedVariable, added: CaseAxis, order: Order) -> CaseAxis:
     """Dates of all cases of the fit and of ``added`` dates, where both are dated."""
-    kept = fitted.axis.take(slice(None, None, n_positions(fitted)))
+    kept = fitted.axis.take(slice(None, None, fitted.n_positions))
     dates = {name: (getattr(kept, name), getattr(added, name)) for name in DATES}
     known = {name: pair for name, pair in dates.items() if not any(a is None for a in pair)}
     joined = CaseAxis(**{name: np.concatenate(pair) for name, pair in known.items()})
@@ -132,7 +154,7 @@ def join_axes(fitted: FittedVariable, added: CaseAxis, order: Order) -> CaseAxis
 
 def positions_of_cases(fitted: FittedVariable, n_dates: int) -> Coordinates:
     """Labels of the pooled positions of the cases of so many dates."""
-    k = n_positions(fitted)
+    k = fitted.n_positions
     pooled = fitted.pool is not None and fitted.pool.forecast_dims
     return {
         str(name): (CASE, np.tile(label.to_numpy()[:k], n_dates), label.attrs)

@@ -2,28 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from xrecal.arrays.dispatch import namespace
 from xrecal.arrays.distributions.forms import Forecasts, sort_members, usable_observations
-from xrecal.arrays.distributions.missing import forecasts_from
+from xrecal.arrays.distributions.missing import (
+    LEAST,
+    absurd_among,
+    beyond,
+    forecasts_from,
+    largest_of,
+)
 from xrecal.arrays.status import FILL, INVALID
 from xrecal.chunks.run import Named
 from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.forms import VECTOR
-from xrecal.methods.base import Cases, Covariates
+from xrecal.methods.base import Cases, Covariates, Method, Parameter
 from xrecal.typing import FloatArray, IntArray
-
-from .missing import without_absurd
 
 COVARIATE = "covariate_"
 """Prefix of covariates among the variables of the state."""
 
-PARTNER = "partner_"
-"""Prefix of observations of further variables that are recalibrated jointly."""
+OBSERVATIONS = "observations"
+"""Name of the observations in the state."""
+
+
+def parameters_of(method: Method, periods: Mapping[str, float | None]) -> Mapping[str, Parameter]:
+    """Parameters of a method by name, with covariates of these periods."""
+    # A circular covariate is two features.
+    return _parameters_of(method, sum(1 if period is None else 2 for period in periods.values()))
+
+
+@lru_cache(maxsize=256)
+def _parameters_of(method: Method, n_features: int) -> Mapping[str, Parameter]:
+    """Parameters of a method, made once: a pool has a hundred, and each call asks several times."""
+    return MappingProxyType(dict(method.parameters(n_features)))
 
 
 def cases_of(
@@ -41,7 +60,7 @@ def cases_of(
     forecasts : mapping
         Parts of the forecasts (L, n, m).
     observed : mapping
-        Observations (L, n), first those of the variable itself, then of its partners.
+        Observations (L, n) by number, first those of the variable itself, then of its partners.
     covariates : mapping
         Covariates (L, n).
     axis : CaseAxis
@@ -57,6 +76,36 @@ def cases_of(
     return cases, flags | FILL * filled
 
 
+def without_absurd(
+    parts: Mapping[str, FloatArray],
+    observed: Sequence[FloatArray],
+    largest: FloatArray | None = None,
+) -> tuple[dict[str, FloatArray], list[FloatArray], npt.NDArray[np.bool_]]:
+    """Members (L, n, m) and observations (L, n), NaN where they are missing beside others.
+
+    And whether locations (L,) have such values. They are compared with the ``largest`` (L,) that a
+    model has seen, or with one another. Each array of vectors is judged alone, as their variables
+    may have different units. Arrays of a GPU are left as they are.
+    """
+    own = [name for name in parts if name == "loc" or name.startswith(VECTOR)]
+    arrays = [*(parts[name] for name in own), *observed]
+    filled = namespace(arrays[0]).zeros(len(arrays[0]), dtype=bool)
+    if namespace(arrays[0]) is not np:
+        return dict(parts), list(observed), filled
+    if own != ["loc"]:
+        masks = tuple(absurd_among(a)[0] for a in arrays)
+    elif largest is None:
+        masks = absurd_among(*arrays)
+    else:
+        masks = tuple(beyond(a, largest.reshape(-1, *[1] * (a.ndim - 1))) for a in arrays)
+    for place, mask in enumerate(masks):
+        if mask.any():
+            arrays[place] = np.where(mask, arrays[place].dtype.type(np.nan), arrays[place])
+            filled |= mask.reshape(len(mask), -1).any(-1)
+    cleaned = {**parts, **dict(zip(own, arrays, strict=False))}
+    return cleaned, arrays[len(own) :], filled
+
+
 def usable_cases(
     parts: Named,
     observed: Sequence[FloatArray],
@@ -64,7 +113,7 @@ def usable_cases(
     axis: CaseAxis,
     periods: Mapping[str, float | None],
 ) -> tuple[Cases, IntArray]:
-    """Cases of values none of which is absurd; see :func:`cases_of`."""
+    """Cases of values without absurd ones; see :func:`cases_of`."""
     forecasts, (own, *partners) = forecasts_of(parts), observed
     known = covariates_of([covariates[name] for name in periods], periods, own)
     usable, invalid = usable_observations(forecasts, own)
@@ -95,15 +144,59 @@ def parts_to_keep(parts: Named, cases: Cases) -> dict[str, FloatArray]:
     }
 
 
-def cases_of_state(
-    state: Mapping[str, FloatArray], periods: Mapping[str, float | None], axis: CaseAxis
-) -> Cases:
-    """The cases that a state keeps, from its arrays (L, ...)."""
+class Kept(NamedTuple):
+    """What a state keeps of the places of a chunk: cases, and what was learned from them."""
+
+    forecasts: Named
+    """Parts (L, n, m)."""
+    observations: FloatArray
+    """(L, n)"""
+    covariates: Named
+    """(L, n)"""
+    fitted: Named
+    """Parameters, ``n_cases`` and ``status`` by name."""
+
+    def cases(self, periods: Mapping[str, float | None], axis: CaseAxis) -> Cases:
+        """The cases, with covariates of these periods and dates."""
+        values = [self.covariates[name] for name in periods]
+        known = covariates_of(values, periods, self.observations)
+        forecasts = forecasts_of(self.forecasts) if self.forecasts else None
+        return Cases(forecasts, self.observations, known, axis)
+
+
+def kept_of(state: Named) -> Kept:
+    """What a state keeps, from its arrays (L, ...) by the names that they have there."""
     parts = {name: a for name, a in state.items() if is_part(name)}
-    covariates = covariates_of(
-        [state[COVARIATE + name] for name in periods], periods, state["observations"]
-    )
-    return Cases(forecasts_of(parts) if parts else None, state["observations"], covariates, axis)
+    known = {n.removeprefix(COVARIATE): a for n, a in state.items() if n.startswith(COVARIATE)}
+    others = {*parts, *(COVARIATE + name for name in known), OBSERVATIONS}
+    fitted = {name: a for name, a in state.items() if name not in others}
+    return Kept(parts, state[OBSERVATIONS], known, fitted)
+
+
+def without_unseen(
+    parts: Mapping[str, FloatArray], state: Mapping[str, FloatArray]
+) -> dict[str, FloatArray]:
+    """Parts (L, T, m) of new forecasts, NaN where missing beside all that the fit has seen.
+
+    Each forecast is judged alone, so that it does not matter which are asked for together. Arrays
+    of a GPU are left as they are.
+    """
+    cleaned = dict(parts)
+    for name, part in parts.items():
+        if name not in ("loc", "scale") and not name.startswith(VECTOR):
+            continue
+        if namespace(part) is np and largest_of(part[np.newaxis])[0] > LEAST:
+            own = name if name.startswith(VECTOR) else "loc"
+            seen = [state[n] for n in (own, *(["observations"] * (own == "loc"))) if n in state]
+            mask = beyond(part, largest_of(*seen)[:, np.newaxis, np.newaxis])
+            cleaned[name] = np.where(mask, part.dtype.type(np.nan), part)
+    return cleaned
+
+
+def largest_known(*seen: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Largest absolute value (L,) of arrays (L, ...); zero on a device, where none is searched."""
+    xp = namespace(seen[0])
+    return largest_of(*seen) if xp is np else xp.zeros(len(seen[0]))
 
 
 def forecasts_of(parts: Mapping[str, FloatArray]) -> Forecasts:
@@ -121,6 +214,28 @@ def forecasts_of(parts: Mapping[str, FloatArray]) -> Forecasts:
     return Forecasts(np.concatenate(whole, axis=-1), None, parts.get("weights"))
 
 
+def in_blocks(
+    products: Callable[[slice, slice], Sequence[FloatArray]],
+    method: Method,
+    n_cases: int,
+    shape: tuple[int, int],
+) -> Iterator[list[FloatArray]]:
+    """Products (l, T, ...) of forecasts of a block of locations after another.
+
+    Weights of a block fit the workspace. Many forecasts at one location are cut too, into larger
+    parts, as each fits anew: ``products`` gets the locations and the part of the forecasts.
+    ``shape`` has the numbers of locations, and of forecasts of each.
+    """
+    from xrecal.arrays.rows import WORKSPACE, location_blocks
+
+    n_locations, n_new = shape
+    row = 8 * method.slots(n_cases)[0].size * (1 if method.shares_members else 2)
+    step = max(1, 4 * WORKSPACE // max(row, 1))
+    for block in location_blocks(n_locations, row * min(n_new, step)):
+        made = [products(block, slice(start, start + step)) for start in range(0, n_new, step)]
+        yield [np.concatenate(one, axis=1) for one in zip(*made, strict=True)]
+
+
 def covariates_of(
     values: Sequence[FloatArray], periods: Mapping[str, float | None], like: FloatArray
 ) -> Covariates:
@@ -128,6 +243,12 @@ def covariates_of(
     xp = namespace(like)
     stacked = np.stack(values, axis=-1) if values else xp.zeros((*like.shape, 0))
     return Covariates(stacked, tuple(periods), tuple(periods.values()))
+
+
+def own_members(method: Method) -> str:
+    """Name of the array of a state with the members of the variable itself."""
+    variables = method.variables
+    return "loc" if variables is None else f"{VECTOR}{variables.own}"
 
 
 def is_part(name: str) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import fields, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import xarray as xr
 
@@ -17,21 +17,20 @@ from xrecal.arrays.rows import is_whole
 from xrecal.chunks.blockwise import require_one_chunk
 from xrecal.chunks.warnings import warn
 from xrecal.inputs.circular import PERIOD, refuse_circular
-from xrecal.inputs.covariates import Given, period_of, read_covariates
-from xrecal.inputs.dates import CaseAxis, case_axis
+from xrecal.inputs.covariates import Given, read_covariates
 from xrecal.inputs.forms import PARTS, Form, Labelled, require_distances
 from xrecal.inputs.metadata import describing, joined
 from xrecal.inputs.pairing import Observations, Pairs, pair_cases, pair_variables, to_learn_from
 from xrecal.inputs.pool import Pool, PoolOver
-from xrecal.methods import CKME, Method, SharedCKME
+from xrecal.methods import CKME, Method
 from xrecal.methods.base import is_method
 from xrecal.methods.call_errors import refuse_settings
 from xrecal.methods.shared_ckme import as_shared
 
-from .fitted import CASE, CASE_MEMBER, Fitted, FittedVariable, describe_state, feature_count
+from .fitted import CASE, CASE_MEMBER, Fitted, FittedVariable
 from .jointly import Period, as_one, common_cases, read_groups
 from .pooling import read_pool
-from .shared_component import CasesToShare, fit_pools_that_share
+from .shared_component import fit_pools_that_share
 from .shared_fit import fit_shared_state
 from .shared_places import (
     in_one_order,
@@ -40,7 +39,7 @@ from .shared_places import (
     shared_method,
     shares,
 )
-from .state import fit_state, state_of
+from .state import Prepared, axis_of, describe_state, fit_state, require_whole_cases
 
 DEFAULT = CKME()
 """The method of a fit that names none."""
@@ -181,23 +180,22 @@ def fit_group(
     min_samples: int,
 ) -> dict[Hashable, FittedVariable]:
     """Fit variables that share all but observations, which have the attributes ``observed``."""
-    pairs, method, axis, given, note, _, of_all = next(iter(prepared.values()))
-    vectors = method.variables
-    assert pairs.dim is not None
+    one = next(iter(prepared.values()))
+    method, vectors, periods = one.method, one.method.variables, one.periods
     if vectors is not None:
-        pairs = as_one({name: one.pairs for name, one in prepared.items()})
-    periods = {name: period_of(value) for name, value in given.items()}
-    if of_all is not None:
-        own = CasesToShare(pairs, method, axis, given)
-        state = fit_pools_that_share(own, of_all, min_samples)
+        one = one._replace(pairs=as_one({name: each.pairs for name, each in prepared.items()}))
+    pairs = one.pairs
+    assert pairs.dim is not None
+    if one.of_all is not None:
+        states = [fit_pools_that_share(one, one.of_all, min_samples)]
     elif not method.by_sums:
-        state = fit_state(pairs, method, axis, given, min_samples)
+        states = fit_state(one, min_samples)
     else:
-        state = fit_shared_state(pairs, as_shared(method), axis, given, min_samples)
+        states = [fit_shared_state(one, min_samples)]
         periods = {name: period for name, period in periods.items() if name in method.covariates}
     variables: dict[Hashable, FittedVariable] = {}
-    for number, (name, one) in enumerate(prepared.items()):
-        form = one.pairs.form
+    for number, (name, own) in enumerate(prepared.items()):
+        form = own.pairs.form
         attrs = {k: v for k, v in observed[name].items() if k == "units"}
         attrs |= describing(form.loc.attrs)
         if vectors is not None:
@@ -209,14 +207,14 @@ def fit_group(
             dim=pairs.dim,
             member_dim=form.member_dim,
             attrs=attrs,
-            axis=axis,
+            axis=one.axis,
             method=method,
             periods=periods,
             n_matched=pairs.n_matched,
             n_forecasts=pairs.observations.sizes[pairs.dim],
             min_samples=min_samples,
-            note=joined(one.pairs.note, note) or None,
-            state=describe_state(state_of(state, number), method, attrs, feature_count(periods)),
+            note=joined(own.pairs.note, one.note) or None,
+            state=describe_state(states[number], method, attrs, periods),
             pool=pairs.pool,
             leads=pairs.leads,
             jointly=tuple(prepared) if len(prepared) > 1 else (),
@@ -241,23 +239,6 @@ def conditioned(method: Method, condition_on: str | tuple[str, ...] | None) -> M
     if condition_on is None or method.condition_on is not None or not has_field:
         return method
     return replace(method, condition_on=condition_on)  # type: ignore[type-var]
-
-
-class Prepared(NamedTuple):
-    """Cases of a variable, and the method that learns from them; their values are not read."""
-
-    pairs: Pairs
-    """In order of time."""
-    method: Method
-    """As it can be used on these cases."""
-    axis: CaseAxis
-    covariates: Mapping[str, xr.DataArray]
-    note: str | None
-    """Remark on the method and the pooling."""
-    shared: SharedCKME | None = None
-    """The method of fits to so many pooled cases that places share one."""
-    of_all: CasesToShare | None = None
-    """The cases of all places, of a pool at each one with a component that places share."""
 
 
 def pair_hindcast(
@@ -369,8 +350,7 @@ def _with_shared(
         warn(note)
     whole = f"one component from the cases of all {shared.places} places"
     note = joined(whole, note, of_all.note)
-    cases = CasesToShare(of_all.pairs, shared, of_all.axis, of_all.covariates)
-    return Prepared(pairs, method, axis, given, note, of_all=cases)
+    return Prepared(pairs, method, axis, given, note, of_all=of_all)
 
 
 def _refuse_reserved(form: Form, method: Method) -> None:
@@ -384,22 +364,3 @@ def _refuse_reserved(form: Form, method: Method) -> None:
             f"the dimension {found[0]!r} has a name that xrecal uses; rename it in "
             f"hindcast, observations and forecasts: .rename({found[0]}=...)"
         )
-
-
-def require_whole_cases(pairs: Pairs, positions: tuple[Hashable, ...] = ()) -> None:
-    """Raise ValueError where cases, members or pooled positions are in several chunks of Dask."""
-    for part in pairs.form.parts.values():
-        require_one_chunk(part, (pairs.dim, pairs.form.member_dim, *positions), name="hindcast")
-    require_one_chunk(pairs.observations, (pairs.dim, *positions), name="observations")
-
-
-def axis_of(pairs: Pairs) -> CaseAxis:
-    """Dates of the cases, from coordinates of the forecasts or the labels of observations."""
-    assert pairs.dim is not None
-    along = {
-        name: coordinate
-        for part in pairs.form.parts.values()
-        for name, coordinate in part.coords.items()
-        if coordinate.dims == (pairs.dim,)
-    }
-    return case_axis(pairs.observations.assign_coords(along), pairs.dim)

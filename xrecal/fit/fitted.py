@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from types import MappingProxyType
 from typing import Any, Self
 
-import numpy as np
 import xarray as xr
 
-from xrecal.arrays.status import MEANINGS
 from xrecal.inputs.dates import CaseAxis
-from xrecal.inputs.forms import VECTOR, Kind
+from xrecal.inputs.forms import Kind
 from xrecal.inputs.leads import MatchedLeads
 from xrecal.inputs.pool import Pool
 from xrecal.methods import Method
@@ -21,22 +17,13 @@ from xrecal.methods.base import Parameter
 from xrecal.methods.call_errors import explained
 from xrecal.typing import Places
 
+from .cases import own_members, parameters_of
+
 CASE = "calibration"
 """Dimension of the calibration cases in the state."""
 
 CASE_MEMBER = "calibration_member"
 """Dimension of the members of the calibration cases in the state."""
-
-
-def feature_count(periods: Mapping[str, float | None]) -> int:
-    """Number of features of covariates: two of a circular one, one of any other."""
-    return sum(1 if period is None else 2 for period in periods.values())
-
-
-@lru_cache(maxsize=256)
-def parameters_of(method: Method, n_features: int) -> Mapping[str, Parameter]:
-    """Parameters of a method, made once: a pool has a hundred, and each call asks several times."""
-    return MappingProxyType(dict(method.parameters(n_features)))
 
 
 def chunks_of(state: xr.Dataset) -> Mapping[Hashable, tuple[int, ...]]:
@@ -78,13 +65,17 @@ class FittedVariable:
     @property
     def parameters(self) -> Mapping[str, Parameter]:
         """Arrays of the state that hold what the method has chosen or learned, by name."""
-        return parameters_of(self.method, feature_count(self.periods))
+        return parameters_of(self.method, self.periods)
 
     @property
     def members(self) -> str:
         """Name of the array of the state with the members of the variable, if the fit keeps any."""
-        variables = self.method.variables
-        return "loc" if variables is None else f"{VECTOR}{variables.own}"
+        return own_members(self.method)
+
+    @property
+    def arrays(self) -> dict[str, xr.Variable]:
+        """Arrays of the state without labels, as tasks take them; there may be hundreds."""
+        return {str(name): self.state.variables[name] for name in self.state.data_vars}
 
     @property
     def covariates(self) -> Mapping[str, float | None]:
@@ -111,6 +102,14 @@ class FittedVariable:
         cases = slice(None) if self.pool is None else self.pool.own_cases
         own = self.observed.isel({CASE: cases})
         return own.drop_vars([c for c in own.coords if c not in self.locations])
+
+    @property
+    def n_positions(self) -> int:
+        """Cases of each date that the state has side by side: those of pooled positions.
+
+        One of a shared fit, whose cases are dates.
+        """
+        return 1 if self.pool is None or self.method.by_sums else len(self.pool.taken)
 
     @property
     def locations(self) -> tuple[Hashable, ...]:
@@ -199,40 +198,3 @@ class Fitted:
             for (name, fitted), state in zip(self.variables.items(), states, strict=True)
         }
         return replace(self, variables=variables)
-
-
-def describe_state(
-    state: xr.Dataset, method: Method, attrs: Mapping[str, Any], n_features: int
-) -> xr.Dataset:
-    """Attributes that make the state readable on its own."""
-    units = {"units": attrs["units"]} if "units" in attrs else {}
-    described: dict[str, dict[str, Any]] = {
-        "loc": {"long_name": "calibration forecasts", **units},
-        "scale": {"long_name": "scale of the calibration forecasts", **units},
-        "weights": {"long_name": "weights of the members of the calibration forecasts"},
-        "observations": {"long_name": "observations of the cases used", **units},
-        "n_cases": {"long_name": "number of cases used"},
-        "status": {
-            "long_name": "status of the fit",
-            "flag_masks": np.array(list(MEANINGS), dtype=np.int16),
-            "flag_meanings": " ".join(MEANINGS.values()),
-        },
-    }
-    names = () if method.variables is None else method.variables.names
-    for place, name in enumerate(names):
-        described[f"{VECTOR}{place}"] = {"long_name": f"calibration forecasts of {name}"}
-    for name, parameter in parameters_of(method, n_features).items():
-        described[name] = {"long_name": parameter.long_name}
-        if parameter.in_units_of_variable:
-            described[name] |= units
-        if parameter.flags:
-            described[name] |= {
-                "flag_values": np.arange(len(parameter.flags), dtype=np.int8),
-                "flag_meanings": " ".join(parameter.flags),
-            }
-        if parameter.description:
-            described[name]["description"] = parameter.description
-    for variable in state.data_vars:
-        if str(variable) in described:
-            state[variable].attrs = described[str(variable)]
-    return state

@@ -27,11 +27,11 @@ from xrecal.methods import Method
 from xrecal.methods.folds import WEEK, told_year_start
 from xrecal.typing import IntArray
 
-from .fit_hindcast import Prepared, pair_hindcast, prepare
+from .fit_hindcast import pair_hindcast, prepare
 from .loop import Fold, KnownName, LoopTask, Round, Wanted
 from .shared_component import sharing
 from .shared_places import pools_share, shares
-from .state import given_cases, periods_of
+from .state import Prepared, given_cases
 
 By: TypeAlias = Literal["year", "block", "retrospective", "rolling"]
 
@@ -169,7 +169,8 @@ class HeldOut:
         ``extras`` are arrays over cases in the order of time, locations and further dimensions, or
         the names of what a task knows of its cases. One task for each chunk of locations.
         """
-        given = given_cases(self.prepared.pairs, self.prepared.covariates)
+        pairs = self.prepared.pairs
+        given = given_cases(self.prepared)
         arrays = {i: extra for i, extra in enumerate(extras) if not isinstance(extra, str)}
         dtypes = tuple(dtypes or [self.form.loc.dtype] * len(out))
         wanted = Wanted(
@@ -178,8 +179,7 @@ class HeldOut:
             tuple(tuple(new.values()) for new in out),
             dtypes,
         )
-        pool = self.prepared.pairs.pool
-        observed, cases = given["observed"]["observations"]
+        observed, cases = given["observed"][0]
         sizes = {d: observed.sizes[d] for d in cases}
         known = {} if self.known is None else {0: self._over(cases, self.known.astype(float))}
         results = run(
@@ -193,7 +193,7 @@ class HeldOut:
                 i: ({**sizes, **new}, dtype)
                 for i, (new, dtype) in enumerate(zip(out, dtypes, strict=True))
             },
-            windows=None if pool is None else pool.windows,
+            windows=None if pairs.pool is None else pairs.pool.windows,
             what=work_on("the cross-validation", self.form.name),
         )
         return tuple(
@@ -217,7 +217,7 @@ class HeldOut:
         return LoopTask(
             self.rounds,
             prepared.axis,
-            periods_of(prepared.covariates),
+            prepared.periods,
             wanted,
             splits.min_samples,
             pool,

@@ -22,13 +22,13 @@ from xrecal.methods.base import Cases, FitArrays, NewCases
 from xrecal.typing import FloatArray, IntArray
 
 from .case_order import order_of_positions
-from .cases import COVARIATE, cases_of, cases_of_state
-from .pooling import as_cases, at_positions, bytes_at, of_all_positions
+from .cases import Kept, cases_of, in_blocks
+from .pooling import as_cases, bytes_at, of_all_positions, of_fits
 from .shared_component import Sharing, fit_sharing
 from .update_task import UpdateTask
 
 KnownName: TypeAlias = Literal["observed", "cases", "issued", "learned"]
-"""What is known of the cases of a round, besides their distributions: observations (L, T), numbers
+"""Facts of the cases of a round, besides their distributions: observations (L, T), numbers
 of the cases in the order of time (L, T), forecasts as they were (L, T, m), and observations (L, N)
 of the location itself that the model has learned from."""
 
@@ -135,7 +135,7 @@ class LoopTask:
         whole = dict(enumerate(np.concatenate(part) for part in zip(*parts, strict=True)))
         if self.pool is None:
             return whole
-        observed = given["observed"]["observations"]
+        observed = given["observed"][0]
         return {
             i: of_all_positions(result, observed.shape[: 1 + len(self.pool.dims)], inside)
             for i, result in whole.items()
@@ -148,7 +148,7 @@ class LoopTask:
         from xrecal.arrays.distributions.distance import pairwise_distances
         from xrecal.arrays.rows import WORKSPACE, location_blocks
 
-        first = given["observed"]["observations"]
+        first = given["observed"][0]
         if self.pool is None:
             whole = self._block(given, given, self.axis)
             each = 8 * first.shape[1] ** 2 if self.reuse_distances else 0
@@ -173,14 +173,11 @@ class LoopTask:
         of_cases = {group: of for group, of in given.items() if group != "extras"}
         for at in location_blocks(n_fits, each):
             fits = np.arange(n_fits)[at]
-            of_fits, of_places = (
-                {
-                    group: {n: take(at_positions(a, sizes, which, fits)) for n, a in of.items()}
-                    for group, of in arrays.items()
-                }
-                for arrays, which, take in ((of_cases, learned, as_cases), (given, served, _each))
+            yield self._block(
+                of_fits(of_cases, sizes, learned, fits, as_cases),
+                of_fits(given, sizes, served, fits, _each),
+                axis,
             )
-            yield self._block(of_fits, of_places, axis)
 
     def _block(
         self, learned: Mapping[str, Named], served: Mapping[str, Named], axis: CaseAxis
@@ -248,7 +245,7 @@ class LoopTask:
         return replace(cases, observations=np.where(there, cases.observations, np.nan))
 
     def _updated(self, model: _Model, added: Cases, dates: IntArray) -> _Model:
-        """The model with more cases, of which it may know some."""
+        """The model with more cases; it may know some of them."""
         fold, pool = model.fold, model.fold.pooled
         order, every = order_of_positions(model.dates, dates)
         axis = replace(self.axis.take(every), step=None)
@@ -256,25 +253,27 @@ class LoopTask:
             order = order.at_positions(len(pool.taken))
             axis = pool.axis(axis, every.size)
         task = UpdateTask(fold.method, self.periods, self.min_samples, order, added.axis, axis)
-        state = self._state(model.cases)
-        state |= {
-            n: a for n, a in model.fitted.items() if n in (*task.parameters, "n_cases", "status")
-        }
+        known = (*task.parameters, "n_cases", "status")
+        kept = self._kept(
+            model.cases, {name: a for name, a in model.fitted.items() if name in known}
+        )
         assert added.forecasts is not None
-        new = self._state(replace(added, forecasts=sort_members(added.forecasts)))
-        partners = {0: state["observations"]} if order.has_known else {}
-        joined = task.learned_again(task.joined(state, added, new, partners))
-        cases = cases_of_state(joined, self.periods, axis)
-        return _Model(fold, cases, joined, every)
+        new = self._kept(replace(added, forecasts=sort_members(added.forecasts)), {})
+        partners = {0: kept.observations} if order.has_known else {}
+        joined = task.joined(kept, added, new.forecasts, new.covariates, partners)
+        joined = task.learned_again(joined)
+        return _Model(fold, joined.cases(self.periods, axis), joined.fitted, every)
 
-    def _state(self, cases: Cases) -> dict[str, npt.NDArray[Any]]:
-        """Cases as a state keeps them."""
+    def _kept(self, cases: Cases, fitted: FitArrays) -> Kept:
+        """Cases, and what was fitted, as a state keeps them."""
         parts = {} if cases.forecasts is None else cases.forecasts._asdict()
-        state = {name: part for name, part in parts.items() if part is not None}
-        state["observations"] = cases.observations
-        for i, name in enumerate(self.periods):
-            state[COVARIATE + name] = cases.covariates.values[..., i]
-        return state
+        known = {name: cases.covariates.values[..., i] for i, name in enumerate(self.periods)}
+        return Kept(
+            {name: part for name, part in parts.items() if part is not None},
+            cases.observations,
+            known,
+            fitted,
+        )
 
     def _predicted(self, block: _Block, model: _Model, test: IntArray) -> list[FloatArray]:
         """Results (B t, T, ...) for the cases that a round predicts.
@@ -301,41 +300,21 @@ class LoopTask:
             **{i: _rows(a[:, test], shape) for i, a in block.extras.items()},
         }
         own = cases.observations[:, slice(None) if pool is None else pool.own_cases]
-        blocks = []
-        for at, pieces in prediction_blocks(method, cases.observations.shape[1], shape):
-            here, state = cases.take(at), {name: a[at] for name, a in model.fitted.items()}
-            reduced = []
-            for piece in pieces:
-                some = new_at(new, (at, piece))
-                values = {name: a[at, piece] for name, a in known.items()}
-                values |= {"issued": some.forecasts, "learned": own[at]}
-                distribution: Distribution = method.predict_locations(some, here, state)
-                args = (values[name] for name in self.wanted.takes)
-                reduced.append(self.wanted.reduction(distribution, *args))
-            blocks.append([np.concatenate(one, axis=1) for one in zip(*reduced, strict=True)])
+
+        def products(at: slice, piece: slice) -> tuple[FloatArray, ...]:
+            some = _part(new, (at, piece))
+            values = {name: a[at, piece] for name, a in known.items()}
+            values |= {"issued": some.forecasts, "learned": own[at]}
+            state = {name: a[at] for name, a in model.fitted.items()}
+            issued: Distribution = method.predict_locations(some, cases.take(at), state)
+            return self.wanted.reduction(issued, *(values[name] for name in self.wanted.takes))
+
+        blocks = in_blocks(products, method, cases.observations.shape[1], shape)
         results = [np.concatenate(result) for result in zip(*blocks, strict=True)]
         return [r.reshape((len(served.observations), n_each, *r.shape[2:])) for r in results]
 
 
-def prediction_blocks(
-    method: Method, n_cases: int, shape: tuple[int, int]
-) -> Iterator[tuple[slice, list[slice]]]:
-    """Blocks of locations, and parts of their forecasts, whose weights fit the workspace.
-
-    ``shape`` has the numbers of locations, and of forecasts of each. Many forecasts at one location
-    are cut too, into larger parts, as each fits anew.
-    """
-    from xrecal.arrays.rows import WORKSPACE, location_blocks
-
-    n_locations, n_new = shape
-    row = 8 * method.slots(n_cases)[0].size * (1 if method.shares_members else 2)
-    step = max(1, 4 * WORKSPACE // max(row, 1))
-    pieces = [slice(start, start + step) for start in range(0, n_new, step)]
-    for block in location_blocks(n_locations, row * min(n_new, step)):
-        yield block, pieces
-
-
-def new_at(new: NewCases, at: tuple[slice, slice]) -> NewCases:
+def _part(new: NewCases, at: tuple[slice, slice]) -> NewCases:
     """Some forecasts of some locations."""
     across = None if new.across is None else new.across[at]
     return NewCases(new.forecasts.take(at), new.covariates.take(at), across)

@@ -2,7 +2,8 @@
 
 Forecasts may be of another place or lead, far from all values that the fit has learned from or
 unlike them, or have labels along pooled dimensions that the hindcast lacked. Each is a warning, as
-it may be meant.
+it may be meant. Values that are a million times all that the fit has seen are missing, by the rule
+of :mod:`xrecal.inputs.missing`.
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ import numpy.typing as npt
 import xarray as xr
 
 from xrecal.arrays.dispatch import to_host
+from xrecal.arrays.distributions.missing import LEAST, MILLION, largest_of
+from xrecal.chunks.blockwise import on_device
+from xrecal.chunks.run import Inputs, Named, run
 from xrecal.chunks.warnings import warn
 from xrecal.inputs.circular import PERIOD
 from xrecal.inputs.dims import text_of
@@ -22,9 +26,12 @@ from xrecal.inputs.forms import Form
 from xrecal.inputs.identities import ROUNDING, is_angle, names_place
 from xrecal.inputs.leads import seconds_of, span_of, unit_of_leads
 from xrecal.inputs.metadata import shown_units
+from xrecal.inputs.missing import warn_of_absurd, warn_of_customary
+from xrecal.inputs.places import like_places
 from xrecal.inputs.pool import HINDCAST_LABELS
 from xrecal.inputs.roles import is_lead
 
+from .cases import largest_known
 from .fitted import FittedVariable
 
 SHOWN = 6
@@ -39,6 +46,9 @@ cases and 1 in 1000 after 300, more where their tails are heavy."""
 
 ALIEN = 0.9
 """Novelty of which a single forecast is told: twice as far off as the past ones were."""
+
+SEEN = "the largest that the model has seen"
+"""Words for the values with which new ones are compared."""
 
 NewForecast = tuple[Form, FittedVariable]
 
@@ -149,6 +159,66 @@ def _range(values: xr.DataArray) -> tuple[float, float]:
     if values.size == 0:
         return math.nan, math.nan
     return float(values.min().data), float(values.max().data)  # as a GPU's go by no other way
+
+
+def largest_seen(fitted: FittedVariable) -> xr.DataArray:
+    """Largest absolute value of the members and observations of a fit at each of its locations.
+
+    Zero on a GPU, where nothing is searched. Without labels.
+    """
+    names = [name for name in (fitted.members, "observations") if name in fitted.arrays]
+    seen = {name: fitted.arrays[name] for name in names}
+    cores = {name: [d for d in a.dims if d not in fitted.locations] for name, a in seen.items()}
+    given: Inputs = {"seen": {name: (array, cores[name]) for name, array in seen.items()}}
+    return run(_Largest(), given, {0: ({}, np.float64)}, what="the largest value that was seen")[0]
+
+
+class _Largest:
+    """Arrays (L, ...) in, their largest absolute value (L,) out."""
+
+    on_device = True
+
+    def __call__(self, seen: Named) -> Named:
+        return {0: largest_known(*seen.values())}
+
+
+def warn_of_unseen(forecasts: Iterable[NewForecast]) -> None:
+    """Warn of members in memory that are missing beside all that the fit has seen, or may be."""
+    for form, fitted in forecasts:
+        if isinstance(form.loc.data, np.ndarray):
+            name = "forecast" if form.name is None else f"forecast[{form.name!r}]"
+            known = without_unseen_values(form.loc, fitted)
+            if known.chunks is None:
+                found = form.loc.data[np.isnan(known.data) & ~np.isnan(form.loc.data)]
+                warn_of_absurd(found, name=name, beside=SEEN)
+                warn_of_customary({name: known.data})
+
+
+def warn_of_unseen_values(observed: xr.DataArray, known: xr.DataArray) -> None:
+    """Warn of observations in memory that are missing beside all that was seen, or may be."""
+    if observed.dims == known.dims:
+        given = np.broadcast_to(observed.to_numpy(), known.shape)
+        found = given[np.isnan(known.data) & ~np.isnan(given)]
+        warn_of_absurd(found[:0], found, name="forecast", beside=SEEN)
+    warn_of_customary({"observations": known.data})
+
+
+def without_unseen_values(values: xr.DataArray, fitted: FittedVariable) -> xr.DataArray:
+    """Members or observations, NaN where missing beside all that a fit has seen at their place.
+
+    Values in memory of which none is that large are returned as they are.
+    """
+    in_memory = isinstance(values.data, np.ndarray)
+    if in_memory and largest_of(values.data[np.newaxis])[0] <= LEAST:
+        return values
+    if on_device(values):
+        return values
+    seen = largest_seen(fitted)
+    seen = like_places(seen, values, seen.dims, names=("values", "the model"), select=True)
+    seen = seen.drop_vars(list(seen.coords))  # whose spelling may be another
+    sizes = abs(values)
+    absurd = (seen > 0) & (sizes > LEAST) & (sizes < np.inf) & (sizes > MILLION * seen)
+    return values.where(~absurd).transpose(*values.dims, ...)
 
 
 def warn_of_new_labels(forecasts: Iterable[NewForecast], *, name: str = "forecast") -> None:

@@ -1,29 +1,42 @@
-"""What observations tell a fitted variable that it does not know yet."""
+"""Observations that a fitted variable does not know yet: which are new, changed or late."""
 
 from __future__ import annotations
 
+import datetime
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from xrecal.chunks.warnings import warn_once
+from xrecal.inputs.dates import CaseAxis, calendar_of, date_axis
+from xrecal.inputs.dims import text_of
 from xrecal.inputs.pairing import Pairs
 from xrecal.inputs.roles import Roles
 from xrecal.inputs.verification import read_verified
 from xrecal.typing import IntArray
 
-from .case_order import n_positions, order_by_labels
+from .case_order import (
+    ADDED,
+    ADDED_MEMBER,
+    Order,
+    added_cases,
+    known_observations,
+    order_by_labels,
+)
 from .fitted import CASE, FittedVariable
-from .learning_order import ADDED
-from .missing import without_unseen_values
+from .mismatch_warnings import without_unseen_values
 from .select_fits import in_order_of_fits
-from .update import ADDED_MEMBER, added_arguments, at_known
+
+LONG, MANY_STEPS = 28.0, 5
+"""Days without a case, and how many times the usual step, from which on a gap is a remark."""
 
 
 class News(NamedTuple):
-    """What is new among cases in the order of time."""
+    """New and changed observations among cases in the order of time."""
 
     cases: npt.NDArray[np.bool_]
     """(n,) whether a date has an observation that the model does not know."""
@@ -44,21 +57,27 @@ def news_of(fitted: FittedVariable, pairs: Pairs) -> News:
         Cases in the order of time; forecasts are read where something is new, since nothing is
         learned of one without a member.
     """
-    k, pairs = n_positions(fitted), in_order_of_fits(pairs, fitted)
+    k, pairs = fitted.n_positions, in_order_of_fits(pairs, fitted)
     order = order_by_labels(pairs, fitted)[0].at_positions(k)
     known = without_unseen_values(pairs.observations, fitted)
-    forecasts, new = added_arguments(replace(pairs, observations=known), fitted)
-    known = xr.DataArray(order.known >= 0, dims=[ADDED])
-    seen = at_known(fitted.state["observations"], order).where(known)
+    added = added_cases(replace(pairs, observations=known, pool=fitted.pool), {})
+    # The first part of the forecasts, which is there where they are.
+    forecasts, new = next(iter(added["forecasts"].values())), added["observed"][0]
+    seen = xr.DataArray(known_observations(fitted.state.variables["observations"], order))
     new, seen = xr.broadcast(new.astype(seen.dtype).compute(), seen.compute())
-    fresh = new.notnull() & seen.isnull()
-    revised = new.notnull() & seen.notnull() & (new != seen)
+    fresh, revised = _compared(new, seen)
     others = [d for d in fresh.dims if d != ADDED]
     if fresh.any():
         issued = _are_issued(forecasts, np.flatnonzero(fresh.any(others)))
         fresh = (fresh & issued).transpose(*new.dims)
     cases = (fresh | revised).any(others).to_numpy().reshape(-1, k)
     return News(np.asarray(cases.any(1)), int(fresh.sum()), int(revised.sum()))
+
+
+def _compared(given: Any, known: Any) -> tuple[Any, Any]:
+    """Where observations are given that are not known, and where others are known."""
+    there = given.notnull()
+    return there & known.isnull(), there & known.notnull() & (given != known)
 
 
 def _are_issued(forecasts: xr.DataArray, which: IntArray) -> xr.DataArray:
@@ -92,7 +111,7 @@ def last_known(
         )
     there = fitted.state["observations"].notnull().compute()
     lead = None if fitted.leads is None else fitted.leads.dim
-    k = n_positions(fitted)
+    k = fitted.n_positions
     starts = labels.to_numpy()[::k]
     leads: xr.DataArray | None
     if lead in there.dims:
@@ -118,3 +137,103 @@ def last_known(
     if when is None or when.verified is None:
         return newest, newest
     return newest, np.broadcast_to(when.verified, table.shape)[table].max()
+
+
+def warn_of_order(pairs: Pairs, fitted: FittedVariable, order: Order, dates: CaseAxis) -> None:
+    """Warn of new cases that an :class:`OnlinePool` does not learn from as from others.
+
+    Values are looked at where model and observations are in memory and no positions are pooled.
+    """
+    if not fitted.method.in_order:
+        return
+    remarks = [*_of_dates(pairs, fitted, order, dates), *_of_values(pairs, fitted, order)]
+    for remark in remarks:
+        warn_once(f"update of {pairs.form.name!r}: {remark}")
+
+
+def _of_dates(pairs: Pairs, fitted: FittedVariable, order: Order, dates: CaseAxis) -> Iterator[str]:
+    """Remarks on cases of the future, and on gaps."""
+    new = order.known < 0
+    label = _labels(pairs)
+    if label is None or dates.days is None or fitted.axis.days is None or not new.any():
+        return
+    now = _now(label)
+    ahead = np.flatnonzero(dates.days > now) if now is not None else np.array([], int)
+    if ahead.size:
+        yield (
+            f"{ahead.size} cases are of the future, the first of {text_of(label[ahead[0]])}; what "
+            "is given as observed then is learned from like any other observation"
+        )
+    last = fitted.axis.days.max()
+    after = dates.days[new & (dates.days > last)]
+    usual = float(np.median(np.diff(np.unique(fitted.axis.days)))) if last.size else np.inf
+    gap = float(after.min() - last) if after.size else 0.0
+    if gap > max(LONG, MANY_STEPS * usual):
+        yield (
+            f"{gap:.0f} days without a case come before {text_of(label[new][0])}; experts of the "
+            "last cases go on with those from before"
+        )
+
+
+def _of_values(pairs: Pairs, fitted: FittedVariable, order: Order) -> Iterator[str]:
+    """Remarks on observations that differ from those that are known, or come late."""
+    state, observed = fitted.state, pairs.observations
+    arrays = state["observations"].data, state["last_learned"].data, observed.data
+    if fitted.pool is not None or not all(isinstance(a, np.ndarray) for a in arrays):
+        return
+    # Variables have no labels, which cost more than the values of a few cases.
+    kept = known_observations(state.variables["observations"], order)
+    dims = [ADDED if d == pairs.dim else d for d in observed.dims]
+    given = xr.Variable(dims, observed.values.astype(kept.dtype))
+    fresh, revised = _compared(given, kept)
+    if n_revised := int(revised.sum()):
+        yield (
+            f"{n_revised} observations differ from those that are known; experts learn from the "
+            "new ones, weights have learned from the others"
+        )
+    last = state.variables["last_learned"]
+    place = xr.Variable([ADDED], _places(order))
+    loc, issued = pairs.form.loc.variable, xr.Variable((), np.True_)
+    if pairs.form.member_dim in loc.dims and isinstance(loc.data, np.ndarray):
+        issued = loc.notnull().any(pairs.form.member_dim)
+        issued = xr.Variable([ADDED if d == pairs.dim else d for d in issued.dims], issued.data)
+    late = int((fresh & issued & (place <= last)).sum())
+    if late:
+        yield (
+            f"{late} observations come after later ones were learned from; experts learn from "
+            "them, weights do not"
+        )
+
+
+def _places(order: Order) -> IntArray:
+    """Place (t,) of each added case among those that are kept, of new ones that of the next."""
+    new = np.flatnonzero(order.known < 0)
+    rank = np.argsort(order.order)
+    at = rank[np.searchsorted(order.order, order.n_kept + new, sorter=rank)]
+    places = order.known.copy()
+    places[new] = np.cumsum(order.order < order.n_kept)[at]
+    return places
+
+
+def _labels(pairs: Pairs) -> np.ndarray | None:
+    """Labels (t,) of the cases that are added."""
+    indexes = [
+        part.indexes[pairs.dim] for part in pairs.form.parts.values() if pairs.dim in part.indexes
+    ]
+    return indexes[0].to_numpy() if indexes else None
+
+
+def _now(labels: np.ndarray) -> float | None:
+    """Today as days of the calendar of the labels; None where they are no dates."""
+    calendar = calendar_of(labels)
+    if calendar is None:
+        return None
+    today = datetime.datetime.now(tz=datetime.UTC).replace(tzinfo=None)
+    if calendar == "datetime64":
+        dated = date_axis(np.array([today], "datetime64[s]"))
+    else:
+        first = labels[0]
+        dated = date_axis(
+            np.array([first.replace(year=today.year, month=today.month, day=min(today.day, 28))])
+        )
+    return None if dated is None or dated.days is None else float(dated.days[0]) + 1

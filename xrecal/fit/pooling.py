@@ -1,13 +1,13 @@
 """Pooling: cases of several locations together, where there are too few dates for each alone.
 
-What is pooled is read once, from what the user asks for. The cases themselves come together inside
+The pool is read once, from the argument of the user. The cases themselves come together inside
 tasks, a block of fits at a time (:class:`PooledTask`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -33,7 +33,7 @@ DATE = "xrecal_date"
 def read_pool(given: PoolOver, form: Form, dim: Hashable) -> Pool | None:
     """The pool that ``fit`` is asked for, checked against the hindcast; None for none.
 
-    It has all positions, of which :meth:`Pool.learning_from` takes as many as a fit can.
+    It has all positions; :meth:`Pool.learning_from` takes as many as a fit can.
 
     Raises
     ------
@@ -224,15 +224,7 @@ class PooledTask:
         joined: dict[Any, npt.NDArray[Any]] = {}
         for block in location_blocks(n_fits, 4 * bytes_at(given, sizes) * learned.shape[1]):
             fits = np.arange(n_fits)[block]
-            results = self.task(
-                **{
-                    group: {
-                        name: as_cases(at_positions(a, sizes, learned, fits))
-                        for name, a in of.items()
-                    }
-                    for group, of in given.items()
-                }
-            )
+            results = self.task(**of_fits(given, sizes, learned, fits, as_cases))
             for name, result in results.items():
                 if name not in joined:
                     xp = namespace(result)
@@ -248,7 +240,21 @@ def bytes_at(given: Mapping[str, Named], sizes: tuple[int, ...]) -> int:
     return sum(a.dtype.itemsize * math.prod(a.shape[1 + len(sizes) :]) for a in arrays)
 
 
-def at_positions(
+def of_fits(
+    given: Mapping[str, Named],
+    sizes: tuple[int, ...],
+    positions: IntArray,
+    fits: IntArray,
+    take: Callable[[npt.NDArray[Any]], npt.NDArray[Any]],
+) -> dict[str, dict[Any, npt.NDArray[Any]]]:
+    """Groups of what ``take`` makes of arrays (B, k, n, ...) at the k positions of some fits."""
+    return {
+        group: {name: take(_at_positions(a, sizes, positions, fits)) for name, a in of.items()}
+        for group, of in given.items()
+    }
+
+
+def _at_positions(
     array: npt.NDArray[Any], sizes: tuple[int, ...], positions: IntArray, fits: IntArray
 ) -> npt.NDArray[Any]:
     """Array (B, k, n, ...) at the k positions of some fits, NaN beyond the edges."""

@@ -33,8 +33,8 @@ from .mismatch_warnings import (
     warn_of_far_values,
     warn_of_new_labels,
     warn_of_other_place,
+    warn_of_unseen,
 )
-from .missing import warn_of_unseen
 
 MODEL_AND_FORECAST = ("the model", "forecast")
 FORECAST_AND_MODEL = MODEL_AND_FORECAST[::-1]

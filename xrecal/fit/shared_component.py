@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -10,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.pairing import Pairs
 from xrecal.inputs.pool import Pool
 from xrecal.methods import Method, SharedCKME
@@ -21,16 +19,7 @@ from xrecal.typing import FloatArray, IntArray
 
 from .shared_fit import PassesOverChunks, SharedChunks
 from .shared_places import feature_table, in_one_order, shared_method
-from .state import fit_state
-
-
-class CasesToShare(NamedTuple):
-    """Cases that a method learns from."""
-
-    pairs: Pairs
-    method: Method
-    axis: CaseAxis
-    covariates: Mapping[str, xr.DataArray]
+from .state import Prepared, fit_state
 
 
 class Sharing(NamedTuple):
@@ -101,7 +90,7 @@ def fit_sharing(
     return fitted
 
 
-def fit_pools_that_share(own: CasesToShare, of_all: CasesToShare, min_samples: int) -> xr.Dataset:
+def fit_pools_that_share(own: Prepared, of_all: Prepared, min_samples: int) -> xr.Dataset:
     """Lazy or computed state of a pool at each place, with what all of them share.
 
     The passes over the cases of all places come first. A task for each chunk of places then fits
@@ -109,7 +98,7 @@ def fit_pools_that_share(own: CasesToShare, of_all: CasesToShare, min_samples: i
     """
     pool, shared = of_all.pairs.pool, as_shared(of_all.method)
     assert pool is not None
-    chunks = SharedChunks(of_all.pairs, shared, of_all.axis, of_all.covariates)
+    chunks = SharedChunks(of_all)
     table = feature_table(of_all.pairs.form, shared, pool)
     learned = [
         shared.learn_and_hold_out(PassesOverChunks(chunks, at), table, min_samples)
@@ -117,7 +106,7 @@ def fit_pools_that_share(own: CasesToShare, of_all: CasesToShare, min_samples: i
     ]
     number = xr.DataArray(pool.numbers.astype(np.int32), dims=pool.dims)
     held_out = chunks.objects_of([fits for _, fits in learned])
-    state = fit_state(*own, min_samples, shared=(held_out, number))
+    (state,) = fit_state(own, min_samples, shared=(held_out, number))
     arrays: dict[str, Any] = chunks.arrays_of([packed for packed, _ in learned])
     arrays[NUMBER] = number
     component = _component(own.method)

@@ -12,36 +12,28 @@ import xarray as xr
 
 from xrecal.arrays.status import FILL, INVALID
 from xrecal.chunks.blockwise import require_one_chunk, work_on
-from xrecal.chunks.run import Named, run
+from xrecal.chunks.run import Inputs, Named, run
 from xrecal.chunks.tree import joined_chunks
 from xrecal.inputs.dates import CaseAxis
-from xrecal.inputs.pairing import Pairs
 from xrecal.methods import SharedCKME
 from xrecal.methods.base import Cases
-from xrecal.methods.shared_ckme import IN_MEMORY
+from xrecal.methods.shared_ckme import IN_MEMORY, as_shared
 
-from .cases import usable_cases
-from .fitted import CASE, CASE_MEMBER, feature_count
-from .missing import without_absurd
+from .cases import parameters_of, usable_cases, without_absurd
+from .fitted import CASE, CASE_MEMBER
 from .pooling import DATE
 from .shared_places import PLACES, feature_table, place_labels
-from .state import periods_of, task_arguments
+from .state import Prepared, arrays_of_cases
 
 
-def fit_shared_state(
-    pairs: Pairs,
-    method: SharedCKME,
-    axis: CaseAxis,
-    covariates: Mapping[str, xr.DataArray],
-    min_samples: int,
-) -> xr.Dataset:
+def fit_shared_state(prepared: Prepared, min_samples: int) -> xr.Dataset:
     """Lazy or computed state of a shared fit at each location that is not pooled.
 
     Its cases are the dates; observations are (date, place), which updates are compared with.
     """
-    assert pairs.pool is not None
-    chunks = SharedChunks(pairs, method, axis, covariates)
-    table = feature_table(pairs.form, method, pairs.pool)
+    pairs, chunks = prepared.pairs, SharedChunks(prepared)
+    method, pool = chunks.method, chunks.pool
+    table = feature_table(pairs.form, method, pool)
     fits = [
         method.learn(PassesOverChunks(chunks, at), table, min_samples)
         for at in chunks.each_location
@@ -50,7 +42,7 @@ def fit_shared_state(
     state = xr.Dataset({**chunks.arrays_of(fits), "observations": observed})
     state["status"] = state["status"] | flags
     dated = [part[pairs.dim] for part in pairs.form.parts.values() if pairs.dim in part.indexes]
-    labels: dict[str, Any] = {**place_labels(pairs.form, pairs.pool)}
+    labels: dict[str, Any] = {**place_labels(pairs.form, pool)}
     if dated:
         labels[f"calibration_{pairs.dim}"] = (CASE, dated[0].to_index(), dated[0].attrs)
     of_locations = {
@@ -62,42 +54,38 @@ def fit_shared_state(
     return state.assign_coords({**of_locations, **labels})
 
 
-CoreArrays: TypeAlias = dict[str, tuple[xr.DataArray, Sequence[Hashable]]]
+CoreArrays: TypeAlias = dict[Any, tuple[xr.DataArray, Sequence[Hashable]]]
 """Arrays by name with their core dimensions."""
 
 
 class SharedChunks:
     """Cases of a hindcast as chunks over dates and places, and arrays of its state."""
 
-    def __init__(
-        self,
-        pairs: Pairs,
-        method: SharedCKME,
-        axis: CaseAxis,
-        covariates: Mapping[str, xr.DataArray],
-    ) -> None:
+    def __init__(self, prepared: Prepared) -> None:
+        pairs, method = prepared.pairs, as_shared(prepared.method)
         assert pairs.pool is not None
         self.name, self.method, self.pool = pairs.form.name, method, pairs.pool
-        parts, others = task_arguments(pairs, covariates)
+        self.periods, cases = prepared.periods, arrays_of_cases(pairs, prepared.covariates)
+        parts = cases["forecasts"]
         for part in parts.values():
             require_one_chunk(part, (CASE_MEMBER,), name="hindcast")
         first = next(iter(parts.values()))
         n_dates = first.sizes[DATE]
-        # Arrays that tell the place are the same on all dates.
-        others = {
-            name: value.isel({DATE: 0}, drop=True) if name in method.of_places else value
-            for name, value in others.items()
-        }
-        bare = {name: v.drop_vars(list(v.coords)) for name, v in {**parts, **others}.items()}
-        self.periods = periods_of(covariates)
+        # Arrays that identify the place are the same on all dates.
+        of_places = {name: {DATE: 0} for name in method.of_places}
         self.cases: dict[str, CoreArrays] = {
-            "forecasts": {name: (bare[name], (CASE_MEMBER,)) for name in parts},
-            "observed": {"observations": (bare["observations"], ())},
-            "covariates": {name: (bare[name], ()) for name in covariates},
+            group: {
+                name: (
+                    value.isel(of_places.get(name, {}), drop=True).drop_vars(list(value.coords)),
+                    (CASE_MEMBER,) if group == "forecasts" else (),
+                )
+                for name, value in of.items()
+            }
+            for group, of in cases.items()
         }
         self.beside = {
             "date": xr.DataArray(np.arange(n_dates), dims=[DATE]),
-            "fold": xr.DataArray(method.folds(axis, n_dates), dims=[DATE]),
+            "fold": xr.DataArray(method.folds(prepared.axis, n_dates), dims=[DATE]),
         }
         """Numbers of dates and folds, and further arrays that functions of a chunk get."""
         self.loops = (DATE, *self.pool.dims)
@@ -141,7 +129,7 @@ class SharedChunks:
 
         And bits of the status of each location.
         """
-        dtype = self.cases["observed"]["observations"][0].dtype
+        dtype = self.cases["observed"][0][0].dtype
         used, flags = run(
             _UsableObservations(self.periods),
             self.cases,
@@ -158,22 +146,13 @@ class SharedChunks:
 
     def arrays_of(self, fits: Sequence[Any]) -> dict[str, xr.DataArray]:
         """Arrays of the state, from those by name of each location, which may be Delayed."""
-        n_features = feature_count(
-            {n: p for n, p in self.periods.items() if n not in self.method.of_places}
-        )
-        due: dict[str, tuple[tuple[str, ...], tuple[int, ...], Any]] = {
-            name: (tuple(p.dims), tuple(p.sizes(0).values()), p.dtype)
-            for name, p in self.method.parameters(n_features).items()
-        }
-        due |= {"n_cases": ((), (), np.int32), "status": ((), (), np.int16)}
-        shape = tuple(self.sizes[d] for d in self.locations)
-        arrays = {}
-        for name, (dims, own, dtype) in due.items():
-            each = [_array(fit, name, own, np.dtype(dtype)) for fit in fits]
-            module = np if isinstance(each[0], np.ndarray) else _dask_array()
-            stacked = module.stack(each).reshape((*shape, *own))
-            arrays[name] = xr.DataArray(stacked, dims=(*self.locations, *dims))
-        return arrays
+        of_places = self.method.of_places
+        periods = {name: p for name, p in self.periods.items() if name not in of_places}
+        parameters = parameters_of(self.method, periods)
+        out: dict[str, Any] = {name: (p.sizes(0), p.dtype) for name, p in parameters.items()}
+        out |= {"n_cases": ({}, np.int32), "status": ({}, np.int16)}
+        given: Inputs = {"fits": {0: (self.objects_of(fits), ())}}
+        return run(arrays_of_fits, given, out, what=work_on("the fit", self.name))
 
     def objects_of(self, values: Sequence[Any]) -> xr.DataArray:
         """Objects over the locations, which may be Delayed."""
@@ -181,18 +160,17 @@ class SharedChunks:
 
         shape = tuple(self.sizes[d] for d in self.locations)
         if not any(map(is_dask_collection, values)):
-            return xr.DataArray(_as_array(*values).reshape(shape), dims=self.locations)
+            return xr.DataArray(as_objects(values).reshape(shape), dims=self.locations)
+        import dask.array
         from dask.delayed import delayed
 
-        each = [
-            _dask_array().from_delayed(delayed(_as_array, pure=True)(v), (1,), object)
-            for v in values
-        ]
-        whole = _dask_array().concatenate(each).reshape(shape)
+        alone = delayed(as_objects, pure=True)
+        each = [dask.array.from_delayed(alone([v]), (1,), object) for v in values]  # type: ignore[no-untyped-call]
+        whole = dask.array.concatenate(each).reshape(shape)  # type: ignore[no-untyped-call]
         return xr.DataArray(whole, dims=self.locations)
 
 
-def _as_array(*values: Any) -> npt.NDArray[Any]:
+def as_objects(values: Sequence[Any]) -> npt.NDArray[Any]:
     """Objects as an array, which does not look into them."""
     array = np.empty(len(values), dtype=object)
     for i, value in enumerate(values):
@@ -200,23 +178,9 @@ def _as_array(*values: Any) -> npt.NDArray[Any]:
     return array
 
 
-def _dask_array() -> Any:
-    import dask.array
-
-    return dask.array
-
-
-def _array(fit: Any, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
-    """An array of a fit, lazy if it is."""
-    if isinstance(fit, Mapping):
-        return np.asarray(fit[name], dtype).reshape(shape)
-    from dask.delayed import delayed
-
-    return _dask_array().from_delayed(delayed(_taken, pure=True)(fit, name, dtype), shape, dtype)
-
-
-def _taken(fit: Mapping[str, npt.NDArray[Any]], name: str, dtype: np.dtype[Any]) -> Any:
-    return np.asarray(fit[name], dtype)
+def arrays_of_fits(fits: Named) -> Named:
+    """Arrays (L, ...) by name, from those of each of L fits."""
+    return {name: np.stack([fit[name] for fit in fits[0]]) for name in fits[0][0]}
 
 
 class PassesOverChunks:
@@ -248,7 +212,7 @@ def cases_of_places(
     Values are missing beside those of the same case, as what else a chunk holds must not matter.
     """
     each = {name: a[:, np.newaxis] for name, a in forecasts.items()}
-    given = observed["observations"][:, np.newaxis]
+    given = observed[0][:, np.newaxis]
     parts, (own,), filled = without_absurd(each, [given])
     whole = {name: a.reshape((1, len(a), a.shape[-1])) for name, a in parts.items()}
     known = {name: covariates[name][np.newaxis] for name in periods}

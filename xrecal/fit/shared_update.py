@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -10,17 +10,21 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from xrecal.chunks.blockwise import is_lazy, work_on
+from xrecal.chunks.run import Named, run
 from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.pairing import Pairs
 from xrecal.methods import SharedCKME
 from xrecal.methods.shared_ckme import as_shared, packed_fit
 from xrecal.typing import FloatArray, IntArray
 
-from .case_order import Order
+from .case_order import ADDED, Order, known_observations
 from .fitted import CASE, FittedVariable
 from .pooling import DATE
-from .shared_fit import PassesOverChunks, SharedChunks
+from .shared_fit import PassesOverChunks, SharedChunks, as_objects
 from .shared_places import PLACES, places_of_fit
+from .state import Prepared
+from .update_task import joined_values
 
 if TYPE_CHECKING:
     from xrecal.arrays.shared.network import Cases
@@ -52,63 +56,48 @@ def with_shared_cases(
     along = {pairs.dim: pairs.observations.sizes[pairs.dim]}
     places = places_of_fit(pairs.form, method, pool)
     given = {**covariates, **{name: v.expand_dims(along) for name, v in places.items()}}
-    chunks = SharedChunks(pairs, method, dates, given)
-    seen = _seen(state["observations"], order).isel({PLACES: pool.numbers.ravel()})
-    shape = dict(zip(pool.dims, pool.sizes, strict=True))
-    at_places = seen.data.reshape([*(seen.sizes[d] for d in seen.dims[:-1]), *pool.sizes])
-    dims = [*seen.dims[:-2], DATE, *shape]
-    chunks.beside["seen"] = xr.DataArray(at_places, dims=dims)
-    arrays = {str(n): v for n, v in state.items() if n != "observations"}
-    names = list(arrays)
+    chunks = SharedChunks(Prepared(pairs, method, dates, given))
+    seen = known_observations(state.variables["observations"], order)
+    seen = seen.isel({PLACES: pool.numbers.ravel()}).transpose(..., ADDED, PLACES)
+    dims = [*seen.dims[:-2], DATE, *pool.dims]
+    chunks.beside["seen"] = xr.DataArray(
+        seen.data.reshape((*seen.shape[:-1], *pool.sizes)), dims=dims
+    )
+    arrays = {n: v for n, v in fitted.arrays.items() if n != "observations"}
+    cores = {n: [d for d in v.dims if d not in chunks.locations] for n, v in arrays.items()}
+    packed = run(
+        _packed,
+        {"state": {n: (_uncut(v, cores[n]), cores[n]) for n, v in arrays.items()}},
+        {0: ({}, object)},
+        what=work_on("the update", pairs.form.name),
+    )[0]
     fits = []
     for at in chunks.each_location:
-        engine = PassesOverChunks(chunks, at)
-        of_dims = [{d: i for d, i in at.items() if d in v.dims} for v in arrays.values()]
-        here = [_whole(v.isel(own)) for v, own in zip(arrays.values(), of_dims, strict=True)]
-        fit = engine.once(_Unpacked(names), *here)
+        engine, here = PassesOverChunks(chunks, at), packed.isel(at).data
+        if packed.chunks is not None:
+            here = here.to_delayed(optimize_graph=False).item()
+        fit = engine.once(_unpacked, here)
         added = engine.total(_Added(pool.dims), _join, fit)
-        fits.append(engine.once(_Repacked(method, fitted.min_samples, names), fit, added, *here))
+        fits.append(engine.once(_Repacked(method, fitted.min_samples), fit, added, here))
     updated = {n: v.assign_attrs(state[n].attrs) for n, v in chunks.arrays_of(fits).items()}
     new, flags = chunks.observations()
     updated["status"] = (updated["status"] | flags).assign_attrs(state["status"].attrs)
-    observed = _joined(state["observations"], new, order)
-    bare = state.drop_dims(CASE)
-    return bare.assign(
-        {**updated, "observations": observed.assign_attrs(state["observations"].attrs)}
-    )[list(state.data_vars)]
+    kept = state.variables["observations"]
+    observed = joined_values(kept, new.rename({CASE: ADDED}), order).transpose(*kept.dims)
+    whole = state.drop_dims(CASE).assign({**updated, "observations": observed.variable})
+    whole["observations"].attrs = kept.attrs
+    return whole[list(state.data_vars)]
 
 
-def _whole(array: xr.DataArray) -> Any:
-    """Values of an array of the state, as a Delayed where it is lazy.
-
-    Of a single chunk: arrays that are handed on to ``delayed`` as they are would each be optimised
-    by themselves, and the fit run once for each.
-    """
-    if array.chunks is None:
-        return array.data
-    return array.chunk(-1).data.to_delayed(optimize_graph=False).item()
+def _uncut(array: xr.Variable, dims: Sequence[Hashable]) -> xr.Variable:
+    """An array that Dask does not cut along some dimensions, if it holds it."""
+    return array.chunk(dict.fromkeys(dims, -1)) if is_lazy(array) else array
 
 
-def _seen(kept: xr.DataArray, order: Order) -> xr.DataArray:
-    """Known observations (..., t, place) of added dates, NaN of new ones."""
-    bare = kept.drop_vars(list(kept.coords))
-    known = xr.DataArray(order.known >= 0, dims=[CASE])
-    return bare.isel({CASE: np.maximum(order.known, 0)}).where(known).transpose(..., CASE, PLACES)
-
-
-def _joined(kept: xr.DataArray, added: xr.DataArray, order: Order) -> xr.DataArray:
-    """Kept and added observations (..., case, place) in order; what was missing is filled in."""
-    kept = kept.drop_vars(list(kept.coords)).transpose(..., CASE, PLACES)
-    added = added.transpose(*kept.dims).astype(kept.dtype)
-    known = np.flatnonzero(order.known >= 0)
-    filled = kept.isel({CASE: order.known[known]}).fillna(added.isel({CASE: known}))
-    # Places in [kept, added, filled] of all cases: a known one is among the filled ones.
-    place = order.order.copy()
-    count = kept.sizes[CASE] + added.sizes[CASE]
-    for k, at in enumerate(order.known[known]):
-        place[order.order == at] = count + k
-    whole = xr.concat([kept, added, filled], dim=CASE).isel({CASE: place})
-    return whole if whole.chunks is None else whole.chunk({CASE: -1, PLACES: -1})
+def _packed(state: Named) -> Named:
+    """Arrays (L, ...) of the state, as an object (L,) for each location."""
+    n = len(next(iter(state.values())))
+    return {0: as_objects([{name: a[place] for name, a in state.items()} for place in range(n)])}
 
 
 class _Added:
@@ -145,20 +134,12 @@ def _join(one: Any, other: Any) -> Any:
     return None if one is None else join_added(one, other)
 
 
-class _Unpacked:
-    """Arrays of the state in the order of their names in, the fit out; None where there is none."""
+def _unpacked(packed: npt.NDArray[Any]) -> Any:
+    """The fit of a location; None where there is none."""
+    from xrecal.arrays.shared.packed import unpack
 
-    __name__ = "unpacked"
-
-    def __init__(self, names: list[str]) -> None:
-        self.names = names
-
-    def __call__(self, *arrays: npt.NDArray[Any]) -> Any:
-        """The fit."""
-        from xrecal.arrays.shared.packed import unpack
-
-        packed = dict(zip(self.names, arrays, strict=True))
-        return None if np.isnan(packed["regression"]).any() else unpack(packed)
+    arrays = packed.item()
+    return None if np.isnan(arrays["regression"]).any() else unpack(arrays)
 
 
 class _Repacked:
@@ -166,15 +147,15 @@ class _Repacked:
 
     __name__ = "repacked"
 
-    def __init__(self, method: SharedCKME, min_samples: int, names: list[str]) -> None:
-        self.method, self.min_samples, self.names = method, min_samples, names
+    def __init__(self, method: SharedCKME, min_samples: int) -> None:
+        self.method, self.min_samples = method, min_samples
 
-    def __call__(self, fit: Any, added: Any, *arrays: npt.NDArray[Any]) -> dict[str, Any]:
+    def __call__(self, fit: Any, added: Any, packed: npt.NDArray[Any]) -> dict[str, Any]:
         """Arrays by name."""
         from xrecal.arrays.shared.passes import with_added
         from xrecal.arrays.shared.places import COUNT
 
-        kept = dict(zip(self.names, arrays, strict=True))
+        kept: dict[str, Any] = packed.item()
         if fit is None:
             return kept
         whole = with_added(fit, added)

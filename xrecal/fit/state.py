@@ -1,49 +1,69 @@
-"""Fitted state: the arrays that a fit leaves behind, lazy or computed, and what they mean."""
+"""From cases to a fitted state: arrays that a fit is given, those it leaves, and their meaning."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import xarray as xr
 
-from xrecal.chunks.blockwise import work_on
+from xrecal.arrays.status import MEANINGS
+from xrecal.chunks.blockwise import require_one_chunk, work_on
 from xrecal.chunks.run import Inputs, Named, run
 from xrecal.inputs.covariates import period_of
-from xrecal.inputs.dates import CaseAxis
-from xrecal.inputs.forms import task_parts
+from xrecal.inputs.dates import CaseAxis, case_axis
+from xrecal.inputs.forms import VECTOR, task_parts
 from xrecal.inputs.pairing import Pairs
-from xrecal.methods import Method
+from xrecal.inputs.pool import Pool
+from xrecal.methods import Method, SharedCKME
 from xrecal.methods.base import Parameter, SharedFits
 
-from .cases import COVARIATE, PARTNER, cases_of, kept_parts, parts_to_keep
-from .fitted import CASE, CASE_MEMBER, feature_count, parameters_of
+from .cases import COVARIATE, OBSERVATIONS, cases_of, kept_parts, parameters_of, parts_to_keep
+from .fitted import CASE, CASE_MEMBER
 from .pooling import DATE, PooledTask, across, pooled_covariate, position_coordinates
 
 NEW_MEMBER = "xrecal_new_member"
 """Dimension of the members of forecasts inside a task, where cases and results have their own."""
 
 
-def fit_state(
-    pairs: Pairs,
-    method: Method,
-    axis: CaseAxis,
-    covariates: Mapping[str, xr.DataArray],
-    min_samples: int,
-    shared: tuple[xr.DataArray, ...] = (),
-) -> xr.Dataset:
-    """Lazy or computed state: one call for each chunk of locations.
+class Prepared(NamedTuple):
+    """Cases of a variable, and the method that learns from them; their values are not read."""
 
-    ``shared`` are the fields of :class:`xrecal.methods.base.SharedFits` over locations, if places
-    share a component.
+    pairs: Pairs
+    """In order of time."""
+    method: Method
+    """As it can be used on these cases."""
+    axis: CaseAxis
+    covariates: Mapping[str, xr.DataArray]
+    note: str | None = None
+    """Remark on the method and the pooling."""
+    shared: SharedCKME | None = None
+    """The method of fits to so many pooled cases that places share one."""
+    of_all: Prepared | None = None
+    """The cases of all places, of a pool at each one with a component that places share."""
+
+    @property
+    def periods(self) -> dict[str, float | None]:
+        """Periods of covariates, None of those that are not circular."""
+        return {name: period_of(value) for name, value in self.covariates.items()}
+
+
+def fit_state(
+    prepared: Prepared, min_samples: int, shared: tuple[xr.DataArray, ...] = ()
+) -> list[xr.Dataset]:
+    """Lazy or computed state of each variable: one call for each chunk of locations.
+
+    States of variables that are recalibrated jointly differ in their observations. ``shared`` are
+    the fields of :class:`xrecal.methods.base.SharedFits` over locations, if places share a
+    component.
     """
+    pairs, method, periods = prepared.pairs, prepared.method, prepared.periods
     pool, dim = pairs.pool, pairs.dim
-    given, periods = given_cases(pairs, covariates), periods_of(covariates)
-    parts = {name: part for name, (part, _) in given["forecasts"].items()}
-    observed = {name: value for name, (value, _) in given["observed"].items()}
-    every = parameters_of(method, feature_count(periods))
+    cases = arrays_of_cases(pairs, prepared.covariates)
+    parts, observed = cases["forecasts"], cases["observed"]
+    every = parameters_of(method, periods)
     parameters = {name: p for name, p in every.items() if not p.of_all_places}
     n_cases = pairs.observations.sizes[dim] * (1 if pool is None else len(pool.taken))
     own: dict[Hashable, int] = {}
@@ -52,9 +72,9 @@ def fit_state(
     case: dict[Hashable, int] = {**own, CASE: n_cases}
     members = {**case, CASE_MEMBER: next(iter(parts.values())).sizes[CASE_MEMBER]}
     stored = kept_parts(parts) if method.keeps_cases else {}
-    out: dict[str, tuple[dict[Hashable, int], Any]] = {
+    out: dict[Any, tuple[dict[Hashable, int], Any]] = {
         **{name: (members, dtype) for name, dtype in stored.items()},
-        **{name: (case, value.dtype) for name, value in observed.items()},
+        **{number: (case, value.dtype) for number, value in observed.items()},
         "n_cases": (own, np.int32),
         "status": (own, np.int16),
     }
@@ -62,75 +82,101 @@ def fit_state(
         sizes = p.sizes(n_cases).items()
         inside: dict[Hashable, int] = {d: n_cases if d == CASE else n for d, n in sizes}
         out[name] = own | inside, p.dtype
-    fit = FitTask(method, axis, periods, min_samples, "scale" in parts)
+    fit = FitTask(method, prepared.axis, periods, min_samples, "scale" in parts)
+    of_places = {n: (a, ()) for n, a in zip(SharedFits._fields, shared, strict=False)}
     results = run(
         fit if pool is None else PooledTask(fit, pool),
-        {**given, "shared": {n: (a, ()) for n, a in zip(SharedFits._fields, shared, strict=False)}},
+        {**_with_core(cases, pool), "shared": of_places},
         out,
         what=work_on("the fit", pairs.form.name),
         windows=None if pool is None else pool.windows,
     )
-    _, others = task_arguments(pairs, covariates)
-    for name in covariates:
-        value = others[name] if pool is None else pooled_covariate(others[name], pool)
-        results[COVARIATE + name] = value
+    for name, value in cases["covariates"].items():
+        results[COVARIATE + name] = value if pool is None else pooled_covariate(value, pool)
     # Coordinates of the forecasts may have any name; theirs stay with what is issued.
-    taken = [*results, *members, *(d for p in parameters.values() for d in p.dims)]
-    state = xr.Dataset({n: v.drop_vars(taken, errors="ignore") for n, v in results.items()})
-    return _with_labels(state, pairs, parameters)
+    taken = [*out, *members, *(d for p in parameters.values() for d in p.dims)]
+    bare = {name: v.drop_vars(taken, errors="ignore") for name, v in results.items()}
+    states = []
+    for number in observed:
+        names = {n: n for n in bare if n not in observed} | {number: OBSERVATIONS}
+        state = xr.Dataset({names[n]: v for n, v in bare.items() if n in names})
+        states.append(_with_labels(state, pairs, parameters))
+    return states
 
 
-def periods_of(covariates: Mapping[str, xr.DataArray]) -> dict[str, float | None]:
-    """Periods of covariates, None of those that are not circular."""
-    return {name: period_of(value) for name, value in covariates.items()}
+def require_whole_cases(pairs: Pairs, positions: tuple[Hashable, ...] = ()) -> None:
+    """Raise ValueError where cases, members or pooled positions are in several chunks of Dask."""
+    for part in pairs.form.parts.values():
+        require_one_chunk(part, (pairs.dim, pairs.form.member_dim, *positions), name="hindcast")
+    require_one_chunk(pairs.observations, (pairs.dim, *positions), name="observations")
 
 
-def given_cases(pairs: Pairs, covariates: Mapping[str, xr.DataArray]) -> Inputs:
-    """Forecasts, observations and covariates of cases, as :class:`FitTask` takes them.
-
-    Where cases are pooled, their core dimensions are the pooled ones and ``DATE``, which
-    :class:`xrecal.fit.pooling.PooledTask` makes cases of.
-    """
-    parts, others = task_arguments(pairs, covariates)
-    cases: tuple[Hashable, ...] = (CASE,)
-    if pairs.pool is not None:
-        cases = (*pairs.pool.dims, DATE)
-        others = {name: across(value, pairs.pool) for name, value in others.items()}
-    return {
-        "forecasts": {name: (part, (*cases, CASE_MEMBER)) for name, part in parts.items()},
-        "observed": {n: (value, cases) for n, value in others.items() if n not in covariates},
-        "covariates": {name: (others[name], cases) for name in covariates},
+def axis_of(pairs: Pairs) -> CaseAxis:
+    """Dates of the cases, from coordinates of the forecasts or the labels of observations."""
+    assert pairs.dim is not None
+    along = {
+        name: coordinate
+        for part in pairs.form.parts.values()
+        for name, coordinate in part.coords.items()
+        if coordinate.dims == (pairs.dim,)
     }
+    return case_axis(pairs.observations.assign_coords(along), pairs.dim)
 
 
-def task_arguments(
+Groups: TypeAlias = dict[str, dict[Any, xr.DataArray]]
+"""Arrays of cases: forecasts by part, observed values by number of the variable, covariates."""
+
+
+def arrays_of_cases(
     pairs: Pairs,
     covariates: Mapping[str, xr.DataArray],
     dims: tuple[str, str] = (CASE, CASE_MEMBER),
-) -> tuple[dict[str, xr.DataArray], dict[str, xr.DataArray]]:
-    """Parts of the forecasts, then observations and covariates, over the locations and ``dims``.
+) -> Groups:
+    """Arrays of cases over the locations and ``dims``, those of cases and members.
 
-    ``dims`` are those of cases and members; where cases are pooled, the dates have ``DATE``.
+    Where cases are pooled, the dates have ``DATE``. The variable itself is the first one.
     """
     form, dim, pool = pairs.form, pairs.dim, pairs.pool
     case = dims[0] if pool is None else DATE
     pooled = () if pool is None else pool.dims
     locations = [d for d in form.dims if d != dim]
-    parts = task_parts(
-        form,
-        [d for d in locations if d not in pooled],
-        {**{d: d for d in pooled}, dim: case, form.member_dim: dims[1]},
-    )
-    partners = {f"{PARTNER}{k}": value for k, value in enumerate(pairs.partners)}
-    others = {
-        name: value.drop_vars(list(value.coords)).rename({dim: case})
-        for name, value in {"observations": pairs.observations, **partners, **covariates}.items()
+
+    def of_cases(value: xr.DataArray) -> xr.DataArray:
+        bare = value.drop_vars(list(value.coords)).rename({dim: case})
+        return bare.transpose(*[d for d in locations if d in bare.dims], case)
+
+    observed = (pairs.observations, *pairs.partners)
+    return {
+        "forecasts": task_parts(
+            form,
+            [d for d in locations if d not in pooled],
+            {**{d: d for d in pooled}, dim: case, form.member_dim: dims[1]},
+        ),
+        "observed": {number: of_cases(value) for number, value in enumerate(observed)},
+        "covariates": {name: of_cases(value) for name, value in covariates.items()},
     }
-    others = {
-        name: value.transpose(*[d for d in locations if d in value.dims], case)
-        for name, value in others.items()
+
+
+def given_cases(prepared: Prepared) -> Inputs:
+    """Arrays of cases with their core dimensions, as :class:`FitTask` takes them.
+
+    Where cases are pooled, these are the pooled ones and ``DATE``, which
+    :class:`xrecal.fit.pooling.PooledTask` makes cases of.
+    """
+    return _with_core(arrays_of_cases(prepared.pairs, prepared.covariates), prepared.pairs.pool)
+
+
+def _with_core(cases: Groups, pool: Pool | None) -> Inputs:
+    core: tuple[Hashable, ...] = (CASE,) if pool is None else (*pool.dims, DATE)
+    return {
+        group: {
+            name: (value, (*core, CASE_MEMBER))
+            if group == "forecasts"
+            else (value if pool is None else across(value, pool), core)
+            for name, value in of.items()
+        }
+        for group, of in cases.items()
     }
-    return parts, others
 
 
 def _with_labels(
@@ -148,6 +194,43 @@ def _with_labels(
     if pool is not None:
         n_dates = pairs.observations.sizes[dim]
         state = state.assign_coords(position_coordinates(form, pool, n_dates))
+    return state
+
+
+def describe_state(
+    state: xr.Dataset, method: Method, attrs: Mapping[str, Any], periods: Mapping[str, float | None]
+) -> xr.Dataset:
+    """Attributes that make the state readable on its own."""
+    units = {"units": attrs["units"]} if "units" in attrs else {}
+    described: dict[str, dict[str, Any]] = {
+        "loc": {"long_name": "calibration forecasts", **units},
+        "scale": {"long_name": "scale of the calibration forecasts", **units},
+        "weights": {"long_name": "weights of the members of the calibration forecasts"},
+        "observations": {"long_name": "observations of the cases used", **units},
+        "n_cases": {"long_name": "number of cases used"},
+        "status": {
+            "long_name": "status of the fit",
+            "flag_masks": np.array(list(MEANINGS), dtype=np.int16),
+            "flag_meanings": " ".join(MEANINGS.values()),
+        },
+    }
+    names = () if method.variables is None else method.variables.names
+    for place, name in enumerate(names):
+        described[f"{VECTOR}{place}"] = {"long_name": f"calibration forecasts of {name}"}
+    for name, parameter in parameters_of(method, periods).items():
+        described[name] = {"long_name": parameter.long_name}
+        if parameter.in_units_of_variable:
+            described[name] |= units
+        if parameter.flags:
+            described[name] |= {
+                "flag_values": np.arange(len(parameter.flags), dtype=np.int8),
+                "flag_meanings": " ".join(parameter.flags),
+            }
+        if parameter.description:
+            described[name]["description"] = parameter.description
+    for variable in state.data_vars:
+        if str(variable) in described:
+            state[variable].attrs = described[str(variable)]
     return state
 
 
@@ -185,18 +268,3 @@ class FitTask:
         kept = parts_to_keep(forecasts, cases) if self.method.keeps_cases else {}
         usable = zip(observed, (cases.observations, *cases.partners), strict=True)
         return {**fitted, **kept, **dict(usable)}
-
-
-def without_labels(state: xr.Dataset) -> dict[str, xr.Variable]:
-    """Arrays of a state, of which there may be hundreds, as tasks take them."""
-    return {str(name): state.variables[name] for name in state.data_vars}
-
-
-def state_of(state: xr.Dataset, place: int) -> xr.Dataset:
-    """The state of one of several variables, by its place, from that of all of them.
-
-    They differ in their observations.
-    """
-    observations = ["observations", *(n for n in state if str(n).startswith(PARTNER))]
-    own = state[observations[place]].variable
-    return state.drop_vars(observations[1:]).assign(observations=own)

@@ -10,27 +10,27 @@ import numpy as np
 import xarray as xr
 
 from xrecal.chunks.blockwise import require_one_chunk, work_on
-from xrecal.chunks.run import Inputs, Outputs, run
+from xrecal.chunks.run import Inputs, run
 from xrecal.inputs.covariates import Given
 from xrecal.inputs.forms import VECTOR, Labelled
 from xrecal.inputs.leads import MatchedLeads
 from xrecal.inputs.pairing import Observations, Pairs, pair_cases, pair_variables, to_learn_from
+from xrecal.methods import Method
 
 from .case_order import (
-    Order,
+    ADDED,
+    ADDED_MEMBER,
+    added_cases,
     join_axes,
-    n_positions,
     order_by_labels,
     positions_of_cases,
     require_positions,
 )
 from .cases import COVARIATE, is_part, kept_parts
-from .fit_hindcast import axis_of, require_whole_cases
 from .fitted import CASE, CASE_MEMBER, Fitted, FittedVariable
 from .jointly import Paired, as_one, common_cases
-from .learning_order import ADDED, require_updates, warn_of_order
 from .mismatch_warnings import warn_of_other_place
-from .pooling import across, pooled_cases, pooled_covariate
+from .news import warn_of_order
 from .select_fits import (
     check_forecast,
     explicit_member_dim,
@@ -38,17 +38,10 @@ from .select_fits import (
     matching_covariates,
 )
 from .shared_update import with_shared_cases
-from .state import task_arguments, without_labels
-from .update_task import JoinCovariate, UpdateTask
-
-ADDED_MEMBER, KEPT, KEPT_MEMBER = "xrecal_added_member", "xrecal_kept", "xrecal_kept_member"
-"""Dimensions inside tasks, where old and new cases have their own."""
-
-NAMES: Mapping[Hashable, str] = {CASE: KEPT, CASE_MEMBER: KEPT_MEMBER}
+from .state import axis_of, require_whole_cases
+from .update_task import KEPT, NAMES, UpdateTask, joined_values, of_kept
 
 F = TypeVar("F", bound=Fitted)
-
-NONE_YET: Mapping[Hashable, FittedVariable] = {}
 
 
 def update(
@@ -77,6 +70,15 @@ def update(
     return replace(model, variables=variables)
 
 
+def require_updates(method: Method) -> None:
+    """Raise ValueError for a method whose fits take no more cases."""
+    if not method.updates:
+        raise ValueError(
+            f"{type(method).__name__} keeps nothing that more cases could join; fit anew with all "
+            "cases: hindcast.recal.fit(observations, model.method)"
+        )
+
+
 def _require_updatable(fitted: FittedVariable, model: Fitted) -> None:
     require_updates(fitted.method)
     lacking = [other for other in fitted.jointly if other not in model.variables]
@@ -103,24 +105,9 @@ def _update_variable(
     for covariate, value in given.items():
         if not fitted.method.by_sums:
             require_one_chunk(value, (fitted.dim,), name=f"the covariate {covariate!r}")
-    warn_of_order(pairs, fitted)
-    return with_cases(fitted, pairs, given, partners, updated)
-
-
-def with_cases(
-    fitted: FittedVariable,
-    pairs: Pairs,
-    given: Mapping[str, xr.DataArray],
-    partners: Sequence[FittedVariable] = (),
-    updated: Mapping[Hashable, FittedVariable] = NONE_YET,
-) -> FittedVariable:
-    """A fitted variable with more cases, given in the order of time with their covariates.
-
-    ``partners`` are the others that it is recalibrated with, and ``updated`` all variables that
-    have these cases already.
-    """
     of_dates, labels = order_by_labels(pairs, fitted)
-    dates, order = axis_of(pairs), of_dates.at_positions(n_positions(fitted))
+    dates, order = axis_of(pairs), of_dates.at_positions(fitted.n_positions)
+    warn_of_order(pairs, fitted, of_dates, dates)
     axis = join_axes(fitted, dates, of_dates)
     added_axis = dates if fitted.pool is None else fitted.pool.axis(dates, of_dates.known.size)
     n = of_dates.order.size
@@ -195,23 +182,23 @@ def _joined_state(
     partners: Sequence[FittedVariable],
 ) -> xr.Dataset:
     """The state with all cases in order, and with what they teach."""
-    parts, others = _arguments(pairs, covariates)
-    state, order = without_labels(fitted.state), task.order
+    added = added_cases(pairs, covariates)
+    state, order, parts = fitted.arrays, task.order, added["forecasts"]
     compared = [fitted, *partners] if order.has_known else []
     given: Inputs = {
         # First, as it has all locations in their order.
         "state": {
-            n: (_renamed(v), [NAMES.get(d, d) for d in v.dims if d not in fitted.locations])
+            n: (of_kept(v), [NAMES.get(d, d) for d in v.dims if d not in fitted.locations])
             for n, v in state.items()
         },
         "forecasts": {
             n: (part.drop_vars(list(part.coords)), (ADDED, ADDED_MEMBER))
             for n, part in parts.items()
         },
-        "observed": {n: (v, (ADDED,)) for n, v in others.items() if n not in covariates},
-        "covariates": {n: (others[n], (ADDED,)) for n in covariates},
+        "observed": {n: (value, (ADDED,)) for n, value in added["observed"].items()},
+        "covariates": {n: (value, (ADDED,)) for n, value in added["covariates"].items()},
         "partners": {
-            i: (_renamed(one.state.variables["observations"]), (KEPT,))
+            i: (of_kept(one.state.variables["observations"]), (KEPT,))
             for i, one in enumerate(compared)
         },
     }
@@ -221,7 +208,7 @@ def _joined_state(
         sizes[CASE_MEMBER] = max(sizes[CASE_MEMBER], next(iter(parts.values())).sizes[ADDED_MEMBER])
         if "weights" in kept_parts(parts):
             state.setdefault("weights", xr.ones_like(members))
-    changing = {n: v for n, v in state.items() if task.changes(n) and not n.startswith(COVARIATE)}
+    changing = {n: v for n, v in state.items() if task.changes(n)}
     results = run(
         task,
         given,
@@ -233,51 +220,8 @@ def _joined_state(
     )
     for name in covariates:
         kept = state[COVARIATE + name]
-        results[COVARIATE + name] = _joined_covariate(kept, others[name], order)
+        results[COVARIATE + name] = joined_values(kept, added["covariates"][name], order)
     # To look at the labels of a hundred arrays that stay as they are takes most of an update.
     changed = {n: result.assign_attrs(state[n].attrs).variable for n, result in results.items()}
     whole = fitted.state.drop_dims([d for d in (CASE, CASE_MEMBER) if d in fitted.state.dims])
     return whole.assign(changed)[list(state)]
-
-
-def _joined_covariate(kept: xr.Variable, added: xr.DataArray, order: Order) -> xr.DataArray:
-    """A covariate of all cases, over the locations that it has."""
-    given: Inputs = {"values": {"kept": (_renamed(kept), (KEPT,)), "added": (added, (ADDED,))}}
-    out: Outputs = {"all": ({CASE: order.order.size}, kept.dtype)}
-    return run(JoinCovariate(order), given, out, what="the update")["all"]
-
-
-def _renamed(variable: xr.Variable) -> xr.Variable:
-    """An array of the state whose cases, and members, are those that are kept."""
-    return xr.Variable([NAMES.get(d, d) for d in variable.dims], variable.data)
-
-
-def at_known(observed: xr.DataArray, order: Order) -> xr.DataArray:
-    """Kept observations (..., added) of the cases that are known, any for others."""
-    bare = observed.drop_vars(list(observed.coords))
-    return bare.isel({CASE: np.maximum(order.known, 0)}).rename({CASE: ADDED})
-
-
-def _arguments(
-    pairs: Pairs, covariates: Mapping[str, xr.DataArray]
-) -> tuple[dict[str, xr.DataArray], dict[str, xr.DataArray]]:
-    """Parts of the forecasts, then observations and covariates, of the added cases of each fit."""
-    parts, others = task_arguments(pairs, covariates, (ADDED, ADDED_MEMBER))
-    pool = pairs.pool
-    if pool is None:
-        return parts, others
-    return {name: pooled_cases(part, pool, ADDED) for name, part in parts.items()}, {
-        name: pooled_covariate(value, pool, ADDED)
-        if name in covariates
-        else pooled_cases(across(value, pool), pool, ADDED)
-        for name, value in others.items()
-    }
-
-
-def added_arguments(pairs: Pairs, fitted: FittedVariable) -> tuple[xr.DataArray, xr.DataArray]:
-    """Forecasts (..., added, member) and observations (..., added) as the state keeps them.
-
-    The first part of the forecasts, which is there where they are; cases of pooled ones apart.
-    """
-    parts, others = _arguments(replace(pairs, pool=fitted.pool), {})
-    return next(iter(parts.values())), others["observations"]

@@ -5,7 +5,7 @@ Known cases keep their place among all, with the new observation if there is one
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from functools import reduce
 from operator import and_
@@ -13,19 +13,32 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import xarray as xr
 
 from xrecal.arrays.dispatch import namespace
-from xrecal.arrays.distributions.missing import largest_of
 from xrecal.arrays.status import FILL, INVALID
-from xrecal.chunks.run import Named
+from xrecal.chunks.run import Inputs, Named, Outputs, run
 from xrecal.inputs.dates import CaseAxis
-from xrecal.inputs.forms import VECTOR
 from xrecal.methods import Method
 from xrecal.methods.base import Cases, Parameter
 
-from .case_order import Order
-from .cases import COVARIATE, cases_of, cases_of_state, is_part, parts_to_keep
-from .fitted import CASE, feature_count, parameters_of
+from .case_order import ADDED, Order
+from .cases import (
+    Kept,
+    cases_of,
+    is_part,
+    kept_of,
+    largest_known,
+    own_members,
+    parameters_of,
+    parts_to_keep,
+)
+from .fitted import CASE, CASE_MEMBER
+
+KEPT, KEPT_MEMBER = "xrecal_kept", "xrecal_kept_member"
+"""Dimensions inside tasks, where old and new cases have their own."""
+
+NAMES: Mapping[Hashable, str] = {CASE: KEPT, CASE_MEMBER: KEPT_MEMBER}
 
 
 @dataclass(frozen=True)
@@ -49,7 +62,7 @@ class UpdateTask:
     @property
     def parameters(self) -> Mapping[str, Parameter]:
         """Parameters of the method by name."""
-        return parameters_of(self.method, feature_count(self.periods))
+        return parameters_of(self.method, self.periods)
 
     def __call__(
         self,
@@ -60,60 +73,50 @@ class UpdateTask:
         partners: Named,
     ) -> dict[str, npt.NDArray[Any]]:
         """Run the task on one chunk."""
-        cases, flags = cases_of(
-            forecasts, observed, covariates, self.added, self.periods, self._largest(state)
-        )
-        new = parts_to_keep(forecasts, cases) if self.method.keeps_cases else {}
-        new |= {COVARIATE + name: covariates[name] for name in self.periods}
-        joined = self.joined(state, cases, new, partners)
-        joined["status"] = (state["status"] | flags).astype(state["status"].dtype)
-        return self.learned_again(joined)
+        kept, own = kept_of(state), own_members(self.method)
+        members = [a for name, a in kept.forecasts.items() if name == own]
+        seen = largest_known(*members, kept.observations)
+        cases, flags = cases_of(forecasts, observed, covariates, self.added, self.periods, seen)
+        parts = parts_to_keep(forecasts, cases) if self.method.keeps_cases else {}
+        joined = self.joined(kept, cases, parts, covariates, partners)
+        status = (state["status"] | flags).astype(state["status"].dtype)
+        joined = self.learned_again(joined._replace(fitted={**joined.fitted, "status": status}))
+        return {**joined.forecasts, "observations": joined.observations, **joined.fitted}
 
     def joined(
-        self, state: Named, added: Cases, kept: Named, partners: Named
-    ) -> dict[str, npt.NDArray[Any]]:
-        """Arrays of the state with more cases.
-
-        Of these ``kept`` has parts of the forecasts and covariates as a state keeps them.
-        """
-        chosen = {name: a for name, a in state.items() if not self.of_cases(name)}
+        self, kept: Kept, added: Cases, parts: Named, covariates: Named, partners: Named
+    ) -> Kept:
+        """Cases and parameters with more cases, whose ``parts`` of forecasts are to be kept."""
+        of_cases = {name for name, p in self.parameters.items() if CASE in p.dims}
+        chosen = {name: a for name, a in kept.fitted.items() if name not in of_cases}
         own = self.method.update_locations(added, chosen, self.order.slots)
         known = [a[:, np.maximum(self.order.known, 0)] for a in partners.values()]
         enters, gained = self._entering(added, known)
-        new = {**kept, **own, "observations": added.observations}
-        old = dict(state)
-        if "weights" in {**old, **new} and self.method.keeps_cases:
-            old.setdefault("weights", _ones(old))
-            new.setdefault("weights", _ones(new))
-        joined: dict[str, npt.NDArray[Any]] = {**chosen, "n_cases": state["n_cases"] + gained}
-        for name in (name for name in old if name in new):
-            # What is known of a covariate stays.
-            entering = None if name.startswith(COVARIATE) else enters
-            axis = -2 if is_part(name) else -1
-            joined[name] = join(old[name], new[name], entering, self.order, axis)
-        moved = (name for name, p in self.parameters.items() if p.of_slots)
-        return joined | {name: self._moved(state[name]) for name in moved}
-
-    def of_cases(self, name: str) -> bool:
-        """Whether an array of the state has values of each case."""
-        case = CASE in self.parameters[name].dims if name in self.parameters else False
-        return case or name == "observations" or is_part(name) or name.startswith(COVARIATE)
+        old, new = dict(kept.forecasts), dict(parts)
+        if "weights" in {**old, **new}:
+            for one in (old, new):  # forecasts that have none
+                one.setdefault("weights", np.ones_like(next(iter(one.values()))))
+        fitted = {**chosen, "n_cases": kept.fitted["n_cases"] + gained}
+        for name in of_cases & own.keys() & kept.fitted.keys():
+            fitted[name] = join(kept.fitted[name], own[name], enters, self.order)
+        for name, parameter in self.parameters.items():
+            if parameter.of_slots:
+                fitted[name] = self._moved(kept.fitted[name])
+        return Kept(
+            {name: join(old[name], new[name], enters, self.order, -2) for name in old},
+            join(kept.observations, added.observations, enters, self.order),
+            # A known value of a covariate stays.
+            {n: join(kept.covariates[n], covariates[n], None, self.order) for n in self.periods},
+            fitted,
+        )
 
     def changes(self, name: str) -> bool:
         """Whether an update changes an array of the state."""
         if name not in self.parameters:
-            return name in ("n_cases", "status") or self.of_cases(name)
+            return name in ("n_cases", "status", "observations") or is_part(name)
         own = self.parameters[name]
         again = self.method.relearns and not own.of_all_places
         return again or own.of_slots or CASE in own.dims
-
-    def _largest(self, state: Named) -> npt.NDArray[Any]:
-        """Largest value (L,) of the members and observations of the fit; zero on a device."""
-        variables = self.method.variables
-        own = "loc" if variables is None else f"{VECTOR}{variables.own}"
-        seen = [state[name] for name in (own, "observations") if name in state]
-        xp = namespace(seen[0])
-        return largest_of(*seen) if xp is np else xp.zeros(len(seen[0]))
 
     def _entering(
         self, cases: Cases, known: list[npt.NDArray[Any]]
@@ -139,33 +142,39 @@ class UpdateTask:
         moved: npt.NDArray[Any] = np.where(slots < 0, slots, place[slots]).astype(slots.dtype)
         return moved
 
-    def learned_again(self, joined: dict[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
-        """The arrays, with those that the method learns from all cases together."""
+    def learned_again(self, joined: Kept) -> Kept:
+        """The same, with parameters that the method learns from all cases together."""
         if not self.method.relearns:
             return joined
         shared = {name for name, p in self.parameters.items() if p.of_all_places}
-        state = {name: a for name, a in joined.items() if name not in shared}
-        cases = cases_of_state(state, self.periods, self.axis)
-        learned = {**state, **self.method.relearn_locations(cases, state, self.min_samples)}
-        learned["status"] = state["status"] & (INVALID | FILL) | learned["status"]
-        return {**joined, **learned}
+        fitted = {name: a for name, a in joined.fitted.items() if name not in shared}
+        cases = joined.cases(self.periods, self.axis)
+        learned = {**fitted, **self.method.relearn_locations(cases, fitted, self.min_samples)}
+        learned["status"] = fitted["status"] & (INVALID | FILL) | learned["status"]
+        return joined._replace(fitted={**joined.fitted, **learned})
+
+
+def joined_values(kept: xr.Variable, added: xr.DataArray, order: Order) -> xr.DataArray:
+    """Values (..., case) of all cases: kept ones, and added ones where nothing is kept."""
+    given: Inputs = {"values": {"kept": (of_kept(kept), [KEPT]), "added": (added, [ADDED])}}
+    out: Outputs = {"all": ({CASE: order.order.size}, kept.dtype)}
+    return run(_JoinValues(order), given, out, what="the update")["all"]
+
+
+def of_kept(variable: xr.Variable) -> xr.Variable:
+    """An array of the state whose cases, and members, are those that are kept."""
+    return xr.Variable([NAMES.get(d, d) for d in variable.dims], variable.data)
 
 
 @dataclass(frozen=True)
-class JoinCovariate:
-    """Values of a covariate, kept and added ones, in; those of all cases out."""
+class _JoinValues:
+    """Kept and added values in, those of all cases out."""
 
     order: Order
     on_device = True
 
     def __call__(self, values: Named) -> dict[str, npt.NDArray[Any]]:
-        """Run the task on one chunk."""
         return {"all": join(values["kept"], values["added"], None, self.order)}
-
-
-def _ones(cases: Named) -> npt.NDArray[Any]:
-    """Weights of forecasts that have none."""
-    return np.ones_like(next(values for name, values in cases.items() if is_part(name)))
 
 
 def join(
@@ -205,7 +214,7 @@ def _with_known(
     order: Order,
     axis: int,
 ) -> npt.NDArray[Any]:
-    """Kept cases, in place of which added ones stand where these enter."""
+    """Kept cases, replaced by added ones where these enter."""
     xp = namespace(kept)
     of_added = np.flatnonzero(order.known >= 0)
     at, new = xp.asarray(order.known[of_added]), xp.asarray(of_added)

@@ -8,11 +8,10 @@ from dataclasses import dataclass, replace
 
 import xarray as xr
 
-from xrecal.fit.fit_hindcast import Prepared
 from xrecal.fit.fitted import CASE, FittedVariable
 from xrecal.fit.held_out import HeldOut
 from xrecal.fit.select_fits import shared_dims
-from xrecal.fit.state import fit_state
+from xrecal.fit.state import Prepared, fit_state
 from xrecal.inputs.covariates import Given, period_of
 from xrecal.inputs.forms import Form
 from xrecal.products.recalibrated import Recalibrated
@@ -73,7 +72,7 @@ def work_of_fit(name: Hashable | None, prepared: Prepared, min_samples: int) -> 
     """The fit of a variable."""
     pairs, method, form = prepared.pairs, prepared.method, prepared.pairs.form
     assert pairs.dim is not None
-    state = fit_state(pairs, method, prepared.axis, prepared.covariates, min_samples)
+    (state,) = fit_state(prepared, min_samples)
     location = Setup(
         method=method.alone,
         kind=form.kind,

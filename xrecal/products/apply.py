@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import xarray as xr
 
-from xrecal.arrays.dispatch import namespace, to_host
+from xrecal.arrays.dispatch import to_host
 from xrecal.arrays.distributions.forms import Empirical, Normal
 from xrecal.chunks.blockwise import require_free
 from xrecal.chunks.warnings import warn
 from xrecal.fit.fitted import CASE, Fitted
 from xrecal.fit.mismatch_warnings import OFTEN, first_place, warn_of_novel
-from xrecal.fit.select_fits import as_given, match_variables
 from xrecal.inputs.covariates import Given
 from xrecal.inputs.forms import Labelled
 from xrecal.inputs.metadata import history_line, joined, with_conventions
 from xrecal.methods.mixing import AVERAGE
 from xrecal.typing import FloatArray
 
-from .novelty import DESCRIBED
-from .recalibrated import SLOT, Recalibrated, by_position
-from .reductions import Reduction, on_circle, on_device
+from .recalibrated import SLOT, Recalibrated, recalibrated, record_of
+from .reductions import on_circle, on_device
 
 
 @on_device
@@ -34,42 +33,15 @@ def weights_of(distribution: Empirical) -> tuple[FloatArray, ...]:
 
 
 @on_device
-def members_and_weights(
-    distribution: Empirical, low: FloatArray, high: FloatArray
-) -> tuple[FloatArray, ...]:
-    """Members and weights (L, T, n) of weighted ensembles with members of their own.
-
-    And their mass (L, T) beyond the observed record.
-    """
+def members_and_weights(distribution: Empirical) -> tuple[FloatArray, ...]:
+    """Members and weights (L, T, n) of weighted ensembles with members of their own."""
     members, weights = distribution
     assert weights is not None
-    return members, weights, mass_beyond(distribution, low, high)
-
-
-def mass_beyond(distribution: Empirical, low: FloatArray, high: FloatArray) -> FloatArray:
-    """Mass (L, T) beyond the observed record by more than its range; NaN where it has no range.
-
-    The record is from ``low`` to ``high`` (L, T).
-    """
-    members, weights = distribution
-    assert weights is not None
-    xp, width = namespace(members), high - low
-    far = (members < (low - width)[..., None]) | (members > (high + width)[..., None])
-    mass = xp.sum(xp.where(far, weights, 0.0), axis=-1, dtype=xp.float64)
-    known = (width > 0) & ~xp.isnan(weights[..., 0])
-    known_mass: FloatArray = xp.where(known, mass, float("nan"))
-    return known_mass
+    return members, weights
 
 
 FAR = 0.05
-"""Mass beyond the record by more than its range above which a forecast is told."""
-
-BEYOND = {
-    "long_name": "probability beyond the observed record by more than its range",
-    "units": "1",
-    "role": "beyond",
-}
-"""Attributes."""
+"""Mass beyond the record by more than its range above which a forecast is counted."""
 
 
 def normal_parameters(distribution: Normal) -> tuple[FloatArray, ...]:
@@ -136,10 +108,9 @@ def model_apply(model: Fitted, forecast: Labelled, *, covariates: Given = None) 
     variables: dict[Hashable, xr.DataArray] = {}
     along: dict[Hashable, Hashable] = {}
     shared: dict[tuple[Hashable, ...], xr.DataArray] = {}
-    matched = match_variables(model, forecast)
-    for name, (form, fitted) in matched.items():
-        base = "forecast" if name is None else name
-        source = Recalibrated(form, fitted, covariates)
+    sources = recalibrated(model, forecast, covariates, beside=True)
+    for name, source in sources.variables.items():
+        base, fitted = "forecast" if name is None else name, source.fitted
         _require_free_names(base, source)
         if fitted.method.output == "normal":
             issued = _normal(source, base)
@@ -147,7 +118,7 @@ def model_apply(model: Fitted, forecast: Labelled, *, covariates: Given = None) 
             issued = _weighted(source, base, shared.get(fitted.jointly))
             if fitted.jointly:  # whole vectors have weights
                 shared[fitted.jointly] = issued[f"{base}_weight"]
-        issued = {variable: as_given(v, fitted, forecast) for variable, v in issued.items()}
+        issued = {variable: source.as_given(v) for variable, v in issued.items()}
         _require_same_places(base, issued, along)
         if f"{base}_novelty" in issued:
             warn_of_novel(issued[f"{base}_novelty"], name)
@@ -155,9 +126,45 @@ def model_apply(model: Fitted, forecast: Labelled, *, covariates: Given = None) 
     attrs = forecast.attrs
     if isinstance(forecast, xr.DataArray):  # the others describe the variable
         attrs = {name: value for name, value in attrs.items() if name == "history"}
-    line = joined(f"recalibrated by {model.method}", by_position(matched.values()))
+    line = joined(f"recalibrated by {model.method}", sources.remark)
     history = history_line(attrs, line)
     return xr.Dataset(variables, attrs=with_conventions(history))
+
+
+def issue(
+    model: Fitted, forecast: xr.Dataset, product: Callable[[Recalibrated], xr.DataArray], line: str
+) -> xr.Dataset:
+    """A product of each variable, and its novelty and its mass far beyond the record.
+
+    Parameters
+    ----------
+    forecast : Dataset
+        As for ``apply``.
+    product : callable
+        Makes a product of the distributions of one variable, by a single reduction.
+    line : str
+        About the product, for the history.
+
+    Returns
+    -------
+    Dataset
+        ``NAME``, and ``NAME_novelty`` and ``NAME_beyond`` of methods that compare forecasts with
+        past ones. Lazy if the forecast or the model is.
+    """
+    sources = recalibrated(model, forecast, None, beside=True)
+    variables = {
+        name: source if source.fitted.method.knows_novelty else replace(source, beside=None)
+        for name, source in sources.variables.items()
+    }
+    issued = replace(sources, variables=variables).product(product, line)
+    assert isinstance(issued, xr.Dataset)
+    for name, source in variables.items():
+        known = source.known_beside(name)
+        beside = {of: source.as_given(known[of]) for of in sorted(known, key=str)}
+        if beside:
+            issued[name].attrs["ancillary_variables"] = " ".join(map(str, beside))
+        issued = issued.assign(beside)
+    return issued
 
 
 def _require_free_names(base: Hashable, source: Recalibrated) -> None:
@@ -226,10 +233,9 @@ def _weighted(
     """Members and their weights, unless these are there already."""
     fitted, member = source.fitted, source.form.member_dim_of_results
     n_cases = fitted.state.sizes[CASE]
-    beside: dict[Hashable, xr.DataArray] = {}
     if fitted.method.shares_members:
         if weights is None:
-            (weights,), beside = _reduced(source, base, weights_of, {CASE: n_cases})
+            (weights,) = source.reduce(weights_of, {CASE: n_cases})
         members = fitted.state["observations"]
         members = members.drop_vars(
             [  # may differ between hindcast and forecast: the latter's count
@@ -243,53 +249,20 @@ def _weighted(
         members.attrs = {}  # of what was observed, not of what is forecast
     else:
         slots: dict[Hashable, int] = {SLOT: fitted.method.slots(n_cases)[0].size}
-        record = record_of(fitted.observed)
-        (members, weights, beyond), beside = _reduced(
-            source, base, members_and_weights, slots, slots, {}, extras=record
-        )
-        _warn_of_far(base, members, weights, beyond, record)
-        beside[f"{base}_beyond"] = beyond.assign_attrs(BEYOND)
-    beside = {
-        f"{base}_weight": weights.assign_attrs(
-            long_name="probability of each member", role="member_weight"
-        ),
-        **beside,
-    }
+        members, weights = source.reduce(members_and_weights, slots, slots)
+        _warn_of_far(base, members, weights, source)
+    about = {"long_name": "probability of each member", "role": "member_weight"}
+    beside = {f"{base}_weight": weights.assign_attrs(about), **source.known_beside(base)}
     issued = source.attrs | {"ancillary_variables": " ".join(map(str, beside))}
     return {base: members.assign_attrs(issued), **beside}
 
 
-def record_of(observed: xr.DataArray) -> tuple[xr.DataArray, xr.DataArray]:
-    """Lowest and highest observation at each location."""
-    if observed.size == 0:  # which has no lowest
-        none = observed.isel({CASE: 0}, drop=True)
-        return none, none
-    low, high = observed.min(CASE), observed.max(CASE)
-    return low.drop_vars(list(low.coords)), high.drop_vars(list(high.coords))
-
-
-def _reduced(
-    source: Recalibrated,
-    base: Hashable,
-    reduction: Reduction,
-    *out: Mapping[Hashable, int],
-    extras: Sequence[xr.DataArray] = (),
-) -> tuple[tuple[xr.DataArray, ...], dict[Hashable, xr.DataArray]]:
-    """Results of a reduction, and the novelty of the forecasts where there is such a thing."""
-    if not source.knows_novelty:
-        return source.reduce(reduction, *out, extras=extras), {}
-    *results, novelty = source.reduce_with_novelty(reduction, *out, extras=extras)
-    return tuple(results), {f"{base}_novelty": novelty.assign_attrs(DESCRIBED)}
-
-
 def _warn_of_far(
-    base: Hashable,
-    members: xr.DataArray,
-    weights: xr.DataArray,
-    beyond: xr.DataArray,
-    record: Sequence[xr.DataArray],
+    base: Hashable, members: xr.DataArray, weights: xr.DataArray, source: Recalibrated
 ) -> None:
     """Warn if more than a tenth of forecasts in memory have much mass far beyond the record."""
+    assert source.beside is not None
+    beyond = source.beside["beyond"]
     if beyond.chunks is not None:
         return
     values = to_host(beyond.data)
@@ -298,7 +271,7 @@ def _warn_of_far(
     if n_far <= OFTEN * n:
         return
     where = first_place(beyond.copy(data=far))
-    where += _component(members, weights.where(beyond > FAR), record)
+    where += _component(members, weights.where(beyond > FAR), record_of(source.fitted.observed))
     warn(
         f"{n_far} of {n} forecasts of {base!r} have more than {FAR:.0%} of their mass beyond the "
         f"observed record by more than its range, up to {np.nanmax(values):.0%}{where}. If that is "
@@ -317,6 +290,6 @@ def _component(members: xr.DataArray, weights: xr.DataArray, record: Sequence[xr
     dim = members["component"].dims[0]
     mass = weights.where(far).sum([d for d in weights.dims if d != dim])
     masses = mass.as_numpy().groupby("component").sum()
-    # An average is as far as what is averaged, which is to be told.
+    # An average is as far off as its parts, and these are to be named.
     label = masses.drop_sel(component=AVERAGE, errors="ignore").idxmax().item()
     return f", most of it from the component {label!r}"

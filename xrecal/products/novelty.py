@@ -12,13 +12,6 @@ from xrecal.methods import Method
 
 from .recalibrated import Recalibrated, recalibrated
 
-DESCRIBED = {
-    "long_name": "novelty of the forecast: 0 like past ones, 1 unlike all",
-    "units": "1",
-    "role": "novelty",
-}
-"""Attributes."""
-
 
 def model_novelty(model: Fitted, forecast: Labelled, *, covariates: Given = None) -> Labelled:
     """How little is known of forecasts like these: 0 for an ordinary one, 1 for one like no other.
@@ -85,6 +78,6 @@ def require_novelty(method: Method) -> None:
 
 def novelty_of(source: Recalibrated) -> xr.DataArray:
     """Novelty of forecasts, and a warning if many in memory are novel."""
-    novelty = source.novelty().assign_attrs(DESCRIBED)
+    novelty = source.novelty()
     warn_of_novel(novelty, source.form.name)
     return novelty

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,16 +10,22 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from xrecal.arrays.dispatch import namespace
+from xrecal.arrays.distributions.forms import Distribution, Empirical
 from xrecal.chunks.blockwise import work_on
 from xrecal.chunks.run import EACH, Inputs, Named, run, with_core_last
-from xrecal.fit.cases import COVARIATE, cases_of_state, covariates_of, forecasts_of
+from xrecal.fit.cases import (
+    covariates_of,
+    forecasts_of,
+    in_blocks,
+    kept_of,
+    without_unseen,
+)
 from xrecal.fit.fitted import CASE, Fitted, FittedVariable
 from xrecal.fit.held_out import dtype_of_members
-from xrecal.fit.loop import prediction_blocks
-from xrecal.fit.missing import without_unseen
 from xrecal.fit.select_fits import as_given, match_variables, matching_covariates, shared_dims
 from xrecal.fit.shared_places import places_of_forecast
-from xrecal.fit.state import NEW_MEMBER, without_labels
+from xrecal.fit.state import NEW_MEMBER
 from xrecal.inputs.covariates import Given
 from xrecal.inputs.forms import Form, Labelled, numbers_of, of_cases, task_parts
 from xrecal.inputs.metadata import describing, joined
@@ -28,11 +34,25 @@ from xrecal.inputs.pool import HINDCAST_LABELS
 from xrecal.methods.base import Cases, NewCases
 from xrecal.typing import FloatArray
 
-from .reductions import Reduction, name_of, on_device, require_on_circle, takes_device_arrays
+from .reductions import Reduction, name_of, require_on_circle, takes_device_arrays
 from .source import Sources
 
 SLOT = "xrecal_slot"
 """Dimension of the members of a result inside a task, where forecasts have their own."""
+
+BESIDE = {
+    "novelty": {
+        "long_name": "novelty of the forecast: 0 like past ones, 1 unlike all",
+        "units": "1",
+        "role": "novelty",
+    },
+    "beyond": {
+        "long_name": "probability beyond the observed record by more than its range",
+        "units": "1",
+        "role": "beyond",
+    },
+}
+"""Attributes of values that accompany a product."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +64,8 @@ class Recalibrated:
     covariates: Given = None
     forecast: Labelled | None = None
     """As the user gave it."""
+    beside: dict[str, xr.DataArray] | None = None
+    """Novelty and mass beyond the record, where a reduction is to find them by its comparison."""
 
     @property
     def dim(self) -> Hashable:
@@ -82,26 +104,29 @@ class Recalibrated:
         """
         if self.period is not None:
             require_on_circle(reduction, self.period, self.form.name)
-        return self._run(PredictTask(self.fitted, reduction), out, extras)
+        method = self.fitted.method
+        known: list[str] = []
+        if self.beside is not None:
+            known += ["beyond"] * (method.output == "weighted" and not method.shares_members)
+            known += ["novelty"] * method.knows_novelty
+        if "beyond" in known:
+            extras = [*extras, *record_of(self.fitted.observed)]
+        task = PredictTask(self.fitted, reduction, known)
+        results = self._run(task, (*out, *({} for _ in known)), extras)
+        if self.beside is not None:
+            found = zip(known, results[len(out) :], strict=True)
+            self.beside.update({name: value.assign_attrs(BESIDE[name]) for name, value in found})
+        return results[: len(out)]
 
-    def reduce_with_novelty(
-        self,
-        reduction: Reduction,
-        *out: Mapping[Hashable, int],
-        extras: Sequence[xr.DataArray] = (),
-    ) -> tuple[xr.DataArray, ...]:
-        """As :meth:`reduce`, and the novelty of each forecast last, by the same comparison."""
-        return self._run(TaskWithNovelty(self.fitted, reduction), (*out, {}), extras)
-
-    @property
-    def knows_novelty(self) -> bool:
-        """Whether the method compares forecasts with past ones, and so knows their novelty."""
-        return self.fitted.method.knows_novelty
+    def known_beside(self, name: Hashable) -> dict[Hashable, xr.DataArray]:
+        """Novelty and mass beyond the record that a reduction has found, by names of results."""
+        found = self.beside or {}
+        return {f"{name}_{what}": found[what] for what in BESIDE if what in found}
 
     def novelty(self) -> xr.DataArray:
         """Novelty of each forecast."""
-        (novelty,) = self._run(NoveltyTask(self.fitted, as_it_is), ({},))
-        return novelty
+        (novelty,) = self._run(PredictTask(self.fitted, None, ["novelty"]), ({},))
+        return novelty.assign_attrs(BESIDE["novelty"])
 
     def _run(
         self,
@@ -143,7 +168,7 @@ class Recalibrated:
         if fitted.method.by_sums:
             covariates |= places_of_forecast(form, fitted)
         of_updates = [name for name, p in fitted.parameters.items() if p.for_updates]
-        state = without_labels(fitted.state.drop_vars(of_updates, errors="ignore"))
+        state = {name: a for name, a in fitted.arrays.items() if name not in of_updates}
         return {
             # The state first, as it has all locations; names of its arrays are for messages.
             "state": {
@@ -169,16 +194,23 @@ class Recalibrated:
         return result.transpose(*self.form.order(tuple(new)))
 
 
-def recalibrated(model: Fitted, forecast: Labelled, covariates: Given) -> Sources[Recalibrated]:
-    """The distributions that a model makes of every variable of a forecast."""
+def recalibrated(
+    model: Fitted, forecast: Labelled, covariates: Given, *, beside: bool = False
+) -> Sources[Recalibrated]:
+    """The distributions that a model makes of every variable of a forecast.
+
+    With ``beside`` their reductions find novelty and mass beyond the record as well.
+    """
     matched = match_variables(model, forecast)
-    variables = {name: Recalibrated(*pair, covariates, forecast) for name, pair in matched.items()}
-    return Sources(forecast, variables, model.method, by_position(matched.values()))
-
-
-def by_position(matched: Iterable[tuple[Form, FittedVariable]]) -> str:
-    """Remark on places of forecasts that get fits by their position; an empty text if none do."""
-    return joined(*(paired_by_position(f.loc, v.state, v.locations) for f, v in matched))
+    variables = {
+        name: Recalibrated(*pair, covariates, forecast, {} if beside else None)
+        for name, pair in matched.items()
+    }
+    by_position = (
+        paired_by_position(form.loc, fitted.state, fitted.locations)
+        for form, fitted in matched.values()
+    )
+    return Sources(forecast, variables, model.method, joined(*by_position))
 
 
 def _slot_coordinates(fitted: FittedVariable, member: Hashable) -> dict[str, xr.Variable]:
@@ -212,22 +244,27 @@ class PredictTask:
     """State and new forecasts of a chunk of locations in, arrays of a product out.
 
     Arrays of the state are (L, ...), parts of the T forecasts that share a fit (L, T, p),
-    covariates (L, T), and extras, which the reduction gets, (L, T, ...).
+    covariates (L, T), and extras, which the reduction gets, (L, T, ...). Last come the
+    mass beyond the record, whose ends are the last extras, and the novelty, where these are wanted.
     """
 
-    def __init__(self, fitted: FittedVariable, reduction: Reduction) -> None:
+    def __init__(
+        self, fitted: FittedVariable, reduction: Reduction | None, beside: Sequence[str] = ()
+    ) -> None:
         self.method, self.axis, self.periods = fitted.method, fitted.axis, fitted.covariates
-        self.reduction = reduction
+        self.reduction, self.beside = reduction, beside
 
     @property
     def on_device(self) -> bool:
         """Whether it takes CuPy arrays."""
-        return self.method.on_device and takes_device_arrays(self.reduction)
+        alone = self.reduction is None or takes_device_arrays(self.reduction)
+        return self.method.on_device and alone
 
     @property
     def description(self) -> str:
         """Name of the product, for messages."""
-        return f", {name_of(self.reduction)} after {type(self.method).__name__},"
+        name = "novelty" if self.reduction is None else name_of(self.reduction)
+        return f", {name} after {type(self.method).__name__},"
 
     def __call__(self, **given: Named) -> Named:
         """Run the task on one chunk."""
@@ -237,26 +274,37 @@ class PredictTask:
     def blocks(
         self, state: Named, forecasts: Named, covariates: Named, extras: Named
     ) -> Iterator[list[FloatArray]]:
-        """Products (l, T, ...) of blocks of locations; see :func:`prediction_blocks`."""
+        """Products (l, T, ...) of blocks of locations; see :func:`in_blocks`."""
         first = next(iter(forecasts.values()))
-        n_cases = state["observations"].shape[-1]
-        for block, pieces in prediction_blocks(self.method, n_cases, first.shape[:2]):
-            here = {name: a[block] for name, a in state.items()}
-            made = []
-            for piece in pieces:
-                new, known, others = (
-                    {name: a[block, piece] for name, a in group.items()}
-                    for group in (forecasts, covariates, extras)
-                )
-                products = self.products(*self._given(new, here, known), here, *others.values())
-                made.append([p.astype(first.dtype, copy=False) for p in products])
-            yield [np.concatenate(one, axis=1) for one in zip(*made, strict=True)]
 
-    def products(
+        def products(block: slice, piece: slice) -> list[FloatArray]:
+            new, known, others = (
+                {name: a[block, piece] for name, a in group.items()}
+                for group in (forecasts, covariates, extras)
+            )
+            here = {name: a[block] for name, a in state.items()}
+            made = self._products(*self._given(new, here, known), here, *others.values())
+            return [product.astype(first.dtype, copy=False) for product in made]
+
+        return in_blocks(products, self.method, state["observations"].shape[-1], first.shape[:2])
+
+    def _products(
         self, new: NewCases, cases: Cases, state: Mapping[str, FloatArray], *others: FloatArray
     ) -> tuple[FloatArray, ...]:
         """Products of forecasts of a block of locations: a reduction of distributions."""
-        return self.reduction(self.method.predict_locations(new, cases, state), *others)
+        if self.reduction is None:
+            return (self.method.novelty_locations(new, cases, state),)
+        distribution: Distribution
+        novelty: list[FloatArray] = []
+        if "novelty" in self.beside:
+            distribution, *novelty = self.method.predict_with_novelty(new, cases, state)
+        else:
+            distribution = self.method.predict_locations(new, cases, state)
+        if "beyond" not in self.beside:
+            return (*self.reduction(distribution, *others), *novelty)
+        *own, low, high = others
+        beyond = mass_beyond(distribution, low, high)
+        return (*self.reduction(distribution, *own), beyond, *novelty)
 
     def _given(
         self, new: Named, state: Mapping[str, FloatArray], covariates: Named
@@ -265,32 +313,31 @@ class PredictTask:
         forecasts = forecasts_of(without_unseen(new, state))
         values = [covariates[name] for name in self.periods]
         known = covariates_of(values, self.periods, forecasts.loc[..., 0])
-        kept = {name: period for name, period in self.periods.items() if COVARIATE + name in state}
-        return NewCases(forecasts, known), cases_of_state(state, kept, self.axis)
+        kept = kept_of(state)
+        periods = {name: p for name, p in self.periods.items() if name in kept.covariates}
+        return NewCases(forecasts, known), kept.cases(periods, self.axis)
 
 
-@on_device
-def as_it_is(values: FloatArray) -> tuple[FloatArray, ...]:
-    """Values (L, T) that need no reduction."""
-    return (values,)
+def mass_beyond(distribution: Distribution, low: FloatArray, high: FloatArray) -> FloatArray:
+    """Mass (L, T) beyond the observed record by more than its range; NaN where it has no range.
+
+    The record is from ``low`` to ``high`` (L, T).
+    """
+    assert isinstance(distribution, Empirical)
+    members, weights = distribution
+    assert weights is not None
+    xp, width = namespace(members), high - low
+    far = (members < (low - width)[..., None]) | (members > (high + width)[..., None])
+    mass = xp.sum(xp.where(far, weights, 0.0), axis=-1, dtype=xp.float64)
+    known = (width > 0) & ~xp.isnan(weights[..., 0])
+    known_mass: FloatArray = xp.where(known, mass, float("nan"))
+    return known_mass
 
 
-class NoveltyTask(PredictTask):
-    """As :class:`PredictTask`, of the novelty of forecasts in place of distributions."""
-
-    def products(
-        self, new: NewCases, cases: Cases, state: Mapping[str, FloatArray], *others: FloatArray
-    ) -> tuple[FloatArray, ...]:
-        """Novelty (L, T)."""
-        return self.reduction(self.method.novelty_locations(new, cases, state))
-
-
-class TaskWithNovelty(PredictTask):
-    """As :class:`PredictTask`, with the novelty of forecasts beside the products."""
-
-    def products(
-        self, new: NewCases, cases: Cases, state: Mapping[str, FloatArray], *others: FloatArray
-    ) -> tuple[FloatArray, ...]:
-        """Products of distributions, and novelty (L, T)."""
-        distributions, novelty = self.method.predict_with_novelty(new, cases, state)
-        return *self.reduction(distributions, *others), novelty
+def record_of(observed: xr.DataArray) -> tuple[xr.DataArray, xr.DataArray]:
+    """Lowest and highest observation at each location."""
+    if observed.size == 0:  # which has no lowest
+        none = observed.isel({CASE: 0}, drop=True)
+        return none, none
+    low, high = observed.min(CASE), observed.max(CASE)
+    return low.drop_vars(list(low.coords)), high.drop_vars(list(high.coords))

@@ -11,10 +11,10 @@ import xarray as xr
 from xrecal.arrays.advice import Advice, Typed
 from xrecal.arrays.splitting import Rolling, measure, replay
 from xrecal.chunks.warnings import warn_once
-from xrecal.fit.fit_hindcast import Prepared
 from xrecal.fit.held_out import HeldOut, Splits, more_cases, prepare_all, suited
-from xrecal.fit.learning_order import require_updates
 from xrecal.fit.loop import Round
+from xrecal.fit.state import Prepared
+from xrecal.fit.update import require_updates
 from xrecal.inputs.covariates import AHEAD, Given
 from xrecal.inputs.forms import Form
 from xrecal.inputs.lengths import as_span

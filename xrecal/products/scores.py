@@ -16,7 +16,7 @@ from xrecal.chunks.over_cases import over_cases
 from xrecal.fit.fitted import Fitted, FittedVariable
 from xrecal.fit.held_out import HeldOut
 from xrecal.fit.loop import KnownName
-from xrecal.fit.missing import warn_of_unseen_values, without_unseen_values
+from xrecal.fit.mismatch_warnings import warn_of_unseen_values, without_unseen_values
 from xrecal.fit.select_fits import explicit_member_dim, single_dims
 from xrecal.inputs.covariates import Given
 from xrecal.inputs.dims import Dims, at_scalars, listed, told_dims

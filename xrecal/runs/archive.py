@@ -13,7 +13,7 @@ import xarray as xr
 
 from xrecal.arrays.advice import Advice
 from xrecal.fit.fitted import FittedVariable
-from xrecal.fit.missing import without_unseen_values
+from xrecal.fit.mismatch_warnings import without_unseen_values
 from xrecal.fit.news import News, news_of
 from xrecal.fit.select_fits import explicit_member_dim
 from xrecal.inputs.forms import Form, read_forms

@@ -11,8 +11,8 @@ import xarray as xr
 
 from xrecal.inputs.dims import read_inner_levels
 from xrecal.model import Recalibrator
+from xrecal.products.apply import issue
 from xrecal.products.categories import CATEGORIES_LINE, climatological
-from xrecal.products.issue import issue
 from xrecal.products.members import drawn_by_model, members_line
 from xrecal.products.probabilities import EXCEEDANCE, probabilities
 from xrecal.products.statistics import quantiles
