@@ -219,7 +219,7 @@ class Roles(Generic[Labels]):
 
     def is_start(self, name: Hashable) -> bool:
         """Return whether a coordinate holds starts; see :func:`is_start`."""
-        return is_start(name, self.obj.coords.variables[name])
+        return is_start(name, self.obj[name])  # also of a dimension without labels
 
     @cached_property
     def single_start(self) -> Hashable | None:
