@@ -10,9 +10,9 @@ import xrecal
 from benchmarks.skill.scoring import cases_of as dimension_of
 from benchmarks.skill.sets import Set
 from benchmarks.skill.sources import SOURCES as SETS
+from xrecal.fit.cases import cases_of
 from xrecal.fit.fit_hindcast import pair_hindcast, prepare
-from xrecal.fit.state import cases_of, task_arguments
-from xrecal.inputs.covariates import period_of
+from xrecal.fit.state import arrays_of_cases
 from xrecal.inputs.pairing import pair_variables
 from xrecal.methods.base import Cases
 
@@ -80,10 +80,14 @@ def as_stream(one: Set, source: str) -> Stream:
     method = xrecal.EMOS(condition_on="season")
     ((form, observed),) = pair_variables(issued, one.observations, None, name="hindcast").values()
     prepared = prepare(pair_hindcast(form, observed, method, dim), method, None, 20)
-    arguments = task_arguments(prepared.pairs, prepared.covariates)
-    parts, others = ({k: v.values for k, v in part.items()} for part in arguments)
-    periods = {name: period_of(value) for name, value in prepared.covariates.items()}
-    _, cases, _ = cases_of(parts, list(others.values()), periods, prepared.axis)
+    arrays = arrays_of_cases(prepared.pairs, prepared.covariates)
+    groups = {group: {k: v.values for k, v in of.items()} for group, of in arrays.items()}
+    parts = groups["forecasts"]
+    groups["forecasts"] = {k: v.reshape((-1, *v.shape[-2:])) for k, v in parts.items()}
+    shape = next(iter(groups["forecasts"].values())).shape[:2]
+    for group in ("observed", "covariates"):
+        groups[group] = {k: np.broadcast_to(v, shape) for k, v in groups[group].items()}
+    cases, _ = cases_of(**groups, axis=prepared.axis, periods=prepared.periods)
     return Stream(
         one.name, source, issued, one.observations, cases, lag_of(one, source), one.levels
     )

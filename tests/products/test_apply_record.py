@@ -7,7 +7,7 @@ import pytest
 import xarray as xr
 
 from tests.strategies import FORMS, METHODS, ensemble_and_truth, model_of, new_cases
-from xrecal.products.apply import members_and_weights
+from xrecal.products.recalibrated import mass_beyond
 
 HINDCAST, TRUTH = ensemble_and_truth()
 NEW, _ = new_cases()
@@ -29,12 +29,12 @@ def test_a_case_by_hand():
     weights = np.array([[[0.1, 0.2, 0.3, 0.3, 0.1], [0.25, 0.25, 0.25, 0.0, 0.25]]])
     # A record from -1 to 2 has the range 3: far are values below -4 and above 5.
     ends = np.full((1, 2), -1.0), np.full((1, 2), 2.0)
-    found = members_and_weights(Empirical(2 * members, weights), *ends)[2]
+    found = mass_beyond(Empirical(2 * members, weights), *ends)
     np.testing.assert_allclose(found, [[0.7, 0.0]])
-    none = members_and_weights(Empirical(members, weights), ends[0], ends[0])[2]
+    none = mass_beyond(Empirical(members, weights), ends[0], ends[0])
     assert np.isnan(none).all()
     weights[0, 1] = np.nan
-    found = members_and_weights(Empirical(members, weights), *ends)[2]
+    found = mass_beyond(Empirical(members, weights), *ends)
     np.testing.assert_array_equal(np.isnan(found), [[False, True]])
 
 
