@@ -2,7 +2,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.stats import norm
@@ -131,6 +131,7 @@ scales = st.floats(0.01, 5)
 
 
 @given(values, values, scales, values, st.floats(0, 5), st.floats(0.1, 1e3), st.floats(-1e3, 1e3))
+@example(0.0, 0.0, 1.0, 1.0, 1e-15, 1.0, 0.0)
 def test_units_and_mirror(y, loc, scale, lower, width, factor, offset):
     upper = lower + width
     expected = censored_normal_crps(y, loc, scale, lower, upper)

@@ -114,7 +114,8 @@ def censored_normal_mean_std(
     down, down_square, _ = _partial_moments(-median, -alpha)
     variance = np.maximum(up_square + down_square - (up - down) ** 2, 0.0)
     mean = np.clip(np.clip(mu, below, above) + sigma * (up - down), below, above)
-    return mean, sigma * np.sqrt(variance)
+    # Bounds close to each other leave less than the rounding of the variance.
+    return mean, np.minimum(sigma * np.sqrt(variance), (above - below) / 2)
 
 
 def censored_normal_skewness(
