@@ -94,7 +94,7 @@ def fit_state(
     for name, value in cases["covariates"].items():
         results[COVARIATE + name] = value if pool is None else pooled_covariate(value, pool)
     # Coordinates of the forecasts may have any name; theirs stay with what is issued.
-    taken = [*out, *members, *(d for p in parameters.values() for d in p.dims)]
+    taken = [*results, OBSERVATIONS, *members, *(d for p in parameters.values() for d in p.dims)]
     bare = {name: v.drop_vars(taken, errors="ignore") for name, v in results.items()}
     states = []
     for number in observed:
