@@ -37,11 +37,11 @@ Coords: TypeAlias = dict[Hashable, Any]
 def read_labels(obj: Labels, *, name: str) -> Roles[Labels]:
     """Return roles of an object whose labels are as all else reads them.
 
-    Dates are datetime64 in UTC, or cftime; given ones may have a time zone, be periods (which count
-    by their beginning) or Python's own. A
-    dimension of cases or leads without an index gets the labels of the one coordinate of dates, or
-    of leads, along it; leads without one get the lengths that their valid times give. Starts and
-    leads replace valid times that contradict them, with a warning.
+    Dates become datetime64 in UTC, or stay cftime; users may give dates with a time zone, periods,
+    which count by their beginning, or dates of Python. A dimension of cases or leads without an
+    index gets the labels of the one coordinate of dates, or of leads, along it; leads without such
+    a coordinate get the lengths that their valid times give. Starts and leads replace valid times
+    that contradict them, with a warning.
 
     Parameters
     ----------
