@@ -67,6 +67,18 @@ def assert_same_state(a, b):
         assert repr(a[name].attrs) == repr(b[name].attrs)
 
 
+@pytest.mark.parametrize("labels", ["numbers", "names"])
+def test_places_may_come_in_another_order(labels):
+    def named(a):
+        return a.assign_coords(lat=["north", "south", "west"]) if labels == "names" else a
+
+    past, observed, more = named(FORECASTS[FIRST]), named(OBSERVED), named(FORECASTS[LAST])
+    model = past.recal.fit(observed, FIXED)
+    turned = {"lat": [2, 0, 1]}
+    found = model.update(more.isel(turned), observed.isel(turned))
+    assert_same_state(found.state, model.update(more, observed).state)
+
+
 @pytest.mark.parametrize("method", EXACT, ids=repr)
 def test_an_updated_model_is_one_fitted_on_all_cases(method):
     model = fit(FIRST, method).update(*part(LAST))

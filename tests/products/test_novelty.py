@@ -56,6 +56,18 @@ def test_methods_that_compare_nothing_have_none():
         HINDCAST.recal.fit(TRUTH, pool).novelty(NEW)
 
 
+def test_an_online_pool_has_that_of_what_it_was_fitted_to():
+    methods = xrecal.CKME(support="observations"), xrecal.EMOS()
+    model = HINDCAST.recal.fit(TRUTH, xrecal.OnlinePool(methods, refit=1000))
+    found = model.novelty(NEW)
+    with (
+        pytest.warns(UserWarning, match="far from the hindcast"),
+        pytest.warns(UserWarning, match="28 of 28 forecasts of 't2m' are unlike all"),
+    ):
+        far = model.novelty(FAR)
+    assert ((found >= 0) & (found < far.min()) & (far <= 1)).all()
+
+
 def test_vectors_have_none():
     both = {"t2m": HINDCAST, "rain": HINDCAST + 1}
     model = xr.Dataset(both).recal.fit(
