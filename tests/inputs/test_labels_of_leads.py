@@ -3,6 +3,7 @@
 Valid times may have other names, and leads no labels.
 """
 
+import cftime
 import numpy as np
 import pandas as pd
 import pytest
@@ -14,6 +15,7 @@ STARTS = pd.date_range("2021-03-01", periods=40)
 DAYS = np.array([1, 2, 4])
 RNG = np.random.default_rng(5)
 TIMES = STARTS.to_numpy()[:, np.newaxis] + DAYS.astype("timedelta64[D]")
+OF_MODEL = [[cftime.DatetimeNoLeap(2021, 4, 1 + d) for d in DAYS]] * 40
 FLOW = xr.DataArray(
     RNG.normal(size=60), {"time": pd.date_range("2021-03-01", periods=60)}, ["time"], name="flow"
 )
@@ -152,3 +154,25 @@ def test_months_are_counted_by_position():
     bare = hindcast.drop_vars("lead").assign_coords(valid_time=(["init", "lead"], valid))
     expected = model.quantile(hindcast.isel(NEW), 0.5)
     np.testing.assert_allclose(model.quantile(bare.isel(NEW), 0.5), expected)
+
+
+@pytest.mark.parametrize(
+    "coords",
+    [
+        {"valid_time": (("init", "lead"), OF_MODEL)},
+        {"valid_time": (("init", "lead"), TIMES), "lead": ("lead", DAYS, {"units": "furlongs"})},
+    ],
+    ids=["another calendar", "no unit of time"],
+)
+def test_valid_times_that_cannot_be_compared_with_leads_stay(coords):
+    forecast = FORECAST.assign_coords(coords)
+    found = forecast.recal.mean()
+    for name in coords:
+        xr.testing.assert_identical(found[name].variable, forecast[name].variable)
+
+
+def test_cases_of_an_unknown_name_with_leads():
+    forecast, observed = (a.rename(init="run") for a in (FORECAST, OBSERVED))
+    forecast, observed = (a.assign_coords(run=np.arange(40.0)) for a in (forecast, observed))
+    found = forecast.recal.crps(observed, ["run", "lead"])
+    np.testing.assert_allclose(found, crps(MEMBERS, TRUTH).mean())
