@@ -17,7 +17,7 @@ from .groups import BY_ROUNDING, groups
 STORED = Path(__file__).parent.with_suffix(".txt")
 
 GOLDEN = (5**0.5 - 1) / 2
-"""Step of weights, none of which comes twice."""
+"""Step between weights, irrational, so that no weight comes twice."""
 
 STATE = re.compile(r"(?:[^:@]*\.)?(?:model|state|repr)(?=[:@]|$)")
 """Names of outputs that show the layout of a model: its state and how it prints."""
@@ -63,7 +63,7 @@ def made_by(group: str) -> Iterator[tuple[str, Any]]:
 
 
 class Row(NamedTuple):
-    """What is stored of a group."""
+    """The stored numbers of a group."""
 
     outputs: int
     layout: str

@@ -175,7 +175,7 @@ class Evidence:
         what : str
             For the history.
         known : DataArray of bool, optional
-            Cases that count, whose number and the status that follows stand beside the results.
+            Cases that count; the results get their number and the status that follows from it.
         sure : bool
             Whether results are NaN where there are too few of them for any.
         along : mapping from dimension to labels and attributes, optional

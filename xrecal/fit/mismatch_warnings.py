@@ -206,7 +206,7 @@ def warn_of_unseen_values(observed: xr.DataArray, known: xr.DataArray) -> None:
 def without_unseen_values(values: xr.DataArray, fitted: FittedVariable) -> xr.DataArray:
     """Members or observations, NaN where missing beside all that a fit has seen at their place.
 
-    Values in memory of which none is that large are returned as they are.
+    Values in memory are returned as they are if none is that large.
     """
     in_memory = isinstance(values.data, np.ndarray)
     if in_memory and largest_of(values.data[np.newaxis])[0] <= LEAST:

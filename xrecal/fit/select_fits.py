@@ -374,7 +374,8 @@ def _check_season(form: Form, fitted: FittedVariable, *, name: str) -> None:
     if leads is None or leads.dim not in form.dims:
         return
     if leads.dated:
-        valid_times(form.roles, fitted.dim, leads.dim, name=name)  # which says what is missing
+        # It raises ValueError where a label is missing.
+        valid_times(form.roles, fitted.dim, leads.dim, name=name)
     elif known_valid_times(form.roles, fitted.dim) is not None:
         raise ValueError(
             f"{name} tells the valid time of each lead, but the hindcast of the model did not, so "

@@ -53,7 +53,7 @@ FINITE = float(np.finfo(np.float64).min), float(np.finfo(np.float64).max)
 NOT_NEGATIVE = 0.0, FINITE[1]
 POSITIVE = float(np.finfo(np.float64).tiny), FINITE[1]
 POSITIVE_OR_INFINITE = POSITIVE[0], np.inf
-"""Ranges of what is chosen or fitted: least and greatest number, both included."""
+"""Ranges of numbers that methods choose or fit: least and greatest, both included."""
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ def shares_left(
 ) -> tuple[FloatArray, FloatArray]:
     """Factors (L, T, 1) for the weights of past observations (L, n), and of others beside them.
 
-    Observations, of which the weights sum to ``of_observations`` (L,), keep the smaller of one
+    Observations, whose weights sum to ``of_observations`` (L,), keep the smaller of one
     minus the ``novelty`` (L, T), where it is known, and of the mass that the others have between
     the smallest and largest of them: these, whose share is ``own`` (L,), get the rest. Novelty
     alone is late: it is small for a forecast at the record of the forecasts, while half of what may

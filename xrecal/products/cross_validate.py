@@ -44,8 +44,8 @@ QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
 SEED = 0
 """Of the random numbers that place an observation within a jump of the forecast's CDF."""
 
-_OWNERS = {"threshold": "exceedance", "n": "members", "seed": "members"}
-"""Parameters that are for some outputs alone, and one of these, for messages."""
+OF_SOME = ("threshold", "n", "seed")
+"""Parameters that some outputs take, and others refuse."""
 
 
 def cross_validate(
@@ -195,8 +195,8 @@ def cross_validate(
 def _product(output: str, **given: Any) -> Callable[[HeldOut], xr.DataArray]:
     """The function that makes an output of held-out distributions of one variable.
 
-    It returns a DataArray without a name if the output has that of the hindcast. ``given`` are
-    parameters of outputs, each of which belongs to some.
+    It returns a DataArray without a name if the output has that of the hindcast. ``given`` are the
+    parameters of all outputs: each output takes those that its function has.
     """
     scores = {name: score.function for name, score in SCORES.items() if score.by_case}
     outputs = {**PRODUCTS, **_OWN, **scores}
@@ -205,16 +205,23 @@ def _product(output: str, **given: Any) -> Callable[[HeldOut], xr.DataArray]:
     function = unexplained(outputs[output])
     given |= {"edges": given["threshold"], "observations": None}  # which the source knows
     own = {name: given[name] for name in inspect.signature(function).parameters if name in given}
-    takes = {"threshold" if name == "edges" else name for name in own}
-    for name, owner in _OWNERS.items():
+    for name in OF_SOME:
         value = given[name] or None if name == "seed" else given[name]
-        if name not in takes and value is not None:
+        takers = [one for one in outputs if name in _taken_by(outputs[one])]
+        if output not in takers and value is not None:
+            belongs = " or ".join(map(repr, takers))
             raise ValueError(
-                f"{name} belongs to output={owner!r}, but output is {output!r}; leave it out"
+                f"{name} belongs to output={belongs}, but output is {output!r}; leave it out"
             )
-    if "threshold" in takes and given["threshold"] is None:
+    if "threshold" in _taken_by(function) and given["threshold"] is None:
         raise ValueError(f"output={output!r} needs a threshold: threshold=...")
     return partial(function, **own)
+
+
+def _taken_by(function: Callable[..., Any]) -> set[str]:
+    """Names of the parameters of a function; edges are thresholds by another name."""
+    names = inspect.signature(function).parameters
+    return {"threshold" if name == "edges" else name for name in names}
 
 
 def _pit(forecast: HeldOut) -> xr.DataArray:

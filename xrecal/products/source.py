@@ -59,7 +59,7 @@ class Source(Protocol):
         """Results of a reduction, each with the dimensions ``out`` in place of the members.
 
         The reduction gets ``extras``, arrays which may have further dimensions besides those of
-        the forecast; of held-out cases also names of what is known of them.
+        the forecast; of held-out cases also names of arrays that their fits know.
         """
 
     def numbers(self) -> list[xr.DataArray]:

@@ -1,4 +1,4 @@
-"""Files of strangers: what is needed to decode them is known before anything in them is decoded.
+"""Files of strangers: the codecs of a file are known before anything in it is decoded.
 
 The metadata of a store say which codecs turn its chunks into arrays. Some of them run code that
 the chunks bring along (``pickle``), so that to open a store, whose coordinates are then read, can
@@ -214,7 +214,7 @@ def _arrays(file: Path, name: str) -> Iterator[tuple[str, Any]]:
 
 
 def _nodes(content: Any, name: str) -> Iterator[tuple[str, Any]]:
-    """An array, or those whose metadata a group has gathered; what is no group is an array."""
+    """An array, or those whose metadata a group has gathered; all that is no group is an array."""
     if not isinstance(content, dict) or content.get("node_type") != "group":
         yield name, content
     elif content.get("consolidated_metadata") is not None:
@@ -348,17 +348,17 @@ def _require_known_file(path: Path, allowed: Allowed) -> None:
     file, whole = open_file(path).ds, 0
     with NETCDF4_PYTHON_LOCK:
         for name, variable in file.variables.items():
-            told, dtype = f"the variable {name!r}", variable.dtype
+            named, dtype = f"the variable {name!r}", variable.dtype
             own = isinstance(variable.datatype, (netCDF4.CompoundType, netCDF4.VLType))
             if own and dtype is not str:
-                raise ValueError(f"{told} is of a type that the file defines itself")
+                raise ValueError(f"{named} is of a type that the file defines itself")
             kind, n_bytes = ("O", 8) if dtype is str else (dtype.kind, dtype.itemsize)
             if kind not in allowed.kinds:
-                raise ValueError(f"{told} is of a type that is not read here, of kind {kind!r}")
+                raise ValueError(f"{named} is of a type that is not read here, of kind {kind!r}")
             claimed = math.prod(variable.shape) * n_bytes
             limit = LIMIT_READ if variable.ndim <= 1 else LIMIT_ARRAY
             if claimed > limit:
-                raise ValueError(f"{told} claims {claimed} bytes, more than {limit}")
+                raise ValueError(f"{named} claims {claimed} bytes, more than {limit}")
             whole += claimed
     there = path.stat().st_size
     if allowed.ratio is not None and whole > LIMIT_READ + allowed.ratio * there:

@@ -169,7 +169,7 @@ class LowRank:
         rank = self._rank(ridge, slack)
         rows = self.rows[:rank]
         # Columns of the factor come in the order of what they explain, so a larger ridge, which
-        # needs fewer landmarks, uses a corner of what is kept for a smaller one.
+        # needs fewer landmarks, uses a corner of the product that a smaller one has kept.
         among = self._kept_product(f, train, out, rank)[:rank, :rank].copy()
         among.ravel()[:: rank + 1] += ridge * train.size * heaviest(self._location.root, train)
         held = Positive(among).solve(rows.T[out[:n_held]])

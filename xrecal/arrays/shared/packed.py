@@ -88,7 +88,7 @@ class Entry(NamedTuple):
 
     @property
     def is_of_two(self) -> bool:
-        """Whether it is of two laws or fields, of which one may have fewer landmarks."""
+        """Whether it has a value for each of two laws or fields; one may have fewer landmarks."""
         return self.dims[0] in ("law", "field")
 
 
@@ -224,7 +224,7 @@ def _empty(entry: Entry, sizes: Sizes) -> npt.NDArray[Any]:
 
 
 def unpack(packed: Packed) -> Shared:
-    """The fit of which these are the arrays.
+    """Make the fit from its arrays.
 
     Arrays that updates alone need may be lacking: sums are then of no case.
     """
@@ -249,7 +249,7 @@ def unpack(packed: Packed) -> Shared:
 
 
 class _OfOne:
-    """Arrays of one of two laws, and of one of two fields, without what is not used of them."""
+    """Arrays of one of two laws and one of two fields, cut to the sizes that this one uses."""
 
     def __init__(self, packed: Packed, k: int) -> None:
         self.packed, self.k = packed, k
@@ -268,10 +268,11 @@ class _OfOne:
         return np.ascontiguousarray(array) if used else float(array)
 
     def arrays(self, *names: str) -> list[Any]:
-        """Several of them."""
+        """Several arrays."""
         return [self.array(name) for name in names]
 
     def field(self) -> Field:
+        """Make the field of features of places."""
         middle, precision = self.arrays("field_middle", "field_precision")
         landmarks = Landmarks(*self.arrays("field_points", "field_root"))
         factors, constant, settings = self.arrays(
@@ -282,16 +283,19 @@ class _OfOne:
         )
 
     def coordinates(self) -> Coordinates:
+        """Make the coordinates of shapes and features."""
         return Coordinates(
             *self.arrays("shape_grid", "shape_bandwidth", "feature_middle", "feature_precision")
         )
 
     def law(self) -> SharedLaw:
+        """Make the law of errors; without a stored root, one that forecasts do not need."""
         root = self.array("root") if "root" in self.packed else np.eye(self.rank)
         landmarks = Landmarks(self.array("landmarks"), root)
         return SharedLaw(landmarks, *self.arrays("errors", "factors", "share", "average", "ridge"))
 
     def sums(self) -> Sums:
+        """Make the sums over cases, those of no case where they are not stored."""
         if "sum_square" not in self.packed:
             return no_cases(self.rank, self.used["cell"])
         square, cross, total = self.arrays("sum_square", "sum_cross", "sum_total")
