@@ -190,8 +190,8 @@ WRONG = {
     ),
     "threshold": (
         {"threshold": 1.0, "output": "members", "n": 3},
-        "threshold belongs to output='exceedance' or 'cdf' or 'brier_score' or 'rps', but output is "
-        "'members'; leave it out",
+        "threshold belongs to output='exceedance' or 'cdf' or 'brier_score' or 'rps', but output "
+        "is 'members'; leave it out",
     ),
     "no n": ({"output": "members"}, "n must be a whole number of members from 1 on, got None"),
     "no threshold": ({"output": "exceedance"}, "output='exceedance' needs a threshold"),
