@@ -28,9 +28,8 @@ def leave_repetitions(items: list[pytest.Item]) -> None:
 
 
 def _values(item: Any) -> set[tuple[str, object]]:
-    """Value of each parameter, or its position where it is no plain value."""
-    spec = item.callspec
+    """Value of each parameter, or which object it is where it is no plain value."""
     return {
-        (name, value if isinstance(value, PLAIN) else ("at", spec.indices[name]))
-        for name, value in spec.params.items()
+        (name, value if isinstance(value, PLAIN) else ("object", id(value)))
+        for name, value in item.callspec.params.items()
     }

@@ -75,6 +75,7 @@ def test_an_interrupt_names_options_that_there_are(tmp_path, monkeypatch, comman
     assert (done.code, done.data["error"]) == (130, told)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("content", ["", '{"last_issued": "2020', "[1]"])
 @pytest.mark.parametrize(
     ("name", "remedy"), [("status.json", "remove it: rm "), ("cycle.json", "take another --output")]

@@ -24,6 +24,7 @@ def opened(path):
     return xr.open_dataset(path, engine="zarr" if str(path).endswith("zarr") else None)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize(
     ("inputs", "out", "chunks"), pairwise(KINDS, KINDS, [[], ["--chunks", "lat=1,lon=2"]])
 )

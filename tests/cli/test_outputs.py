@@ -67,6 +67,7 @@ def test_an_output_is_no_input(tmp_path, extra):
     xrecal.open_recalibrator(model).compute()
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("extra", [[], ["--overwrite"], ["--resume"], ["--overwrite", "--dry-run"]])
 @pytest.mark.parametrize(
     ("stands", "told"),
@@ -110,6 +111,7 @@ def test_an_output_that_is_a_link_stays_one(files, fit, kind):
 # inputs that change -------------------------------------------------------------------------------
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("kind", ["nc", "zarr"])
 @pytest.mark.parametrize("how", ["changed", "gone"])
 def test_inputs_that_change_between_blocks_are_noticed(files, fit, monkeypatch, kind, how):

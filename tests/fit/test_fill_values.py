@@ -149,6 +149,7 @@ METHODS = [
 BESIDE = "stand for missing values, as they are a million times the largest that the model has seen"
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("method", METHODS, ids=lambda m: type(m).__name__)
 @pytest.mark.parametrize("value", [1e20, -9.96921e36, 1e15, 4e8])
 def test_members_of_new_forecasts_beyond_all_that_was_seen_are_missing(method, value):
@@ -253,6 +254,7 @@ def declared(array, how, value=-9999.0):
     return filled
 
 
+@pytest.mark.each_value
 @pytest.mark.filterwarnings("ignore:the first 10 cases")
 @pytest.mark.parametrize("call", [*CALLS, "lazy", "fit", "apply"])
 @pytest.mark.parametrize("how", ["attrs", "encoding"])

@@ -51,6 +51,7 @@ def few_cases_are_many(monkeypatch):
     monkeypatch.setattr("xrecal.inputs.pool.MAX_POOLED", 150)
 
 
+@pytest.mark.each_value
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("method", METHODS)

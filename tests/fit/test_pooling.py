@@ -79,6 +79,7 @@ def test_pooled_by_name_is_a_fit_on_all_cases_as_one_sample(method):
     )
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("method", METHODS, ids=repr)
 @pytest.mark.parametrize("at", [(1, 1), (0, 0), (3, 1)])
 def test_a_window_is_a_pool_of_the_neighbours(method, at):
@@ -103,6 +104,7 @@ def test_windows_of_one_position_change_nothing():
     xr.testing.assert_identical(model.state.drop_attrs(), alone.state.drop_attrs())
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize(
     "pool", ["lead", ("lat", "lon"), {"lat": 3}, {"lon": 3, "lat": 1}], ids=str
 )

@@ -81,6 +81,7 @@ def test_dates_are_drawn_by_the_weights_of_the_leads_that_there_are(part):
     same(found, expected if part != "one" else expected.isel(lead=0))
 
 
+@pytest.mark.each_value
 @pytest.mark.filterwarnings("ignore:the edges of the categories are those of all positions")
 @pytest.mark.parametrize("part", PARTS)
 @pytest.mark.parametrize(
@@ -205,6 +206,7 @@ def stored(tmp_path_factory):
     return path, (model.quantile(NEW, Q), model.apply(NEW), model.crps(NEW, OBSERVED))
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize(
     ("part", "chunks", "cut"),
     pairwise(

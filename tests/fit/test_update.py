@@ -369,6 +369,7 @@ def test_one_case_at_a_time_is_all_at_once(method):
 POOLS = ["lat", ("lat", "lon"), {"lat": 3}]
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("pool", POOLS, ids=str)
 @pytest.mark.parametrize("method", EXACT, ids=repr)
 def test_pooled_fits_get_the_cases_of_all_positions(method, pool):
@@ -443,6 +444,7 @@ def test_cases_that_are_known_are_left_as_they_are(method):
     assert (fitted.n_matched, fitted.n_forecasts, fitted.n_added) == (40, 40, 15)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("pool", [None, *POOLS], ids=str)
 @pytest.mark.parametrize("method", EXACT, ids=repr)
 def test_an_observation_that_was_missing_is_filled_in(method, pool):
@@ -503,6 +505,7 @@ def test_each_lead_learns_when_it_verifies(pool):
     assert_same_state(lazy.compute().state, whole.state)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("method", [xrecal.EMOS(), POOL], ids=repr)
 @pytest.mark.parametrize("name", ["model.nc", "model.zarr"])
 def test_stored_models_are_updated_as_if_they_had_never_been_stored(method, name, tmp_path):

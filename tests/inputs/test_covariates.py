@@ -184,6 +184,7 @@ METHODS = [
 each_method = pytest.mark.parametrize("method", METHODS, ids=lambda m: type(m).__name__)
 
 
+@pytest.mark.each_value
 @each_method
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 @pytest.mark.parametrize("period", [None, 24.0])

@@ -53,6 +53,7 @@ def only(obj):
 # law: what is issued is what the model scores -----------------------------------------------------
 
 
+@pytest.mark.each_value
 @SOON
 @pytest.mark.parametrize(
     ("bounds", "chunks", "condition_on", "dtype"),

@@ -104,6 +104,7 @@ def test_the_season_of_a_window_is_not_weighed_by(rng):
     np.testing.assert_allclose(found.weights, 1 / 30)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("calendar", ["standard", "proleptic_gregorian"])
 @pytest.mark.parametrize("cftime", [False, True])
 @pytest.mark.parametrize("window", [1, 3, 10, 30, 31])

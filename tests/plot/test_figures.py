@@ -45,6 +45,7 @@ def drawn(name, place):
     return ax
 
 
+@pytest.mark.each_value
 @EACH
 def test_makes_a_figure_of_its_own_otherwise(name, place):
     ax = drawn(name, place)

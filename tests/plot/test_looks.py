@@ -29,6 +29,7 @@ def axes(size=(4, 3), **options):
     return plt.figure(figsize=size, layout="constrained").add_subplot(**options)
 
 
+@pytest.mark.each_value
 @pytest.mark.mpl_image_compare(remove_text=True, savefig_kwargs=SMALL)
 @pytest.mark.parametrize(("name", "place"), DATA, ids=["-".join(key) for key in DATA])
 def test_look(name, place):

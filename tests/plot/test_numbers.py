@@ -41,6 +41,7 @@ def boxes(ax):
     return [text.get_window_extent() for text in shown(ax)]
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("size", [(4.2, 4.2), (2.5, 2.5), (9, 5)])
 @pytest.mark.parametrize("case", CURVES)
 def test_nothing_is_covered(case, size):

@@ -38,6 +38,7 @@ def test_a_case_by_hand():
     np.testing.assert_array_equal(np.isnan(found), [[False, True]])
 
 
+@pytest.mark.each_value
 @pytest.mark.filterwarnings("ignore:.* far from the hindcast:UserWarning")
 @pytest.mark.filterwarnings("ignore:.* unlike all:UserWarning")
 @pytest.mark.filterwarnings("ignore:.* beyond the observed record:UserWarning")

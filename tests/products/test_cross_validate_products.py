@@ -69,6 +69,7 @@ def by_hand(output, options, method, pool):
         yield test, getattr(model, output)(HINDCAST, **options).isel(time=test)
 
 
+@pytest.mark.each_value
 @pytest.mark.filterwarnings("ignore:the edges of the categories are those of all positions")
 @pytest.mark.parametrize(("method", "product", "pool"), pairwise(METHODS, PRODUCTS, POOLS))
 def test_equal_to_the_loop_of_fit_and_product(method, product, pool):
@@ -104,6 +105,7 @@ def score_of(name, forecast, model):
     return getattr(forecast.recal.apply(model).recal, name)({"t2m": TRUTH}, **options)["t2m"]
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize(("method", "name", "pool"), pairwise(METHODS, SCORES, POOLS))
 def test_scores_equal_the_loop_of_fit_and_score(method, name, pool):
     found = held_out(name, SCORES[name], method, POOLS[pool])

@@ -114,6 +114,7 @@ def test_every_split_is_the_fit_of_its_dates(method, pool, by):
     np.testing.assert_allclose(found, expected, rtol=TOLERANCE[pool])
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize(
     ("method", "pool", "product"),
     pairwise(["CKME", "lowrank", "climatology", "mixture", "PIT"], POOLS, ["crps", "quantile"]),
@@ -131,6 +132,7 @@ def test_missing_values_at_some_places(method, pool, product):
         assert predicted.all()
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("pool", [None, "lat"])
 @pytest.mark.parametrize("form", FORMS)
 def test_every_form(form, pool):
@@ -253,6 +255,7 @@ def test_a_date_held_out_is_unknown_at_all_places(pool, method):
     assert differs.isel(lat=1, lon=1, time=slice(4)).all()
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("pool", [("lat", "lon"), {"lat": 3}], ids=str)
 @pytest.mark.parametrize("method", ["CKME", "mixture"])
 def test_small_blocks_change_nothing(method, pool, monkeypatch):

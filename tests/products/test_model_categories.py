@@ -73,6 +73,7 @@ def test_where_it_hardly_rains_the_middle_is_empty():
 # types -----------------------------------------------------------------------------
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("types", [("f4", "f4"), ("f4", "f8"), ("f8", "f4")])
 @pytest.mark.parametrize("method", ["ckme", "idr", "emos", "errors", "pool"])
 def test_types_and_inputs(method, types):
@@ -150,6 +151,7 @@ def windows(n_new=7):
     return tuple((case + 9 * case.lat * (1 + case.lon)).rename("t2m") for case in cases)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("chunks", [{}, {"lat": 2, "lon": 1}])
 @pytest.mark.parametrize("at_most", [1500, 200])
 @pytest.mark.parametrize("window", [None, 120])

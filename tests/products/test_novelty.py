@@ -114,6 +114,7 @@ def test_apply_gives_it_for_every_form(form):
     assert issued.t2m_novelty.attrs["role"] == "novelty"
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("method", ["errors", "shapes", "season", "lowrank", "pool"])
 @pytest.mark.parametrize("chunks", [None, {"lat": 1}, {"time": 3}])
 def test_apply_gives_it_for_every_method_that_knows_it(method, chunks):

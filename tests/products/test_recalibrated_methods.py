@@ -83,6 +83,7 @@ REFERENCES = {
 }
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize(
     ("name", "dims", "chunks"),
     pairwise(

@@ -155,6 +155,7 @@ def test_several_variables_have_their_own(name):
         np.testing.assert_array_equal(found[f"dew_{end}"], alone[end])
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("types", [("f4", "f8"), ("f8", "f4"), ("f4", "f4")])
 @pytest.mark.parametrize("method", ["ckme", "idr", "pool", "pit", "errors"])
 def test_thresholds_are_rounded_as_the_members_that_are_issued(method, types):

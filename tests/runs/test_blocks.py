@@ -119,6 +119,7 @@ def of_blocks(run_):
     return sorted(file for file in files if file.name != "zarr.json" and file.name[:2] != ".z")
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("how", ["missing", "cut off", "changed"])
 def test_spoilt_chunks_are_computed_again(half_done, how):
     files = of_blocks(half_done[1])

@@ -47,6 +47,7 @@ def through(request, tmp_path):
     return function
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("name", LABELS)
 def test_labels_and_values_come_back(through, name):
     values = LABELS[name]

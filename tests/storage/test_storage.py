@@ -204,6 +204,7 @@ def test_attributes_and_types_come_back(dtype, files):
 # lazy ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("chunks", [{"lat": 1}, {"lat": (1, 1), "lon": 1}])
 def test_lazy_models_are_saved_chunk_by_chunk(file, chunks, monkeypatch):
     seen = []

@@ -67,6 +67,7 @@ def test_what_fails_leaves_nothing(file, monkeypatch):
     assert xrecal.open_recalibrator(path).method == xrecal.EMOS()
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("layout", [SCHEMA + 1, SCHEMA - 1, "x"])
 def test_other_layouts_are_refused(saved, layout):
     change_attrs(saved, **{SCHEMA_ATTR: layout, "source": "xrecal 99.0"})

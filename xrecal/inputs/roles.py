@@ -36,7 +36,11 @@ class Role:
         """
         if self.argument != "dim":
             return name in self.names
-        return _spelled(name) in map(_spelled, self.names)
+        return _spelled(name) in self._spellings
+
+    @cached_property
+    def _spellings(self) -> frozenset[str]:
+        return frozenset(map(_spelled, self.names))
 
     @property
     def usual(self) -> str:

@@ -252,6 +252,13 @@ def open_fitted(
     >>> model.is_computed
     True
     """
+    return _opened(path, chunks)[0]
+
+
+def _opened(
+    path: str | PathLike[str], chunks: Mapping[Hashable, int] | None
+) -> tuple[Fitted, list[xr.Variable]]:
+    """A stored model, and its lazy arrays whose numbers are checked only when they are read."""
     source = local_path(path, name="path")
     what, file_format = str(source), format_of_finished(source)
     in_memory = file_format == "netcdf" and chunks is None
@@ -275,7 +282,7 @@ def open_fitted(
             expected[array_name].require(array_name, values)
         require_ordered(numbers)
     if in_memory:
-        return model
+        return model, []
     sizes = _stored_chunks(model, chunks or {})
     located = {
         f"{prefix_of(model, name)}{d}" for name, f in model.variables.items() for d in f.locations
@@ -286,7 +293,8 @@ def open_fitted(
         whole = dict.fromkeys(set(array.dims) - located, -1)
         checked = Checked(plain[array_name].variable, array_name, expected, what)
         by_parts[array_name] = array.copy(data=_by_parts(checked, whole | sizes))
-    return from_dataset(dataset.assign(by_parts), what)
+    later = [array for name, array in by_parts.items() if name not in numbers]
+    return from_dataset(dataset.assign(by_parts), what), later
 
 
 def _is_small(variable: xr.Variable) -> bool:
@@ -311,10 +319,9 @@ def require_opens(path: Path) -> None:
         return
     import dask.base
 
-    lazy = open_fitted(path, chunks={})
-    arrays = [array for v in lazy.variables.values() for array in v.state.values()]
+    _, later = _opened(path, {})
     with dask.config.set(scheduler="synchronous"):  # a part at a time
-        read = [one.max(skipna=False) for one in arrays if one.chunks and one.size]
+        read = [array.max(skipna=False).data for array in later if array.size]
         dask.base.compute(read)  # type: ignore[no-untyped-call]
     if path.is_file():
         open_file(path).close()  # type: ignore[no-untyped-call]

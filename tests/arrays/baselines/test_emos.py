@@ -223,6 +223,7 @@ def best_penalised_of_scipy(loss, v, y, r):
     return min(results)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize(("lower", "upper"), BOUNDS)
 @pytest.mark.parametrize("n", [30, 200])
 def test_no_worse_than_scipy_with_regressors_and_bounds(rng, n, lower, upper):

@@ -159,6 +159,7 @@ def by_quadrature(gap, scale, theta):
     )
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("gap", [0.0, -0.3, 2.0, 15.0, 40.0])
 @pytest.mark.parametrize("scale", [0.1, 1.0, 7.0, 30.0])
 @pytest.mark.parametrize("theta", [0.5, 1.0, 8.0])

@@ -100,6 +100,7 @@ def test_nothing_to_train_on_means_the_largest_ridge(rng):
 # half-life ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("solver", ["exact", "lowrank"])
 @pytest.mark.parametrize(("support", "seed"), [(0, 3), (0, 8), (0, 14), (1, 3), (1, 15), (1, 27)])
 def test_groups_must_agree_that_a_ridge_is_better_than_the_largest(solver, support, seed):

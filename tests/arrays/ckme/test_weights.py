@@ -41,6 +41,7 @@ def test_weights_equal_the_dense_reference(rng, kernel, projection):
     np.testing.assert_allclose(weights.sum(-1), 1, atol=1e-13)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("support", SUPPORTS)
 @pytest.mark.parametrize("projection", ["euclidean", "energy"])
 @pytest.mark.parametrize("strength", [0.0, 0.5])

@@ -61,6 +61,7 @@ def ensembles_of(kind, rng, n):
     return x, y, *weights
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("n", [1, 2, LANES - 1, LANES, LANES + 1, 2 * LANES + 6])
 def test_equals_formula_and_scipy(rng, n, kind):

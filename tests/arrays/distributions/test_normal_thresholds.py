@@ -46,6 +46,7 @@ def integrated(y, lower, upper, distribution_function, knots):
     )
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize(("lower", "upper"), INTERVALS)
 @pytest.mark.parametrize(("loc", "scale", "weights"), MIXTURES)
 def test_mixtures_from_the_definition(loc, scale, weights, lower, upper):

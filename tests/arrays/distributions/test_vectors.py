@@ -42,6 +42,7 @@ ensembles = arrays(np.float64, array_shapes(min_dims=3, max_dims=3, max_side=6),
 # against the formula and libraries ---------------------------------------------------------------
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("kind", ["plain", "weighted", "gaps"])
 @pytest.mark.parametrize("d", [1, 2, 3, 6])
 @pytest.mark.parametrize(
