@@ -1,4 +1,5 @@
 import importlib
+from functools import cache
 
 import numpy as np
 import pytest
@@ -18,6 +19,12 @@ NEW, VERIFIED = new_cases()
 def compare(methods=None, forecast=NEW, verification=VERIFIED, hindcast=HINDCAST, **options):
     options = {"forecast": forecast, "verification": verification} | options
     return xrecal.compare(hindcast, TRUTH, methods, **options)
+
+
+@cache
+def compared(*methods):
+    """Of the first forecasts and their methods, made once; no test changes it."""
+    return compare(list(methods))
 
 
 def one(result, label):
@@ -51,7 +58,7 @@ def test_scores_are_those_of_the_models(chunks):
 
 
 def test_skill_is_one_minus_the_ratio():
-    result = compare([xrecal.EMOS(), xrecal.CKME()])
+    result = compared(xrecal.EMOS(), xrecal.CKME())
     for reference in ("raw", "climatology"):
         skill = result[f"skill_{reference}"]
         expected = 1 - result.crps / one(result, reference).crps
@@ -109,7 +116,7 @@ def test_the_pool_is_among_the_methods_if_none_are_named():
 
 
 def test_a_method_is_selected_by_its_label():
-    result = compare([xrecal.EMOS(), xrecal.CKME()])
+    result = compared(xrecal.EMOS(), xrecal.CKME())
     assert result.sel(method="EMOS").crps.equals(result.sel({"method": "EMOS"}).crps)
     assert list(result.sel(method=["raw", "CKME"]).method.to_numpy()) == ["raw", "CKME"]
     with pytest.raises(KeyError, match="nonsense"):
@@ -142,7 +149,7 @@ def test_table():
 def test_calibration_is_that_of_the_forecasts():
     """PIT and SKCE of each method, on quantiles of what it issues."""
     levels = (np.arange(200) + 0.5) / 200
-    result = compare([xrecal.CKME(), xrecal.EMOS()])
+    result = compared(xrecal.EMOS(), xrecal.CKME())
     raw = one(result, "raw")
     np.testing.assert_array_equal(
         raw.pit_p_value, NEW.recal.pit_test(VERIFIED, block_length=None).p_value
@@ -162,7 +169,7 @@ def test_calibration_is_that_of_the_forecasts():
 
 def test_calibration_of_cross_validated_methods():
     levels = (np.arange(200) + 0.5) / 200
-    result = validate([xrecal.EMOS()])
+    result = validated(xrecal.EMOS())
     options = {"method": xrecal.EMOS(), "by": "block"}
     pit = HINDCAST.recal.cross_validate(TRUTH, output="pit", **options)
     expected = arrays.serial_uniform_test(pit.transpose(..., "time").to_numpy())[1]
@@ -174,7 +181,7 @@ def test_calibration_of_cross_validated_methods():
 
 
 def test_large_forecasts_are_compared_piece_by_piece(monkeypatch):
-    expected = timeless(validate([xrecal.EMOS()])), timeless(compare([xrecal.EMOS()]))
+    expected = timeless(validated(xrecal.EMOS())), timeless(compared(xrecal.EMOS()))
     monkeypatch.setattr(compare_evidence, "PIECE", 1)
     found = timeless(validate([xrecal.EMOS()])), timeless(compare([xrecal.EMOS()]))
     for a, b in zip(found, expected, strict=True):
@@ -194,7 +201,7 @@ def test_labels_are_safe_in_a_page():
 
 
 def test_parts_of_a_comparison_print_too():
-    result = compare([xrecal.EMOS()])
+    result = compared(xrecal.EMOS())
     for part in (result[["crps"]], one(result, "EMOS"), result.drop_sel(method=["raw"])):
         assert "xarray" in repr(part)
     assert "28 cases" in repr(result.sel({"method": ["EMOS", "raw", "climatology"]}))
@@ -211,7 +218,7 @@ def test_forecasts_without_error_have_no_skill_but_a_table():
 def test_observations_verify_unless_others_are_given():
     both = xr.concat([TRUTH, VERIFIED], "time")
     result = xrecal.compare(HINDCAST, both, [xrecal.EMOS()], forecast=NEW)
-    xr.testing.assert_identical(timeless(result), timeless(compare([xrecal.EMOS()])))
+    xr.testing.assert_identical(timeless(result), timeless(compared(xrecal.EMOS())))
 
 
 def test_other_member_dimensions():
@@ -221,7 +228,7 @@ def test_other_member_dimensions():
         hindcast=HINDCAST.rename(member="m"),
         member_dim="m",
     )
-    xr.testing.assert_identical(timeless(result), timeless(compare([xrecal.EMOS()])))
+    xr.testing.assert_identical(timeless(result), timeless(compared(xrecal.EMOS())))
 
 
 def test_what_cannot_be_compared():
@@ -241,7 +248,7 @@ def test_forecasts_that_were_fitted_on_are_told():
 
 
 def test_a_method_alone_is_compared_with_raw_and_climatology():
-    alone, listed = (compare(m, NEW, VERIFIED) for m in (xrecal.EMOS(), [xrecal.EMOS()]))
+    alone, listed = compare(xrecal.EMOS()), compared(xrecal.EMOS())
     assert alone.method.to_numpy().tolist() == ["raw", "climatology", "EMOS"]
     np.testing.assert_array_equal(alone.crps, listed.crps)
 
@@ -256,6 +263,12 @@ def test_wrong_methods_and_observations():
 
 def validate(methods=None, hindcast=HINDCAST, truth=TRUTH, **options):
     return xrecal.compare(hindcast, truth, methods, **options)
+
+
+@cache
+def validated(*methods):
+    """Of the whole hindcast, made once; no test changes it."""
+    return validate(list(methods))
 
 
 def test_without_new_forecasts_methods_are_cross_validated():
@@ -328,7 +341,7 @@ def scores_of(method):
 
 
 def test_significance_is_that_of_the_paired_scores():
-    result = validate([xrecal.EMOS()])
+    result = validated(xrecal.EMOS())
     raw = HINDCAST.recal.crps(TRUTH).to_numpy()
     emos, climatology = scores_of(xrecal.EMOS()), scores_of(xrecal.Climatology())
     for name, reference in (("raw", raw), ("climatology", climatology)):
@@ -358,7 +371,7 @@ def test_copies_of_a_location_make_nothing_more_significant():
 
 
 def test_tables_of_some_locations_show_no_significance_of_all():
-    result = validate([xrecal.EMOS()])
+    result = validated(xrecal.EMOS())
     assert "±" in repr(result)
     assert "±" not in repr(result.isel(lat=[0]))
     assert "±" in repr(result.isel(lat=0, lon=0))  # that of the location itself
@@ -367,7 +380,7 @@ def test_tables_of_some_locations_show_no_significance_of_all():
 def test_the_order_of_cases_does_not_matter():
     order = np.random.default_rng(0).permutation(48)
     found = validate([xrecal.EMOS()], HINDCAST[order])
-    xr.testing.assert_allclose(timeless(found), timeless(validate([xrecal.EMOS()])), rtol=1e-12)
+    xr.testing.assert_allclose(timeless(found), timeless(validated(xrecal.EMOS())), rtol=1e-12)
 
 
 def test_season_and_other_covariates():
@@ -389,7 +402,7 @@ def test_season_and_other_covariates():
 def test_named_dimension_of_cases():
     hindcast, truth = HINDCAST.rename(time="run"), TRUTH.rename(time="run")
     result = validate([xrecal.EMOS()], hindcast, truth, dim="run")
-    xr.testing.assert_identical(timeless(result), timeless(validate([xrecal.EMOS()])))
+    xr.testing.assert_identical(timeless(result), timeless(validated(xrecal.EMOS())))
 
 
 POOLS = {"positions": ("lat", "lon"), "lat": "lat", "windows": {"lat": 3}}
@@ -499,7 +512,9 @@ def test_innsbruck():
 # looked at after every case -----------------------------------------------------------------------
 
 
+@cache
 def sequential():
+    """A comparison and the later cases that it is of, made once; no test changes them."""
     past, (new, verified) = ensemble_and_truth(n=60)[0], new_cases(n=40)
     return compare([xrecal.EMOS()], new, verified, past, sequential=True), new, verified
 
@@ -576,22 +591,35 @@ def test_leads_of_a_sequential_comparison():
     np.testing.assert_allclose(one(first, "climatology"), [1, 1 / 3])
 
 
+@cache
+def one_lead():
+    """Forecasts at two locations and one lead of five days, and what verified them."""
+    data = xrecal.datasets.lorenz96(n_inits=60, n_members=5, n_locations=4, lead_days=[5])
+    return data.isel(location=[0, 2])
+
+
+@cache
+def of_one_lead(later):
+    """The comparison of the same without lead and valid time, made once; no test changes it."""
+    labels = ["lead", "valid_time"]
+    forecast, observed = (one_lead()[n].isel(lead=0) for n in ("forecast", "observation"))
+    forecast, observed = forecast.drop_vars(labels), observed.drop_vars(labels)
+    past, given = (forecast[:40], {"forecast": forecast[40:]}) if later else (forecast, {})
+    return xrecal.compare(past, observed, [xrecal.EMOS()], **given)
+
+
 @pytest.mark.parametrize("told", ["valid_time", "lead", "both"])
 def test_one_lead_pairs_once_at_its_valid_time(told):
-    data = xrecal.datasets.lorenz96(n_inits=60, n_members=5, n_locations=4, lead_days=[5])
+    data = one_lead()
     whole = data.forecast.isel(lead=0)
     series = data.observation.isel(lead=0).swap_dims(init="valid_time").rename(valid_time="time")
     series = series.drop_vars(["init", "lead"])
     drop = {"valid_time": ["lead"], "lead": ["valid_time"], "both": []}[told]
     forecasts = whole.drop_vars(drop)
     for given in ({}, {"forecast": forecasts[40:]}):
-        options = {"methods": [xrecal.EMOS()]} | given
         hindcast = forecasts[:40] if given else forecasts
-        found = xrecal.compare(hindcast, series, **options)
-        plain = {k: v.drop_vars(["lead", "valid_time"], errors="ignore") for k, v in given.items()}
-        bare = hindcast.drop_vars(["lead", "valid_time"], errors="ignore")
-        observed = data.observation.isel(lead=0, drop=True).drop_vars("valid_time")
-        expected = xrecal.compare(bare, observed, **(options | plain))
+        found = xrecal.compare(hindcast, series, [xrecal.EMOS()], **given)
+        expected = of_one_lead(later=bool(given))
         np.testing.assert_allclose(found["crps"], expected["crps"], rtol=1e-12)
         # Relative to the climatology of a season: of the valid time here, of the start there.
         np.testing.assert_allclose(found["skce"], expected["skce"], rtol=1e-3)

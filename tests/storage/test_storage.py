@@ -112,15 +112,17 @@ def test_every_form_comes_back(form, file):
     assert_comes_back(model_of("errors", form), file, new=FORMS[form](NEW))
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("pool", ["lat", ("lon", "lat"), {"lat": 1, "lon": 1}])
-def test_pools_come_back(pool, files):
+def test_pools_come_back(pool, file):
     assert_comes_back(
-        HINDCAST.recal.fit(TRUTH, xrecal.CKME(support="observations"), pool=pool), *files
+        HINDCAST.recal.fit(TRUTH, xrecal.CKME(support="observations"), pool=pool), file
     )
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("labels", ["noleap", "years", "text", "none"])
-def test_labels_of_all_kinds_come_back(labels, files):
+def test_labels_of_all_kinds_come_back(labels, file):
     n = TRUTH.sizes["time"]
     given = {
         "noleap": [cftime.DatetimeNoLeap(2001 + i // 12, 1 + i % 12, 15) for i in range(n)],
@@ -130,7 +132,7 @@ def test_labels_of_all_kinds_come_back(labels, files):
     pair = [a.drop_vars("time") for a in (HINDCAST, TRUTH)]
     if given is not None:
         pair = [a.assign_coords(time=given) for a in pair]
-    assert_comes_back(pair[0].recal.fit(pair[1]), *files, new=NEW.drop_vars("time"))
+    assert_comes_back(pair[0].recal.fit(pair[1]), file, new=NEW.drop_vars("time"))
 
 
 @pytest.mark.filterwarnings("ignore:.*are unlike all that the model:UserWarning")
@@ -192,13 +194,14 @@ def test_a_location_with_levels_comes_back(files):
     assert_comes_back(arrays[0].recal.fit(arrays[1]), *files, new=arrays[2])
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
-def test_attributes_and_types_come_back(dtype, files):
+def test_attributes_and_types_come_back(dtype, file):
     odd = {"valid_range": np.array([0, 400], "i2"), "flag": True, "none": None, "_FillValue": 9e9}
     hindcast = HINDCAST.astype(dtype).assign_attrs(odd)
     truth = TRUTH.astype(dtype)
     truth[:, 0, 0] = np.nan  # a location without a fit
-    assert_comes_back(hindcast.recal.fit(truth), *files)
+    assert_comes_back(hindcast.recal.fit(truth), file)
 
 
 # lazy ---------------------------------------------------------------------------------------------
