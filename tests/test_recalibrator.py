@@ -43,13 +43,14 @@ def test_computing_twice_is_free():
         assert model.compute().state.identical(model.state)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("method", METHODS)
-def test_models_travel(method):
+@pytest.mark.parametrize("library", [cloudpickle, pickle])
+def test_models_travel(method, library):
     expected = model_of(method).crps(NEW, VERIFIED)
     for model in (lazy_model(METHODS[method]), model_of(method)):
-        for library in (pickle, cloudpickle):
-            copy = library.loads(library.dumps(model))
-            assert copy.crps(NEW, VERIFIED).compute().identical(expected)
+        copy = library.loads(library.dumps(model))
+        assert copy.crps(NEW, VERIFIED).compute().identical(expected)
 
 
 def test_several_variables_at_once():

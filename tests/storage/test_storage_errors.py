@@ -25,11 +25,23 @@ def file(request, tmp_path):
     return tmp_path / f"model.{request.param[:4].strip()}", FILES[request.param]
 
 
-@pytest.fixture
-def saved(file):
-    path, options = file
-    HINDCAST.chunk(lat=1).recal.fit(TRUTH).save(path, **options)
-    return path
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory):
+    """The same model in each format, by ending and options, which no test changes."""
+    model = HINDCAST.chunk(lat=1).recal.fit(TRUTH)
+    paths = {}
+    for name, options in FILES.items():
+        paths[name] = tmp_path_factory.mktemp("stored") / f"model.{name[:4].strip()}"
+        model.save(paths[name], **options)
+    return paths
+
+
+@pytest.fixture(params=FILES)
+def saved(request, stored, tmp_path):
+    """A copy of a stored model."""
+    of = stored[request.param]
+    copy = shutil.copytree if of.is_dir() else shutil.copy
+    return copy(of, tmp_path / of.name)
 
 
 def change_attrs(path, **attrs):
