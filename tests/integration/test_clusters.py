@@ -18,8 +18,8 @@ from xrecal.chunks.blockwise import TaskError
 
 distributed = pytest.importorskip("distributed")
 
-HINDCAST, TRUTH = ensemble_and_truth(n=40, n_lat=4, n_lon=3)
-NEW, VERIFIED = new_cases(n_lat=4, n_lon=3)
+HINDCAST, TRUTH = ensemble_and_truth(n=40, n_lat=3, n_lon=3)
+NEW, VERIFIED = new_cases(n_lat=3, n_lon=3)
 RECIPES = (Path(__file__).parents[2] / "docs" / "clusters.md").read_text()
 PATIENCE = 60.0
 """Seconds that a worker may take for what is waited for."""
