@@ -153,7 +153,7 @@ def test_dask_is_computed_once():
 
     expected = page_of_many()
     with dask.config.set(scheduler=counted):
-        found = forecast.chunk(lat=2).recal.report(truth.chunk(lon=3), **QUICK)
+        found = forecast.chunk(lat=1).recal.report(truth.chunk(lon=2), **QUICK)
     assert len(runs) == 1
     images = []
     for figure in (expected, found):
