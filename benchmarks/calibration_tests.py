@@ -297,7 +297,7 @@ def verdict(rows, repetitions):
 
 def main(quick=False):
     """Print the table, and store it."""
-    repetitions, sizes = (3, (20, 30, 50)) if quick else (REPETITIONS, SIZES)
+    repetitions, sizes = (2, (20, 50)) if quick else (REPETITIONS, SIZES)
     width = max(map(len, (CALIBRATED, *POWER, *SERIAL, *SERIAL_POWER, *SEASON, *HELD_OUT)))
     print(f"rejected at {LEVEL:.0%}, {repetitions} repetitions, {RESAMPLES} resamples")
     print(f"{'':<9}{'':<{width}}{'cases':>6}" + "".join(f"{name:>20}" for name in COLUMNS))
