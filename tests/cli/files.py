@@ -1,10 +1,7 @@
 """Small hindcasts, observations and forecasts in files, and the command run on them."""
 
 import json
-import os
 import shutil
-import subprocess
-import sys
 import tempfile
 from functools import cache
 from pathlib import Path
@@ -23,6 +20,8 @@ TRUTH = TRUTH.rename("t2m")
 VERIFIED = VERIFIED.rename("t2m")
 DATA = {"hindcast": HINDCAST, "truth": TRUTH, "new": NEW, "verified": VERIFIED}
 KINDS = ["nc", "zarr"]
+FEW = {"lat": slice(2), "lon": slice(2)}
+"""Places of comparisons and summaries, whose time grows with their number."""
 
 
 class Files(NamedTuple):
@@ -84,19 +83,6 @@ def refused(*args):
     assert done.data["exit_code"] == 3
     assert done.err == f"xrecal {args[0]}: {done.data['error']}\n"
     return done.data["error"]
-
-
-def run_afresh(*args):
-    """The command in a new Python, one task at a time."""
-    done = subprocess.run(
-        [sys.executable, "-c", "from xrecal.cli import main\nmain()", *map(str, args)],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "DASK_SCHEDULER": "synchronous"},
-        cwd=Path(__file__).parents[2],
-        check=False,
-    )
-    return Done(done.returncode, done.stdout, done.stderr)
 
 
 ONE_BY_ONE = "import dask; dask.config.set(scheduler='synchronous')"

@@ -148,10 +148,10 @@ def test_dimensions_are_named(tmp_path):
 
 def test_a_single_forecast_of_today(files):
     model, out = files.folder / "m.zarr", files.folder / "out.nc"
-    succeed("fit", files.hindcast, files.truth, model)
+    succeed("fit", files.hindcast, files.truth, model, "--method", "emos")
     NEW.isel(time=0).to_dataset(name="t2m").to_netcdf(files.folder / "today.nc")
     succeed("apply", model, files.folder / "today.nc", out, *Q)
-    expected = HINDCAST.recal.fit(TRUTH).quantile(NEW.isel(time=0), LEVELS)
+    expected = HINDCAST.recal.fit(TRUTH, xrecal.EMOS()).quantile(NEW.isel(time=0), LEVELS)
     np.testing.assert_array_equal(opened(out).t2m, expected)
 
 
@@ -193,6 +193,7 @@ def test_fit_tells_cases_and_status(files):
     truth[:, 0, 0] = np.nan
     truth.to_dataset(name="t2m").to_netcdf(files.folder / "holes.nc")
     args = files.hindcast, files.folder / "holes.nc", files.folder / "m.zarr"
+    args = *args, "--method", "climatology"
     done = succeed("fit", *args, "--json")
     assert done.err == ""
     found = done.data
