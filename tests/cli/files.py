@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from click.testing import CliRunner
 
+import xrecal
 from tests.processes import python
 from tests.strategies import ensemble_and_truth, new_cases
 from xrecal.cli.commands import xrecal as command
@@ -20,6 +21,7 @@ TRUTH = TRUTH.rename("t2m")
 VERIFIED = VERIFIED.rename("t2m")
 DATA = {"hindcast": HINDCAST, "truth": TRUTH, "new": NEW, "verified": VERIFIED}
 KINDS = ["nc", "zarr"]
+CLIMATOLOGY = xrecal.Climatology()
 FEW = {"lat": slice(2), "lon": slice(2)}
 """Places of comparisons and summaries, whose time grows with their number."""
 
@@ -47,6 +49,20 @@ def write(folder, kind="nc"):
     shutil.copytree(_written(kind).name, folder, dirs_exist_ok=True)
     paths = {name: str(folder / f"{name}.{kind}") for name in DATA}
     return Files(**paths, folder=folder)
+
+
+@cache
+def _model(method):
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.nc"
+        HINDCAST.recal.fit(TRUTH, method).save(path)
+        return path.read_bytes()
+
+
+def write_model(path, method=CLIMATOLOGY):
+    """A model of the hindcast in a netCDF file: of each method one, which is fitted once."""
+    path.write_bytes(_model(method))
+    return path
 
 
 class Done(NamedTuple):

@@ -10,7 +10,19 @@ import xarray as xr
 import xrecal
 from xrecal.cli import main
 
-from .files import FEW, HINDCAST, NEW, TRUTH, VERIFIED, refused, run, run_apart, succeed, write
+from .files import (
+    FEW,
+    HINDCAST,
+    NEW,
+    TRUTH,
+    VERIFIED,
+    refused,
+    run,
+    run_apart,
+    succeed,
+    write,
+    write_model,
+)
 
 Q = ["--quantiles", "0.5"]
 
@@ -163,8 +175,7 @@ def test_scores(files):
     assert done.data["scores"] == {"t2m": {"crps": expected, "units": "K", "n_cases": 84}}
     done = run("score", files.new, files.verified, "--quiet", "--chunks", "lat=1")
     assert done.out == f"t2m: CRPS {expected:.4g} K, 84 cases\n"
-    model, out = files.folder / "m.zarr", files.folder / "o.zarr"
-    succeed("fit", files.hindcast, files.truth, model, "--method", "climatology")
+    model, out = write_model(files.folder / "m.nc"), files.folder / "o.zarr"
     succeed("apply", model, files.new, out, "--quantiles", "0.1,0.5,0.9")
     fitted = HINDCAST.recal.fit(TRUTH, xrecal.Climatology())
     expected = fitted.quantile(NEW, [0.1, 0.5, 0.9]).recal.crps(VERIFIED, ...)

@@ -8,7 +8,7 @@ import xrecal
 from xrecal import diagnostics
 from xrecal.runs.target import RunError
 
-from .files import FEW, HINDCAST, NEW, TRUTH, VERIFIED, refused, run, succeed
+from .files import FEW, HINDCAST, NEW, TRUTH, VERIFIED, refused, run, succeed, write_model
 
 EMOS = ["--method", "emos"]
 
@@ -140,8 +140,7 @@ def test_probabilities(files, suffix, method):
 
 
 def test_a_plan_of_probabilities_counts_them(files):
-    model = files.folder / "m.nc"
-    succeed("fit", files.hindcast, files.truth, model, *EMOS)
+    model = write_model(files.folder / "m.nc", xrecal.EMOS())
     for option, typed, n in [("exceedance", "1,2,3,4", 4), ("categories", "0.5", 2)]:
         done = run("apply", model, files.new, files.folder / "o.nc", f"--{option}", typed,
                    "--dry-run", "--json")  # fmt: skip
