@@ -155,13 +155,20 @@ def test_forecasts_that_do_not_fit_the_model(raw_model, tmp_path, change, told):
     assert told in refused("apply", raw_model, new, tmp_path / "o.nc", *Q)
 
 
-@pytest.mark.parametrize("suffix", ["nc", "zarr"])
-def test_forecasts_of_a_part_of_the_places(files, suffix):
-    model, new, out = (files.folder / name for name in ("m.zarr", "part.nc", f"o.{suffix}"))
+@pytest.fixture(scope="module")
+def model_in_blocks(tmp_path_factory):
+    files = write(tmp_path_factory.mktemp("model_in_blocks"))
+    model = files.folder / "m.zarr"
     succeed("fit", files.hindcast, files.truth, model, "--method", "emos", "--chunks", "lat=1")
+    return model
+
+
+@pytest.mark.parametrize("suffix", ["nc", "zarr"])
+def test_forecasts_of_a_part_of_the_places(model_in_blocks, tmp_path, suffix):
+    new, out = tmp_path / "part.nc", tmp_path / f"o.{suffix}"
     part = NEW.isel(lat=[2, 0])
     part.to_dataset(name="t2m").to_netcdf(new)
-    succeed("apply", model, new, out, "--quantiles", "0.1,0.9")
+    succeed("apply", model_in_blocks, new, out, "--quantiles", "0.1,0.9")
     expected = HINDCAST.recal.fit(TRUTH, xrecal.EMOS()).quantile(part, [0.1, 0.9])
     engine = "zarr" if suffix == "zarr" else "netcdf4"
     with xr.open_dataset(out, engine=engine) as found:
