@@ -1,14 +1,15 @@
 """Small hindcasts, observations and forecasts in files, and the command run on them."""
 
 import json
-import os
-import subprocess
-import sys
+import shutil
+import tempfile
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
 from click.testing import CliRunner
 
+import xrecal
 from tests.processes import python
 from tests.strategies import ensemble_and_truth, new_cases
 from xrecal.cli.commands import xrecal as command
@@ -20,6 +21,9 @@ TRUTH = TRUTH.rename("t2m")
 VERIFIED = VERIFIED.rename("t2m")
 DATA = {"hindcast": HINDCAST, "truth": TRUTH, "new": NEW, "verified": VERIFIED}
 KINDS = ["nc", "zarr"]
+CLIMATOLOGY = xrecal.Climatology()
+FEW = {"lat": slice(2), "lon": slice(2)}
+"""Places of comparisons and summaries, whose time grows with their number."""
 
 
 class Files(NamedTuple):
@@ -30,13 +34,35 @@ class Files(NamedTuple):
     folder: Path
 
 
-def write(folder, kind="nc"):
-    """The data sets in a folder, as netCDF files or Zarr stores."""
-    paths = {name: folder / f"{name}.{kind}" for name in DATA}
-    for name, path in paths.items():
-        dataset = DATA[name].to_dataset(name="t2m")
+@cache
+def _written(kind):
+    """A temporary folder with the data sets, whose files no test changes."""
+    folder = tempfile.TemporaryDirectory()
+    for name, array in DATA.items():
+        dataset, path = array.to_dataset(name="t2m"), f"{folder.name}/{name}.{kind}"
         dataset.to_netcdf(path) if kind == "nc" else dataset.to_zarr(path, consolidated=False)
-    return Files(**{name: str(path) for name, path in paths.items()}, folder=folder)
+    return folder
+
+
+def write(folder, kind="nc"):
+    """The data sets in a folder, as netCDF files or Zarr stores: copies, which take less time."""
+    shutil.copytree(_written(kind).name, folder, dirs_exist_ok=True)
+    paths = {name: str(folder / f"{name}.{kind}") for name in DATA}
+    return Files(**paths, folder=folder)
+
+
+@cache
+def _model(method):
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.nc"
+        HINDCAST.recal.fit(TRUTH, method).save(path)
+        return path.read_bytes()
+
+
+def write_model(path, method=CLIMATOLOGY):
+    """A model of the hindcast in a netCDF file: of each method one, which is fitted once."""
+    path.write_bytes(_model(method))
+    return path
 
 
 class Done(NamedTuple):
@@ -73,19 +99,6 @@ def refused(*args):
     assert done.data["exit_code"] == 3
     assert done.err == f"xrecal {args[0]}: {done.data['error']}\n"
     return done.data["error"]
-
-
-def run_afresh(*args):
-    """The command in a new Python, one task at a time."""
-    done = subprocess.run(
-        [sys.executable, "-c", "from xrecal.cli import main\nmain()", *map(str, args)],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "DASK_SCHEDULER": "synchronous"},
-        cwd=Path(__file__).parents[2],
-        check=False,
-    )
-    return Done(done.returncode, done.stdout, done.stderr)
 
 
 ONE_BY_ONE = "import dask; dask.config.set(scheduler='synchronous')"

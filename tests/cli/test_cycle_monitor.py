@@ -52,24 +52,24 @@ def first_of(seen, name):
 
 
 def test_lags_are_those_of_the_leads_and_a_change_is_reported(tmp_path):
-    seen, scores, results = watched(tmp_path, "hours", 24, 8, calls=1)
+    seen, scores, results = watched(tmp_path, "hours", 18, 6, calls=1)
     assert results[-1].code == 10
     assert_of_the_lags(seen, scores)
     assert seen["lead"].attrs == scores["lead"].attrs == {"units": "hours"}
     for name in ("t2m_alarm", "t2m_change"):
         found = first_of(seen, name)
-        assert ((found >= 8 - 3) & (found < 8 + 15)).all()
+        assert ((found >= 6 - 3) & (found < 6 + 15)).all()
 
 
 @pytest.fixture(scope="module")
 def hours(tmp_path_factory):
-    return watched(tmp_path_factory.mktemp("hours"), "hours", 6, 2, calls=1)[:2]
+    return watched(tmp_path_factory.mktemp("hours"), "hours", 5, 2, calls=1)[:2]
 
 
 @pytest.mark.parametrize("leads", [leads for leads in LEADS if leads != "hours"])
 def test_leads_in_other_words_have_the_same_monitor(leads, hours, tmp_path):
     expected, _ = hours
-    seen, scores, _ = watched(tmp_path, leads, 6, 2, calls=1)
+    seen, scores, _ = watched(tmp_path, leads, 5, 2, calls=1)
     assert_of_the_lags(seen, scores)
     for name in expected:
         np.testing.assert_array_equal(seen[name], expected[name])
@@ -77,7 +77,7 @@ def test_leads_in_other_words_have_the_same_monitor(leads, hours, tmp_path):
 
 @pytest.mark.parametrize("leads", ["hours", "valid times"])
 def test_a_lead_beside_the_dimensions_is_not_lost(leads, tmp_path):
-    seen, scores, _ = watched(tmp_path, leads, 8, 2, calls=1, single=True)
+    seen, scores, _ = watched(tmp_path, leads, 5, 2, calls=1, single=True)
     pit = scores["t2m_pit"].to_numpy().clip(2.0**-53, 1 - 2.0**-53)
     expected, other = (
         xrecal.arrays.calibration_e_values(pit[np.newaxis], np.array(lag)) for lag in (3, 1)

@@ -141,10 +141,10 @@ def test_codes_10_and_11_of_a_cycle(folder):
     done = morning(folder, [24, 25], DAY)
     assert (done.code, done.data["status"]) == (11, "nothing new")
     assert tree(folder / "out") == before
-    higher = folder, TRUTH[:30] + 8, "--alpha", 0.5
-    done = observed(*higher, days=range(24, 30), now=29)
+    higher = folder, TRUTH[:28] + 8, "--alpha", 0.5
+    done = observed(*higher, days=range(24, 28), now=27)
     assert (done.code, done.data["alarms"] > 0) == (10, True)
-    assert observed(*higher, days=range(24, 30), now=29).code == 11
+    assert observed(*higher, days=range(24, 28), now=27).code == 11
 
 
 def fails(error):

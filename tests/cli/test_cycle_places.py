@@ -33,8 +33,8 @@ def test_each_file_may_have_an_order_of_its_own(tmp_path, count):
     xrecal_model = FORECASTS[:30].recal.fit(TRUTH, xrecal.EMOS())
     model = FORECASTS[:30].assign_coords(station=np.arange(3)) if count else FORECASTS[:30]
     model.recal.fit(TRUTH, xrecal.EMOS()).save(tmp_path / "model.nc")
-    for k, (day, orders) in enumerate(zip((32, 34), ((None, OTHER), (OTHER, None)), strict=True)):
-        write(FORECASTS[28 + day - 30 : day], f"forecasts{k}.nc", orders[0])
+    for k, (day, orders) in enumerate(zip((31, 32), ((None, OTHER), (OTHER, None)), strict=True)):
+        write(FORECASTS[day - 1 : day], f"forecasts{k}.nc", orders[0])
         write(TRUTH[: day + 1], "observations.nc", orders[1])
         done = run(
             "cycle", tmp_path / "model.nc", "--forecasts", str(tmp_path / "forecasts*.nc"),

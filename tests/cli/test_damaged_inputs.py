@@ -85,6 +85,6 @@ def test_a_file_of_a_cycle_that_is_cut_off_is_named(tmp_path, name, remedy, cont
     days.output.mkdir()
     (days.output / "cycle.json").write_text("{}")
     (days.output / name).write_text(content)
-    done = days.morning(45)
+    done = days.morning(39)
     assert done.code == 3
     assert f"{days.output / name} is damaged: it is no JSON of a cycle; {remedy}" in done.err

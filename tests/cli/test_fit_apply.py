@@ -24,26 +24,31 @@ def opened(path):
     return xr.open_dataset(path, engine="zarr" if str(path).endswith("zarr") else None)
 
 
+@pytest.fixture(scope="module")
+def in_memory():
+    """A model, its quantiles, and what it issues."""
+    model = HINDCAST.recal.fit(TRUTH)
+    return model, model.quantile(NEW, LEVELS), model.apply(NEW)
+
+
 @pytest.mark.each_value
 @pytest.mark.parametrize(
-    ("inputs", "out", "chunks"), pairwise(KINDS, KINDS, [[], ["--chunks", "lat=1,lon=2"]])
+    ("inputs", "out", "chunks"), pairwise(KINDS, KINDS, [[], ["--chunks", "lat=2,lon=2"]])
 )
-def test_the_same_as_in_memory(tmp_path, inputs, out, chunks):
+def test_the_same_as_in_memory(tmp_path, in_memory, inputs, out, chunks):
     files = write(tmp_path, inputs)
     model, result = tmp_path / f"model.{out}", tmp_path / f"result.{out}"
     succeed("fit", files.hindcast, files.truth, model, *chunks)
-    expected = HINDCAST.recal.fit(TRUTH)
+    expected, quantiles, issued = in_memory
     found = xrecal.open_recalibrator(model)
     xr.testing.assert_identical(found.state.compute(), expected.state)
     succeed("apply", model, files.new, result, *Q)
-    quantiles = expected.quantile(NEW, LEVELS)
     with opened(result) as written:
         xr.testing.assert_equal(written.t2m, quantiles)
         assert written.t2m.dims == quantiles.dims
         assert written.t2m.dtype == quantiles.dtype
         assert written.t2m.attrs["units"] == "K"
         assert written.t2m.attrs["ancillary_variables"] == "t2m_beyond t2m_novelty"
-        issued = expected.apply(NEW)
         for beside in ("t2m_novelty", "t2m_beyond"):
             xr.testing.assert_allclose(written[beside], issued[beside], atol=1e-12)
     assert sorted(p.name for p in tmp_path.iterdir() if p.suffix == ".partial") == []
@@ -51,7 +56,8 @@ def test_the_same_as_in_memory(tmp_path, inputs, out, chunks):
 
 def test_blocks_are_those_asked_for_or_stored(files):
     model, out = files.folder / "m.zarr", files.folder / "o.zarr"
-    done = succeed("fit", files.hindcast, files.truth, model, "--chunks", "lat=3", "--json")
+    fit = ["fit", files.hindcast, files.truth, model, "--method", "climatology"]
+    done = succeed(*fit, "--chunks", "lat=3", "--json")
     assert done.data["blocks"] == 2
     assert xrecal.open_recalibrator(model).state.chunksizes["lat"] == (3, 1)
     assert succeed("apply", model, files.new, out, *Q, "--json").data["blocks"] == 2
@@ -121,12 +127,14 @@ def test_several_variables_at_once(tmp_path):
     hindcast.to_netcdf(tmp_path / "h.nc")
     truth = xr.Dataset({"t2m": TRUTH, "dew": TRUTH - 2, "more": TRUTH})
     truth.to_netcdf(tmp_path / "o.nc")
+    new = xr.Dataset({"t2m": NEW, "dew": NEW - 3})
+    new.to_netcdf(tmp_path / "n.nc")
     model, out = tmp_path / "m.zarr", tmp_path / "out.zarr"
     done = succeed("fit", tmp_path / "h.nc", tmp_path / "o.nc", model, "--chunks", "lat=2",
                    "--json")  # fmt: skip
     assert list(done.data["variables"]) == ["t2m", "dew"]
-    succeed("apply", model, tmp_path / "h.nc", out, *Q)
-    expected = hindcast.recal.fit(truth[["t2m", "dew"]]).quantile(hindcast, LEVELS)
+    succeed("apply", model, tmp_path / "n.nc", out, *Q)
+    expected = hindcast.recal.fit(truth[["t2m", "dew"]]).quantile(new, LEVELS)
     with opened(out) as written:
         xr.testing.assert_equal(written[["t2m", "dew"]], expected)
         beside = ("", "_novelty", "_beyond")
@@ -148,10 +156,10 @@ def test_dimensions_are_named(tmp_path):
 
 def test_a_single_forecast_of_today(files):
     model, out = files.folder / "m.zarr", files.folder / "out.nc"
-    succeed("fit", files.hindcast, files.truth, model)
+    succeed("fit", files.hindcast, files.truth, model, "--method", "emos")
     NEW.isel(time=0).to_dataset(name="t2m").to_netcdf(files.folder / "today.nc")
     succeed("apply", model, files.folder / "today.nc", out, *Q)
-    expected = HINDCAST.recal.fit(TRUTH).quantile(NEW.isel(time=0), LEVELS)
+    expected = HINDCAST.recal.fit(TRUTH, xrecal.EMOS()).quantile(NEW.isel(time=0), LEVELS)
     np.testing.assert_array_equal(opened(out).t2m, expected)
 
 
@@ -193,6 +201,7 @@ def test_fit_tells_cases_and_status(files):
     truth[:, 0, 0] = np.nan
     truth.to_dataset(name="t2m").to_netcdf(files.folder / "holes.nc")
     args = files.hindcast, files.folder / "holes.nc", files.folder / "m.zarr"
+    args = *args, "--method", "climatology"
     done = succeed("fit", *args, "--json")
     assert done.err == ""
     found = done.data

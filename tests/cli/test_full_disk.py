@@ -25,7 +25,7 @@ COMMANDS = (
     "apply model later out --members 3 --overwrite",
     "update model later truth updated --overwrite",
     "monitor later truth seen --overwrite",
-    "cycle model --forecasts later --observations truth --output days --members 3 --now 2020-02-14",
+    "cycle model --forecasts later --observations truth --output days --members 3 --now 2020-02-13",
 )
 REPORTS = ("score hindcast truth --report page.pdf", "score hindcast truth --report page.png")
 RESULTS = ("model", "out", "updated", "seen")
@@ -33,7 +33,7 @@ RESULTS = ("model", "out", "updated", "seen")
 
 def write(kind):
     """Forecasts and observations in this folder, and a good result of each command."""
-    data = {"hindcast": FORECASTS[:40], "truth": TRUTH[:45], "later": FORECASTS[40:45]}
+    data = {"hindcast": FORECASTS[:40], "truth": TRUTH[:44], "later": FORECASTS[40:44]}
     for name, array in data.items():
         dataset = array.to_dataset(name="t2m").drop_encoding()
         path = f"{name}.{kind}"

@@ -10,9 +10,10 @@ from itertools import product
 
 import pytest
 
+import xrecal
 from tests.processes import python
 
-from .files import succeed, write
+from .files import write, write_model
 
 RUNS = [
     *product(["fit", "apply"], ["nc", "zarr"], [1, 2], [False, True]),
@@ -49,8 +50,8 @@ def trial(files, command, kind, n_blocks, overwrite):
 def kill(folder, run, part):
     """Kill a run at a part of its steps, and go on; what was refused is what has to be."""
     files = write(folder)
-    for name, method in {"model": "climatology", "other": "raw"}.items():
-        succeed("fit", files.hindcast, files.truth, folder / f"{name}.nc", "--method", method)
+    write_model(folder / "model.nc")
+    write_model(folder / "other.nc", xrecal.Raw())
     done = python(KILL, folder / "trial", json.dumps(trial(files, *run)), json.dumps(part))
     assert done.code == 0, done.err
     told = json.loads(done.out.splitlines()[-1])

@@ -41,9 +41,9 @@ def test_a_cycle_takes_names_that_are_padded(tmp_path):
     model.recal.fit(truth, xrecal.EMOS()).save(days.model, overwrite=True)
     spelt = {"place": [f"{name} " for name in NAMES]}
     wrong = TRUTH.copy(deep=True)
-    wrong[{"time": 44, "place": 1}] = 1e30  # beyond a million times all that was seen
+    wrong[{"time": 41, "place": 1}] = 1e30  # beyond a million times all that was seen
     done = days.morning(
-        45, forecasts=FORECASTS.assign_coords(spelt), truth=wrong.assign_coords(spelt)
+        42, forecasts=FORECASTS.assign_coords(spelt), truth=wrong.assign_coords(spelt)
     )
     assert done.code == 0, done.err
     assert len(done.data["issued"]) == 7 - done.data["in_hindcast"]

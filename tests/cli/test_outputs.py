@@ -11,7 +11,7 @@ import xrecal
 from xrecal.runs import target as blocks
 from xrecal.storage.lock import locked
 
-from .files import NEW, refused, run, succeed, write
+from .files import NEW, refused, run, succeed, write, write_model
 
 CHUNKS = ["--chunks", "lat=1"]
 CLIMATOLOGY = ["--method", "climatology"]
@@ -89,9 +89,7 @@ def test_folders_of_others_are_left(files, fit, stands, told, extra):
 
 
 def _model(files):
-    path = files.folder / "model.nc"
-    succeed("fit", files.hindcast, files.truth, path, *CLIMATOLOGY)
-    return path
+    return write_model(files.folder / "model.nc")
 
 
 @pytest.mark.parametrize("kind", ["nc", "zarr"])

@@ -8,7 +8,7 @@ import xrecal
 from xrecal import diagnostics
 from xrecal.runs.target import RunError
 
-from .files import HINDCAST, NEW, TRUTH, VERIFIED, refused, run, succeed
+from .files import FEW, HINDCAST, NEW, TRUTH, VERIFIED, refused, run, succeed, write_model
 
 EMOS = ["--method", "emos"]
 
@@ -94,12 +94,12 @@ def test_blocks_that_are_proven_count_however_settings_are_spelled(files, monkey
     assert "is complete already" in succeed(*args, *typed).out
 
 
-def test_methods_with_settings_as_in_python(files):
-    args = "compare", files.hindcast, files.truth, "--json", "--gap", "1"
+def test_methods_with_settings_as_in_python(files, few):
+    args = "compare", *few, "--json", "--gap", "1"
     methods = xrecal.Climatology(window=60), xrecal.Climatology(window=120)
     done = run(*args, *(x for one in methods for x in ("--method", repr(one))))
     assert done.code == 0, done.err
-    table = xrecal.compare(HINDCAST, TRUTH, list(methods), gap=1)
+    table = xrecal.compare(HINDCAST.isel(FEW), TRUTH.isel(FEW), list(methods), gap=1)
     assert list(done.data["methods"]) == table.method.to_numpy().tolist()
     told = refused("fit", files.hindcast, files.truth, files.folder / "m.nc", "--method",
                    "CKME(rigde=1)")  # fmt: skip
@@ -140,8 +140,7 @@ def test_probabilities(files, suffix, method):
 
 
 def test_a_plan_of_probabilities_counts_them(files):
-    model = files.folder / "m.nc"
-    succeed("fit", files.hindcast, files.truth, model, *EMOS)
+    model = write_model(files.folder / "m.nc", xrecal.EMOS())
     for option, typed, n in [("exceedance", "1,2,3,4", 4), ("categories", "0.5", 2)]:
         done = run("apply", model, files.new, files.folder / "o.nc", f"--{option}", typed,
                    "--dry-run", "--json")  # fmt: skip
@@ -222,7 +221,7 @@ def test_scores_of_a_dimension_that_is_named(files):
     np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
-def test_the_summary(files):
+def test_the_summary(files, few):
     here = {"lat": 0, "lon": 0}
     paths = [files.folder / "one.nc", files.folder / "verified.nc"]
     for array, path in zip((HINDCAST, TRUTH), paths, strict=True):
@@ -232,8 +231,8 @@ def test_the_summary(files):
     assert found["bias"] == pytest.approx(expected["bias"].item())
     assert found["coverage_0.9"] == pytest.approx(expected["coverage"].sel(level=0.9).item())
     assert repr(expected) in run("score", *paths, "--summary").out
-    whole = HINDCAST.recal.summary(TRUTH)
-    args = "score", files.hindcast, files.truth, "--summary"
+    whole = HINDCAST.isel(FEW).recal.summary(TRUTH.isel(FEW))
+    args = "score", *few, "--summary"
     found = run(*args, "--json").data["scores"]["t2m"]["summary"]
     assert found["skce"]["median"] == pytest.approx(whole["skce"].median().item())
     assert found["crps"]["highest"] == pytest.approx(whole["crps"].max().item())
@@ -301,10 +300,11 @@ def same_scores(found, table):
         ),
     ],
 )
-def test_comparisons_by_other_splits(files, typed, options):
-    done = run("compare", files.hindcast, files.truth, *EMOS, *typed, "--json")
+def test_comparisons_by_other_splits(few, typed, options):
+    done = run("compare", *few, *EMOS, *typed, "--json")
     assert done.code == 0, done.err
-    same_scores(done.data, xrecal.compare(HINDCAST, TRUTH, xrecal.EMOS(), **options))
+    table = xrecal.compare(HINDCAST.isel(FEW), TRUTH.isel(FEW), xrecal.EMOS(), **options)
+    same_scores(done.data, table)
 
 
 def test_comparisons_on_new_forecasts(files):

@@ -9,7 +9,7 @@ import pytest
 import xrecal
 from xrecal.storage import storage
 
-from .files import HINDCAST, TRUTH, refused, run, succeed, write
+from .files import HINDCAST, TRUTH, refused, run, succeed, write, write_model
 
 
 def nest(depth):
@@ -60,8 +60,7 @@ def test_numbers_that_no_fit_leaves(tmp_path, suffix):
 @pytest.mark.parametrize("suffix", ["nc", "zarr"])
 def test_what_does_not_open_is_not_put_in_place(tmp_path, monkeypatch, command, suffix):
     files = write(tmp_path, "nc")
-    model, out = tmp_path / "model.nc", tmp_path / f"out.{suffix}"
-    succeed("fit", files.hindcast, files.truth, model, "--method", "emos")
+    model, out = write_model(tmp_path / "model.nc", xrecal.EMOS()), tmp_path / f"out.{suffix}"
     words = {
         "fit": ("fit", files.hindcast, files.truth, out, "--method", "emos"),
         "apply": ("apply", model, files.new, out, "--members", 3),

@@ -12,7 +12,7 @@ import xrecal
 from xrecal.runs import target as blocks
 from xrecal.runs.target import REQUEST
 
-from .files import run, run_apart, succeed, write
+from .files import run, run_apart, succeed, write, write_model
 
 pytestmark = pytest.mark.filterwarnings("ignore:took over .* is gone:UserWarning")
 CHUNKS = ["--chunks", "lat=1"]
@@ -64,7 +64,7 @@ def test_a_killed_fit_goes_on(files, suffix):
 @pytest.mark.parametrize("moment", ["before the move", "after the move"])
 def test_a_killed_run_of_one_block_begins_again(files, moment):
     model, target, whole = (files.folder / f"{name}.nc" for name in ("m", "out", "whole"))
-    succeed("fit", files.hindcast, files.truth, model)
+    write_model(model)
     args = ["apply", model, files.new, target, "--members", 3]
     assert run_apart(*args, before=KILL + MOMENTS[moment]).code == -9
     partial = files.folder / "out.nc.partial"
@@ -81,7 +81,7 @@ def test_a_killed_run_of_one_block_begins_again(files, moment):
 
 def test_a_killed_apply_goes_on(files):
     model, out, whole = (files.folder / f"{name}.zarr" for name in ("m", "out", "whole"))
-    succeed("fit", files.hindcast, files.truth, model, *CHUNKS)
+    succeed("fit", files.hindcast, files.truth, model, "--method", "climatology", *CHUNKS)
     args = ["apply", model, files.new, out, "--members", 3]
     assert run_apart(*args, before=KILL + MOMENTS["between blocks"]).code == -9
     done = run("score", out, files.verified)

@@ -15,7 +15,7 @@ from .days import FORECASTS, TRUTH
 from .files import ONE_BY_ONE, run_apart
 
 NAMES = np.array(["Tromsø", "Bern"], object)
-LEARNED, NOW = 40, 44
+LEARNED, NOW = 40, 41
 KINDS = ["nc", "zarr"]
 COMMANDS = (
     "fit hindcast truth model --method emos",
@@ -27,7 +27,7 @@ COMMANDS = (
     "compare hindcast truth --method emos --forecast later",
     "update model later truth updated",
     "monitor later truth seen",
-    "cycle model --forecasts later --observations truth --output out --members 3 --now 2020-02-14",
+    "cycle model --forecasts later --observations truth --output out --members 3 --now 2020-02-11",
 )
 
 

@@ -19,7 +19,7 @@ def test_a_wrong_command_line_is_quoted(args):
 
 def test_names_of_what_is_written_are_quoted(tmp_path):
     days = first_fit(tmp_path)
-    days.hand_over(45)
+    days.hand_over(41)
     pair, more = (days.forecasts, days.observations), ("--quiet",)
     out = tmp_path / f"{EVIL}.nc"
     commands = [
@@ -34,7 +34,7 @@ def test_names_of_what_is_written_are_quoted(tmp_path):
         assert done.code in (0, 10), done.err
         assert f"{SHOWN}.nc" in done.out
         assert EVIL not in done.out
-    args = days.args(STARTS[45])
+    args = days.args(STARTS[41])
     args[args.index(days.output)] = tmp_path / EVIL
     args.remove("--json")
     done = run(*args)

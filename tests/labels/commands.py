@@ -174,4 +174,4 @@ def cycle(name: str, pieces: Pieces, kind: str) -> Found:
 @cache
 def expected_of_the_cycle(name: str) -> Found:
     """The same on canonical inputs."""
-    return cycle(name, world_of_the_cycle(name).pieces, "zarr")
+    return cycle(name, world_of_the_cycle(name).pieces, "nc")

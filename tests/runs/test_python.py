@@ -17,7 +17,7 @@ Q = [0.1, 0.5, 0.9]
 def test_a_cycle_on_arrays_leaves_what_the_command_leaves(tmp_path):
     days = first_fit(tmp_path)
     cycle = xrecal.Cycle(tmp_path / "python", days.model, quantiles=Q)
-    for day in (39, 41):
+    for day in (39, 40):
         done = days.morning(day).data
         truth = TRUTH.sel(time=slice(None, STARTS[day]))
         found = cycle.run(FORECASTS[max(day - 6, 0) : day + 1], truth, str(STARTS[day]))
@@ -26,7 +26,7 @@ def test_a_cycle_on_arrays_leaves_what_the_command_leaves(tmp_path):
         )  # fmt: skip
         assert found.scores == done["scores"]
     assert tree(tmp_path / "python") == tree(days.output)
-    assert cycle.run(FORECASTS[35:42], truth, STARTS[41]).status == "nothing new"
+    assert cycle.run(FORECASTS[34:41], truth, STARTS[40]).status == "nothing new"
 
 
 def test_a_cycle_of_a_model_in_memory(tmp_path):
