@@ -161,19 +161,20 @@ def test_dates_at_a_single_place():
 # law: chunks, order of dimensions, seeds, forms ---------------------------------------------------
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("form", FORMS)
-def test_every_form_lazily_and_bit_equal(form):
+@pytest.mark.parametrize("chunks", CHUNKS, ids=str)
+def test_every_form_lazily_and_bit_equal(form, chunks):
     hindcast, forecast = FORMS[form](HINDCAST), FORMS[form](NEW)
     model, ways = model_of("ckme", form), ["schaake", "dates", *["ecc"] * (form == "ensemble")]
     expected = [make(model, forecast, way, seed=3) for way in ways]
     assert all(array(members).notnull().all() for members in expected)
-    for chunks in CHUNKS:
-        with forbid_compute():
-            lazy_model = hindcast.chunk(chunks).recal.fit(TRUTH, PAPER)
-            lazy = [make(lazy_model, forecast.chunk(lat=1), way, seed=3) for way in ways]
-        assert all(array(members).chunks is not None for members in lazy)
-        for found, whole in zip(dask.compute(*lazy), expected, strict=True):
-            xr.testing.assert_identical(found, whole)
+    with forbid_compute():
+        lazy_model = hindcast.chunk(chunks).recal.fit(TRUTH, PAPER)
+        lazy = [make(lazy_model, forecast.chunk(lat=1), way, seed=3) for way in ways]
+    assert all(array(members).chunks is not None for members in lazy)
+    for found, whole in zip(dask.compute(*lazy), expected, strict=True):
+        xr.testing.assert_identical(found, whole)
     for way, whole in zip(ways, expected, strict=True):
         close(make(model, forecast.chunk(time=3), way, seed=3).compute(), whole)
 

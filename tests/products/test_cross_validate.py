@@ -168,19 +168,21 @@ def test_types_units_and_attributes():
 @pytest.mark.parametrize("method", [xrecal.EMOS(), xrecal.CKME(support="errors")])
 def test_pit_of_calibrated_forecasts_is_uniform(method):
     hindcast, truth = ensemble_and_truth(n=120, n_lat=5, n_lon=4)
-    pit = hindcast.recal.cross_validate(truth, method, output="pit").to_numpy().ravel()
+    pit = hindcast.recal.cross_validate(truth, method, output="pit", by="block", blocks=3)
+    pit = pit.to_numpy().ravel()
     assert scipy.stats.kstest(pit, "uniform").statistic < 0.05
 
 
 def test_pit_is_drawn_within_jumps():
     hindcast, truth = ensemble_and_truth(n=120, n_lat=5, n_lon=4)
     hindcast, truth = (np.maximum(array - 281, 0) for array in (hindcast, truth))  # dry and wet
+    options = {"output": "pit", "by": "block", "blocks": 3}
     for method in (xrecal.EMOS(), xrecal.CKME(support="observations")):
-        pit = hindcast.recal.cross_validate(truth, method, output="pit")
+        pit = hindcast.recal.cross_validate(truth, method, **options)
         dry = pit.to_numpy()[truth.to_numpy() == 0]
         assert np.unique(dry).size > 0.9 * dry.size
         assert scipy.stats.kstest(pit.to_numpy().ravel(), "uniform").statistic < 0.1
-        part = hindcast[:, :, 2:3].recal.cross_validate(truth[:, 2:3], method, output="pit")
+        part = hindcast[:, :, 2:3].recal.cross_validate(truth[:, 2:3], method, **options)
         np.testing.assert_array_equal(part, pit[:, 2:3])
 
 
