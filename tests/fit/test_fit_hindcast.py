@@ -66,7 +66,7 @@ def test_each_location_is_fitted_on_its_own(dims, observed_dims, chunks):
 @pytest.mark.parametrize(("form", "method"), PAIRS)
 def test_dask_gives_the_same_state_and_announces_it(form, method):
     hindcast = FORMS[form](HINDCAST)
-    eager = hindcast.recal.fit(TRUTH, METHODS[method]).state
+    eager = model_of(method, form).state
     with forbid_compute():
         lazy = hindcast.chunk({"lat": 1}).recal.fit(TRUTH.chunk({"lon": 1}), METHODS[method]).state
     known = ("season", "calendar_day", "days_ahead")  # without computing

@@ -158,7 +158,7 @@ def windows(n_new=7):
 def test_windows_have_the_edges_of_the_place_in_the_middle(window, at_most, chunks, monkeypatch):
     monkeypatch.setattr("xrecal.inputs.pool.MAX_POOLED", at_most)
     hindcast, truth, new, verified = (case.chunk(chunks) for case in windows())
-    method, pool = xrecal.CKME(support="errors", gap=0), {"lat": 3, "lon": 1}
+    method, pool = xrecal.CKME(support="errors", gap=0, ridge=0.1), {"lat": 3, "lon": 1}
     pooled = hindcast.recal.fit(truth, method, pool=pool)
     alone = hindcast.recal.fit(truth, method)
     pairs = (pooled, alone), (m.update(new, verified) for m in (pooled, alone))
