@@ -7,7 +7,7 @@ import xarray as xr
 import xrecal
 from tests.labelled import freeze
 
-N, FIRST = 36, 28
+N, FIRST = 30, 24
 NAMES = [f"s{i:02d}" for i in range(12)]
 ORDERS = {
     "reversed": np.arange(12)[::-1],

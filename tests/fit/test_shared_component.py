@@ -162,7 +162,7 @@ def test_any_chunks_of_places_give_the_same_lazily(model, places, scheduler):
     with forbid_compute():
         lazy = fitted(hindcast=hindcast, truth=TRUTH.chunk(station=5))
         assert not lazy.is_computed
-        issued = lazy.quantile(NEW.chunk(time=2), LEVELS)
+        issued = lazy.quantile(NEW.chunk(time=3), LEVELS)
     state, issued = dask.compute(lazy.state, issued, scheduler=scheduler)
     same_states(state, model.state)
     xr.testing.assert_allclose(issued, model.quantile(NEW, LEVELS), rtol=1e-7)

@@ -517,7 +517,7 @@ def test_each_lead_learns_when_it_verifies(pool):
 
 @pytest.mark.each_value
 @pytest.mark.parametrize("method", [xrecal.EMOS(), POOL], ids=repr)
-@pytest.mark.parametrize("name", ["model.nc", "model.zarr"])
+@pytest.mark.parametrize("name", ["model.zarr", "model.nc"])
 def test_stored_models_are_updated_as_if_they_had_never_been_stored(method, name, tmp_path):
     model = first(method)
     model.save(tmp_path / name)

@@ -37,8 +37,8 @@ POOLS = {
     "windows": {"lon": 3, "lat": 1},
 }
 SPLITS = {
-    "year": {"by": "year", "gap": 1},
     "block": {"by": "block", "blocks": 3},
+    "year": {"by": "year", "gap": 1},
     "retrospective": {"by": "retrospective", "blocks": 3, "gap": np.timedelta64(30, "D")},
     "rolling": {"by": "rolling", "window": 6, "every": 4},
 }
