@@ -40,6 +40,7 @@ def model_of(method):
     return HINDCAST.to_dataset().recal.fit(TRUTH, METHODS[method][0])
 
 
+@pytest.mark.each_value
 @pytest.mark.filterwarnings("ignore:.* have more than:UserWarning")
 @pytest.mark.parametrize("product", PRODUCTS)
 @pytest.mark.parametrize("method", METHODS)

@@ -211,6 +211,7 @@ def test_the_member_dimension_is_the_users(name, dim, as_dataset):
     xr.testing.assert_equal(issued, expected)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 @pytest.mark.parametrize("name", OWN)
 def test_missing_forecasts_have_no_members(name, value):
@@ -228,7 +229,7 @@ def test_missing_forecasts_have_no_members(name, value):
 
 @pytest.mark.parametrize("name", OWN)
 def test_float32(name):
-    hindcast, truth = ensemble_and_truth(dtype=np.float32)
+    hindcast, truth = ensemble_and_truth(n=24, dtype=np.float32)
     new, _ = new_cases(dtype=np.float32)
     issued = hindcast.recal.fit(truth, OWN[name]).apply(new)
     assert set(issued.dtypes.values()) == {np.dtype("f4")}
