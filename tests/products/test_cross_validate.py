@@ -73,7 +73,7 @@ def test_distances_reused_are_those_of_each_split(form, monkeypatch):
 def test_the_past_never_sees_the_future(method, by):
     tests = [test for _, test in splits(HINDCAST, **SPLITS[by])]
     options = SPLITS[by] | {"condition_on": "season"}
-    here = [array.isel(lon=[0]) for array in (HINDCAST, TRUTH)]
+    here = [array.isel(lat=[0], lon=[0]) for array in (HINDCAST, TRUTH)]
     before = here[0].recal.cross_validate(here[1], METHODS[method], **options)
     for last in (tests[0], tests[1]):
         after = np.flatnonzero(last)[-1] + 1

@@ -204,11 +204,12 @@ def test_bare_dimensions_and_observations_that_lack_one():
 
 @pytest.mark.parametrize("pool", [None, ("lat", "lon")], ids=str)
 def test_unsorted_dates_are_split_in_order_of_time(pool):
+    hindcast, truth = (array.isel(lead=[0]) for array in (HINDCAST, TRUTH))
     order = np.random.default_rng(0).permutation(N)
     for output in ("quantile", "pit"):
         options = {"method": METHODS["CKME"], "pool": pool, "output": output}
-        expected = validate(HINDCAST, TRUTH, **options)
-        found = validate(HINDCAST.isel(time=order), TRUTH, **options)
+        expected = validate(hindcast, truth, **options)
+        found = validate(hindcast.isel(time=order), truth, **options)
         xr.testing.assert_identical(found, expected.isel(time=order))
 
 
