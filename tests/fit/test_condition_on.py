@@ -1,5 +1,7 @@
 """All methods given covariates: filled in by ``fit``, from dates, coordinates or values given."""
 
+from functools import cache
+
 import cftime
 import numpy as np
 import pytest
@@ -28,10 +30,15 @@ CONDITIONED = {
 }
 
 
+@cache
+def seasonal(name):
+    """A model whose method the season was given to, which no test changes."""
+    return HINDCAST.recal.fit(TRUTH, CONDITIONED[name], condition_on="season")
+
+
 @pytest.mark.parametrize("name", CONDITIONED)
 def test_condition_on_fills_the_field_of_the_method(name):
-    method = CONDITIONED[name]
-    filled = HINDCAST.recal.fit(TRUTH, method, condition_on="season")
+    method, filled = CONDITIONED[name], seasonal(name)
     assert filled.method == type(method)(
         **{k: getattr(method, k) for k in ("support",) if hasattr(method, k)}, condition_on="season"
     )
@@ -63,7 +70,7 @@ def test_the_season_pays_where_errors_have_one(name):
 
 @pytest.mark.parametrize("name", CONDITIONED)
 def test_products_of_conditioned_methods_agree_and_chunks_make_no_difference(name):
-    model = HINDCAST.recal.fit(TRUTH, CONDITIONED[name], condition_on="season")
+    model = seasonal(name)
     lazy = HINDCAST.chunk(lat=1).recal.fit(TRUTH, CONDITIONED[name], condition_on="season")
     issued = model.apply(NEW)
     xr.testing.assert_identical(lazy.apply(NEW.chunk(lon=1)).compute(), issued)

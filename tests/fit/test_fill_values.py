@@ -71,6 +71,7 @@ def test_locations_are_judged_alone():
 METHODS = [xrecal.CKME(), xrecal.EMOS(), xrecal.LinearPool((xrecal.IDR(), xrecal.Climatology()))]
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("method", METHODS, ids=repr)
 @pytest.mark.parametrize("where", ["members", "observations"])
 def test_fill_values_are_as_missing(method, where):

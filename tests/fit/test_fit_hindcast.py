@@ -66,7 +66,7 @@ def test_each_location_is_fitted_on_its_own(dims, observed_dims, chunks):
 @pytest.mark.parametrize(("form", "method"), PAIRS)
 def test_dask_gives_the_same_state_and_announces_it(form, method):
     hindcast = FORMS[form](HINDCAST)
-    eager = hindcast.recal.fit(TRUTH, METHODS[method]).state
+    eager = model_of(method, form).state
     with forbid_compute():
         lazy = hindcast.chunk({"lat": 1}).recal.fit(TRUTH.chunk({"lon": 1}), METHODS[method]).state
     known = ("season", "calendar_day", "days_ahead")  # without computing
@@ -195,7 +195,7 @@ def test_identical_forecasts_give_climatology(chunks):
 @pytest.mark.parametrize("chunks", [None, {"lat": 1}])
 @pytest.mark.parametrize("method", METHODS)
 def test_infinities_are_left_out_with_a_status(method, chunks):
-    infinite, missing, truth = HINDCAST.copy(), HINDCAST.copy(), TRUTH.copy()
+    infinite, missing, truth = HINDCAST[:30].copy(), HINDCAST[:30].copy(), TRUTH[:30].copy()
     infinite[3, 0, 0, 0], missing[3, :, 0, 0] = np.inf, np.nan
     truth[5, 1, 1] = -np.inf
     given = infinite if chunks is None else infinite.chunk(chunks)

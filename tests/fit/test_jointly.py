@@ -58,8 +58,10 @@ def last(members):
     return np.swapaxes(members, -1, -2)
 
 
-def expected_weights(point):
+@cache
+def expected_weights(lat, lon):
     """Weights (T, n) from the array functions."""
+    point = {"lat": lat, "lon": lon}
     y = vectors(TRUTH, point, "time")[np.newaxis]
     cases, new = (
         Vectors(np.swapaxes(vectors(d, point, "time", "member"), 1, 2)[np.newaxis])
@@ -90,7 +92,7 @@ def test_each_place_has_weights_for_whole_vectors(dims, others, chunks):
     model = arranged(HINDCAST).recal.fit(arranged(TRUTH), jointly=NAMES)
     issued = arranged(FORECAST).recal.apply(model).compute()
     for point in PLACES:
-        expected = expected_weights(point)
+        expected = expected_weights(**point)
         for name in NAMES:
             weights = issued[f"{name}_weight"].isel(point).transpose("time", "member")
             np.testing.assert_allclose(weights, expected, rtol=1e-9, atol=1e-12)

@@ -175,6 +175,7 @@ def model():
     return HINDCAST.recal.fit(TRUTH, METHOD)
 
 
+@pytest.mark.each_value
 @pytest.mark.filterwarnings("ignore:.* unlike all:UserWarning")
 @pytest.mark.parametrize("shift", [-273.15, 273.15])
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)

@@ -7,7 +7,7 @@ import xarray as xr
 import xrecal
 from tests.labelled import freeze
 
-N, FIRST = 36, 28
+N, FIRST = 30, 24
 NAMES = [f"s{i:02d}" for i in range(12)]
 ORDERS = {
     "reversed": np.arange(12)[::-1],
@@ -33,7 +33,7 @@ def network(labels="station"):
     if labels == "station":
         along |= {"latitude": ("station", 40 + rng.uniform(0, 9, 12))}
     coords = {"time": xr.date_range("2015-01-01", periods=N, freq="20D"), **along}
-    members = signal[..., np.newaxis] + rng.normal(size=(N, 12, 5))
+    members = signal[..., np.newaxis] + rng.normal(size=(N, 12, 3))
     forecasts = xr.DataArray(members, coords, ("time", "station", "member"), name="v")
     observed = xr.DataArray(signal + rng.normal(size=signal.shape), coords, ("time", "station"))
     return freeze(forecasts), freeze(observed.where(signal < 6.5))

@@ -113,22 +113,22 @@ def test_windows_of_one_position_change_nothing():
 )
 def test_any_order_and_chunks_give_the_same_bits_and_stay_lazy(pool, order, scheduler):
     method = xrecal.CKME(support="errors")
-    dims = order or FORECASTS.dims
-    forecasts = FORECASTS.transpose(*dims)
+    data, observed = (array.isel(lat=slice(3)) for array in (FORECASTS, OBSERVED))
+    forecasts = data.transpose(*(order or data.dims))
     pooled = () if isinstance(pool, dict) else np.atleast_1d(pool)
     cut = {d: 1 for d in ("lead", "lat", "lon") if d not in pooled}
-    lazy = forecasts.chunk(cut).recal.fit(OBSERVED.chunk(cut), method, pool=pool)
+    lazy = forecasts.chunk(cut).recal.fit(observed.chunk(cut), method, pool=pool)
     assert not lazy.is_computed
-    model = FORECASTS.recal.fit(OBSERVED, method, pool=pool)
-    scores = lazy.crps(forecasts.chunk(cut), OBSERVED)
+    model = data.recal.fit(observed, method, pool=pool)
+    scores = lazy.crps(forecasts.chunk(cut), observed)
     assert scores.chunks is not None
-    of_rows = lazy.crps(forecasts.chunk({"time": 5, "lat": 1}), OBSERVED)
+    of_rows = lazy.crps(forecasts.chunk({"time": 7, "lat": 1}), observed)
     computed, scores, of_rows = dask.compute(lazy.state, scores, of_rows, scheduler=scheduler)
     assert set(computed.variables) == set(model.state.variables)
     for name in model.state.variables:
         a = computed[name].transpose(*model.state[name].dims)
         np.testing.assert_array_equal(a, model.state[name])
-    expected = model.crps(FORECASTS, OBSERVED)
+    expected = model.crps(data, observed)
     np.testing.assert_array_equal(scores.transpose(*expected.dims), expected)
     np.testing.assert_allclose(of_rows.transpose(*expected.dims), expected, rtol=1e-9)
 

@@ -42,6 +42,7 @@ def test_those_of_the_array_functions_at_each_point(given, dims):
         np.testing.assert_array_equal(got, expected)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("given", GIVEN)
 @pytest.mark.parametrize("form", FORMS)
 def test_they_sum_to_one_and_are_differences_of_the_cdf(form, given):

@@ -78,9 +78,9 @@ def test_ecc_keeps_the_ranks_of_raw_members(smooth):
 def test_distributions_stay_and_ranks_are_those_of_the_raw_members(method):
     model = model_of(method)
     expected = np.sort(last(model.members(NEW, 5)))
-    for coherence in ("ecc", "schaake"):
-        np.testing.assert_array_equal(np.sort(last(make(model, NEW, coherence))), expected)
-    found = last(make(model, NEW, "ecc"))
+    found, by_dates = (last(make(model, NEW, coherence)) for coherence in ("ecc", "schaake"))
+    for members in (found, by_dates):
+        np.testing.assert_array_equal(np.sort(members), expected)
     assert (np.diff(np.take_along_axis(found, np.argsort(last(NEW)), -1)) >= 0).all()
 
 
@@ -161,19 +161,20 @@ def test_dates_at_a_single_place():
 # law: chunks, order of dimensions, seeds, forms ---------------------------------------------------
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("form", FORMS)
-def test_every_form_lazily_and_bit_equal(form):
+@pytest.mark.parametrize("chunks", CHUNKS, ids=str)
+def test_every_form_lazily_and_bit_equal(form, chunks):
     hindcast, forecast = FORMS[form](HINDCAST), FORMS[form](NEW)
     model, ways = model_of("ckme", form), ["schaake", "dates", *["ecc"] * (form == "ensemble")]
     expected = [make(model, forecast, way, seed=3) for way in ways]
     assert all(array(members).notnull().all() for members in expected)
-    for chunks in CHUNKS:
-        with forbid_compute():
-            lazy_model = hindcast.chunk(chunks).recal.fit(TRUTH, PAPER)
-            lazy = [make(lazy_model, forecast.chunk(lat=1), way, seed=3) for way in ways]
-        assert all(array(members).chunks is not None for members in lazy)
-        for found, whole in zip(dask.compute(*lazy), expected, strict=True):
-            xr.testing.assert_identical(found, whole)
+    with forbid_compute():
+        lazy_model = hindcast.chunk(chunks).recal.fit(TRUTH, PAPER)
+        lazy = [make(lazy_model, forecast.chunk(lat=1), way, seed=3) for way in ways]
+    assert all(array(members).chunks is not None for members in lazy)
+    for found, whole in zip(dask.compute(*lazy), expected, strict=True):
+        xr.testing.assert_identical(found, whole)
     for way, whole in zip(ways, expected, strict=True):
         close(make(model, forecast.chunk(time=3), way, seed=3).compute(), whole)
 

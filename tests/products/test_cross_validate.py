@@ -53,7 +53,7 @@ def by_hand(hindcast, truth, method, options, **settings):
 def test_distances_reused_are_those_of_each_split(form, monkeypatch):
     method = xrecal.CKME(support="auto", bandwidth="cv")
     hindcast = FORMS[form](HINDCAST.where(HINDCAST.member < 3 + HINDCAST.lat - 45))
-    reused = hindcast.recal.cross_validate(TRUTH, method)
+    reused = hindcast.recal.cross_validate(TRUTH, method, by="block", blocks=3)
     task = held_out.LoopTask
 
     def without(*args):
@@ -62,7 +62,7 @@ def test_distances_reused_are_those_of_each_split(form, monkeypatch):
         return replace(made, reuse_distances=False)
 
     monkeypatch.setattr(held_out, "LoopTask", without)
-    again = hindcast.recal.cross_validate(TRUTH, method)
+    again = hindcast.recal.cross_validate(TRUTH, method, by="block", blocks=3)
     xr.testing.assert_allclose(reused, again, rtol=1e-7)
 
 
@@ -73,7 +73,7 @@ def test_distances_reused_are_those_of_each_split(form, monkeypatch):
 def test_the_past_never_sees_the_future(method, by):
     tests = [test for _, test in splits(HINDCAST, **SPLITS[by])]
     options = SPLITS[by] | {"condition_on": "season"}
-    here = [array.isel(lon=[0]) for array in (HINDCAST, TRUTH)]
+    here = [array.isel(lat=[0], lon=[0]) for array in (HINDCAST, TRUTH)]
     before = here[0].recal.cross_validate(here[1], METHODS[method], **options)
     for last in (tests[0], tests[1]):
         after = np.flatnonzero(last)[-1] + 1
@@ -88,10 +88,11 @@ def test_the_past_never_sees_the_future(method, by):
 @pytest.mark.parametrize("by", ["year", "block"])
 def test_a_test_never_sees_its_observations_nor_the_gap(by):
     options = {"by": by, "gap": 3}
-    expected = HINDCAST.recal.cross_validate(TRUTH, **options)
+    hindcast, truth = (array.isel(lon=[0]) for array in (HINDCAST, TRUTH))
+    expected = hindcast.recal.cross_validate(truth, **options)
     for train, test in splits(HINDCAST, **options)[1:3]:
-        truth = TRUTH.where(xr.DataArray(train, dims="time"), 1e5)
-        found = HINDCAST.recal.cross_validate(truth, **options)
+        hidden = truth.where(xr.DataArray(train, dims="time"), 1e5)
+        found = hindcast.recal.cross_validate(hidden, **options)
         np.testing.assert_array_equal(found[test], expected[test])
 
 
@@ -168,19 +169,21 @@ def test_types_units_and_attributes():
 @pytest.mark.parametrize("method", [xrecal.EMOS(), xrecal.CKME(support="errors")])
 def test_pit_of_calibrated_forecasts_is_uniform(method):
     hindcast, truth = ensemble_and_truth(n=120, n_lat=5, n_lon=4)
-    pit = hindcast.recal.cross_validate(truth, method, output="pit").to_numpy().ravel()
+    pit = hindcast.recal.cross_validate(truth, method, output="pit", by="block", blocks=3)
+    pit = pit.to_numpy().ravel()
     assert scipy.stats.kstest(pit, "uniform").statistic < 0.05
 
 
 def test_pit_is_drawn_within_jumps():
     hindcast, truth = ensemble_and_truth(n=120, n_lat=5, n_lon=4)
     hindcast, truth = (np.maximum(array - 281, 0) for array in (hindcast, truth))  # dry and wet
+    options = {"output": "pit", "by": "block", "blocks": 3}
     for method in (xrecal.EMOS(), xrecal.CKME(support="observations")):
-        pit = hindcast.recal.cross_validate(truth, method, output="pit")
+        pit = hindcast.recal.cross_validate(truth, method, **options)
         dry = pit.to_numpy()[truth.to_numpy() == 0]
         assert np.unique(dry).size > 0.9 * dry.size
         assert scipy.stats.kstest(pit.to_numpy().ravel(), "uniform").statistic < 0.1
-        part = hindcast[:, :, 2:3].recal.cross_validate(truth[:, 2:3], method, output="pit")
+        part = hindcast[:, :, 2:3].recal.cross_validate(truth[:, 2:3], method, **options)
         np.testing.assert_array_equal(part, pit[:, 2:3])
 
 

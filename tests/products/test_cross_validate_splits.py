@@ -37,8 +37,8 @@ POOLS = {
     "windows": {"lon": 3, "lat": 1},
 }
 SPLITS = {
-    "year": {"by": "year", "gap": 1},
     "block": {"by": "block", "blocks": 3},
+    "year": {"by": "year", "gap": 1},
     "retrospective": {"by": "retrospective", "blocks": 3, "gap": np.timedelta64(30, "D")},
     "rolling": {"by": "rolling", "window": 6, "every": 4},
 }
@@ -108,8 +108,9 @@ def validate(hindcast, truth, method, pool, options=None, output="crps", **setti
     ],
 )
 def test_every_split_is_the_fit_of_its_dates(method, pool, by):
-    found = validate(HINDCAST, TRUTH, METHODS[method], POOLS[pool], SPLITS[by])
-    expected = by_hand(HINDCAST, TRUTH, METHODS[method], POOLS[pool], SPLITS[by], min_samples=5)
+    given = (HINDCAST.isel(lat=[0, 2]), TRUTH.isel(lat=[0, 2]), METHODS[method], POOLS[pool])
+    found = validate(*given, SPLITS[by])
+    expected = by_hand(*given, SPLITS[by], min_samples=5)
     assert expected.notnull().any()
     np.testing.assert_allclose(found, expected, rtol=TOLERANCE[pool])
 
@@ -136,15 +137,16 @@ def test_missing_values_at_some_places(method, pool, product):
 @pytest.mark.parametrize("pool", [None, "lat"])
 @pytest.mark.parametrize("form", FORMS)
 def test_every_form(form, pool):
-    hindcast = HINDCAST.transpose("time", "member", ...)
+    hindcast, truth = (array.isel(lon=[0]) for array in (HINDCAST, TRUTH))
+    hindcast = hindcast.transpose("time", "member", ...)
     if form == "percentile":
         hindcast = xr.concat([hindcast, hindcast.isel(member=[0])], "member").sortby("lat")
     hindcast = FORMS[form](hindcast)
-    found = validate(hindcast, TRUTH, xrecal.CKME(), pool)
+    found = validate(hindcast, truth, xrecal.CKME(), pool)
     found = found if isinstance(found, xr.DataArray) else found["t2m"]
     for split in split_cases(N, "block", blocks=3):
-        model = hindcast.isel(time=split.train).recal.fit(TRUTH, pool=pool, min_samples=5)
-        expected = model.crps(hindcast.isel(time=split.test), TRUTH)
+        model = hindcast.isel(time=split.train).recal.fit(truth, pool=pool, min_samples=5)
+        expected = model.crps(hindcast.isel(time=split.test), truth)
         expected = expected if isinstance(expected, xr.DataArray) else expected["t2m"]
         held_out = found.isel(time=split.test).transpose(*expected.dims)
         np.testing.assert_allclose(held_out, expected, rtol=1e-12 if pool else 1e-6)
@@ -155,14 +157,15 @@ def test_every_form(form, pool):
 @pytest.mark.parametrize("output", ["quantile", "crps", "pit"])
 def test_lazy_and_equal_to_numpy_whatever_the_chunks_and_dimensions(output, pool):
     pool, method = POOLS[pool], xrecal.CKME(support="errors", half_life=900.0, gap=1, ridge=0.1)
-    expected = validate(HINDCAST, TRUTH, method, pool, output=output)
+    data, truth = (array.isel(lat=[0, 2]) for array in (HINDCAST, TRUTH))
+    expected = validate(data, truth, method, pool, output=output)
     pooled = () if isinstance(pool, dict) else np.atleast_1d(pool)
     cut = {d: 1 for d in ("lead", "lat", "lon") if d not in pooled}
-    turned = HINDCAST.transpose("lon", "member", "time", "lat", "lead")
-    for hindcast, scheduler in ((HINDCAST, "threads"), (turned, "sync")):
+    turned = data.transpose("lon", "member", "time", "lat", "lead")
+    for hindcast, scheduler in ((data, "threads"), (turned, "sync")):
         with forbid_compute():
             lazy = validate(
-                hindcast.chunk(cut), TRUTH.chunk(cut).transpose("lon", ...), method, pool,
+                hindcast.chunk(cut), truth.chunk(cut).transpose("lon", ...), method, pool,
                 output=output,
             )  # fmt: skip
         assert lazy.chunks is not None
@@ -201,11 +204,12 @@ def test_bare_dimensions_and_observations_that_lack_one():
 
 @pytest.mark.parametrize("pool", [None, ("lat", "lon")], ids=str)
 def test_unsorted_dates_are_split_in_order_of_time(pool):
+    hindcast, truth = (array.isel(lead=[0]) for array in (HINDCAST, TRUTH))
     order = np.random.default_rng(0).permutation(N)
     for output in ("quantile", "pit"):
         options = {"method": METHODS["CKME"], "pool": pool, "output": output}
-        expected = validate(HINDCAST, TRUTH, **options)
-        found = validate(HINDCAST.isel(time=order), TRUTH, **options)
+        expected = validate(hindcast, truth, **options)
+        found = validate(hindcast.isel(time=order), truth, **options)
         xr.testing.assert_identical(found, expected.isel(time=order))
 
 
@@ -259,7 +263,8 @@ def test_a_date_held_out_is_unknown_at_all_places(pool, method):
 @pytest.mark.parametrize("pool", [("lat", "lon"), {"lat": 3}], ids=str)
 @pytest.mark.parametrize("method", ["CKME", "mixture"])
 def test_small_blocks_change_nothing(method, pool, monkeypatch):
-    run = functools.partial(validate, BROKEN, HOLES, METHODS[method], pool, output="quantile")
+    given = BROKEN[..., 1:, :], HOLES[..., 1:]
+    run = functools.partial(validate, *given, METHODS[method], pool, output="quantile")
     expected = run()
     monkeypatch.setattr(cases, "WORKSPACE", 3000)
     np.testing.assert_allclose(run(), expected, rtol=1e-12)

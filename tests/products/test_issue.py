@@ -1,6 +1,6 @@
 """Products with novelty and mass beyond the record, against those that are made one by one."""
 
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 import pytest
@@ -34,12 +34,18 @@ METHODS = {
 }
 
 
+@cache
+def model_of(method):
+    """A model that no test changes."""
+    return HINDCAST.to_dataset().recal.fit(TRUTH, METHODS[method][0])
+
+
+@pytest.mark.each_value
 @pytest.mark.filterwarnings("ignore:.* have more than:UserWarning")
 @pytest.mark.parametrize("product", PRODUCTS)
 @pytest.mark.parametrize("method", METHODS)
 def test_all_at_once_is_as_one_by_one(method, product):
-    settings, beside = METHODS[method]
-    model = HINDCAST.to_dataset().recal.fit(TRUTH, settings)
+    model, (_, beside) = model_of(method), METHODS[method]
     of_each, expected = PRODUCTS[product]
     issued = issue(model, NEW, of_each, "made")
     xr.testing.assert_allclose(issued["t2m"], expected(model, NEW)["t2m"], rtol=1e-12)
@@ -55,7 +61,7 @@ def test_all_at_once_is_as_one_by_one(method, product):
 
 
 def test_lazy_forecasts_stay_lazy_and_are_compared_once():
-    model = HINDCAST.to_dataset().recal.fit(TRUTH, METHODS["both supports"][0])
+    model = model_of("both supports")
     of_each, _ = PRODUCTS["quantiles"]
     lazy = issue(model, NEW.chunk(lat=1), of_each, "made")
     assert all(variable.chunks for variable in lazy.data_vars.values())

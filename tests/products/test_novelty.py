@@ -21,6 +21,7 @@ def model():
     return model_of("ckme")
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("chunks", [None, {"lat": 1}, {"time": 3}])
 @pytest.mark.parametrize("dims", [NEW.dims, ("lat", "member", "lon", "time")])
 def test_it_is_that_of_the_array_function_at_each_place(model, dims, chunks):

@@ -8,7 +8,7 @@ import xarray as xr
 
 import xrecal
 
-N, PLACES, MEMBERS, LEARNED = 58, 2, 5, 50
+N, PLACES, MEMBERS, LEARNED = 38, 2, 5, 32
 RNG = np.random.default_rng(0)
 DATES = np.datetime64("2020-01-01", "ns") + np.arange(N) * np.timedelta64(10, "D")
 SIGNAL = 2 * RNG.normal(size=(N, PLACES))

@@ -62,6 +62,7 @@ def test_exceedance_of_censored_forecasts_knows_their_bounds():
     assert members.max() == 283
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("threshold", [281.0, THRESHOLDS, BY_PLACE])
 @pytest.mark.parametrize("form", FORMS)
 def test_the_cdf_is_the_complement_of_the_exceedance(form, threshold):

@@ -1,3 +1,5 @@
+from functools import cache
+
 import numpy as np
 import pytest
 import xarray as xr
@@ -46,6 +48,13 @@ def products(model, forecast, verified=VERIFIED):
 # law: labelled results are those of the array functions at each point -----------------------------
 
 
+@cache
+def of_array_functions(lat, lon):
+    """What the array functions make of the cases at one point."""
+    cases = (array[..., lat, lon].to_numpy() for array in (HINDCAST, TRUTH, NEW, VERIFIED))
+    return recalibrate_point(*cases)
+
+
 @settings(max_examples=8)
 @given(
     st.permutations(NEW.dims),
@@ -53,7 +62,7 @@ def products(model, forecast, verified=VERIFIED):
     st.sampled_from([None, *PLACES, *ALONG]),
 )
 def test_each_location_on_its_own(dims, verified_dims, chunks):
-    model = HINDCAST.recal.fit(TRUTH, PAPER)
+    model = model_of("ckme")
     forecast, verified = NEW.transpose(*dims), VERIFIED.transpose(*verified_dims)
     if chunks is not None:
         forecast = forecast.chunk(chunks)
@@ -66,10 +75,8 @@ def test_each_location_on_its_own(dims, verified_dims, chunks):
     equal = np.testing.assert_array_equal if whole_time else np.testing.assert_allclose
     tolerance = {} if whole_time else {"rtol": 1e-12, "atol": 1e-13}
     for point in points(TRUTH):
-        truth, members = TRUTH.isel(point).to_numpy(), HINDCAST.isel(point).to_numpy()
-        new, y = NEW.isel(point).to_numpy(), VERIFIED.isel(point).to_numpy()
-        expected = recalibrate_point(members, truth, new, y)
-        np.testing.assert_array_equal(applied.t2m.isel(point), truth)
+        expected = of_array_functions(**point)
+        np.testing.assert_array_equal(applied.t2m.isel(point), TRUTH.isel(point))
         weights = applied.t2m_weight.isel(point).transpose("time", "member")
         equal(weights, expected["weights"], **tolerance)
         found = quantiles.isel(point).transpose("time", "quantile")
@@ -92,11 +99,12 @@ def test_dask_over_locations_is_bit_equal(form, lazy_fit):
     assert lazy.dtypes == computed.dtypes
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("form", FORMS)
-def test_dask_along_the_cases_is_equal_up_to_rounding(form):
+@pytest.mark.parametrize("chunks", ALONG, ids=str)
+def test_dask_along_the_cases_is_equal_up_to_rounding(form, chunks):
     model, forecast = model_of("ckme", form), FORMS[form](NEW)
-    for chunks in ALONG:
-        close(products(model, forecast.chunk(chunks)).compute(), products(model, forecast))
+    close(products(model, forecast.chunk(chunks)).compute(), products(model, forecast))
 
 
 def test_a_cluster_agrees():

@@ -1,5 +1,7 @@
 """What methods issue whose forecasts have members of their own, against the array functions."""
 
+from functools import cache
+
 import cftime
 import dask
 import numpy as np
@@ -24,6 +26,12 @@ OWN = {
     "conformal": xrecal.ConformalPrediction(),
 }
 ON_CASES = [name for name in OWN if name != "conformal"]
+
+
+@cache
+def model_of(name):
+    """A model that no test changes."""
+    return HINDCAST.recal.fit(TRUTH, OWN.get(name, PAPER))
 
 
 # references of one point: members (n, m), truth (n,), new (T, m) to members and weights (T, k) ----
@@ -117,7 +125,7 @@ def test_issued_forecasts_are_those_of_the_arrays_at_each_point(name, dims, chun
 @pytest.mark.parametrize("name", [*OWN, "observations"])
 def test_schedulers_and_chunks_are_bit_equal(name):
     method = OWN.get(name, PAPER)
-    expected = HINDCAST.recal.fit(TRUTH, method).apply(NEW)
+    expected = model_of(name).apply(NEW)
     with forbid_compute():
         lazy = HINDCAST.chunk(lat=1).recal.fit(TRUTH, method).apply(NEW.chunk(lon=1))
     for scheduler in ("synchronous", "threads"):
@@ -128,7 +136,7 @@ def test_schedulers_and_chunks_are_bit_equal(name):
 
 @pytest.mark.parametrize("name", OWN)
 def test_time_may_be_in_chunks_or_missing(name):
-    model = HINDCAST.recal.fit(TRUTH, OWN[name])
+    model = model_of(name)
     whole = model.apply(NEW)
     for chunks in ({"time": 3}, {"time": (1, 4, 2), "lat": 1}):
         close(model.apply(NEW.chunk(chunks)).compute(), whole)
@@ -145,7 +153,7 @@ def test_time_may_be_in_chunks_or_missing(name):
 
 @pytest.mark.parametrize("name", OWN)
 def test_members_say_which_case_they_come_from(name):
-    issued = HINDCAST.recal.fit(TRUTH, OWN[name]).apply(NEW)
+    issued = model_of(name).apply(NEW)
     cases = issued.calibration_time
     assert cases.dims == ("member",)
     assert cases.dtype.kind == "M"
@@ -199,16 +207,17 @@ def test_the_member_dimension_is_the_users(name, dim, as_dataset):
     hindcast, new, truth = [a.to_dataset() for a in arrays_] if as_dataset else arrays_
     issued = hindcast.recal.fit(truth, OWN[name], member_dim=dim).apply(new)
     assert issued.t2m.dims == issued.t2m_weight.dims == ("time", dim, "lat", "lon")
-    expected = HINDCAST.recal.fit(TRUTH, OWN[name]).apply(NEW).rename(member=dim)
+    expected = model_of(name).apply(NEW).rename(member=dim)
     xr.testing.assert_equal(issued, expected)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 @pytest.mark.parametrize("name", OWN)
 def test_missing_forecasts_have_no_members(name, value):
     new = NEW.copy()
     new[3, :, 0, 1] = value
-    model = HINDCAST.recal.fit(TRUTH, OWN[name])
+    model = model_of(name)
     issued, whole = model.apply(new), model.apply(NEW)
     for part in ("t2m", "t2m_weight"):
         found = issued[part].transpose("time", "lat", "lon", "member")
@@ -220,7 +229,7 @@ def test_missing_forecasts_have_no_members(name, value):
 
 @pytest.mark.parametrize("name", OWN)
 def test_float32(name):
-    hindcast, truth = ensemble_and_truth(dtype=np.float32)
+    hindcast, truth = ensemble_and_truth(n=24, dtype=np.float32)
     new, _ = new_cases(dtype=np.float32)
     issued = hindcast.recal.fit(truth, OWN[name]).apply(new)
     assert set(issued.dtypes.values()) == {np.dtype("f4")}
