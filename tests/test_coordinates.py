@@ -166,6 +166,7 @@ def test_comparisons():
     assert_arrive(xrecal.compare(hindcast, truth, [xrecal.EMOS()], by="block"), hindcast)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("pool", [None, {"station": 3}], ids=str)
 @pytest.mark.parametrize("file", ["model.nc", "model.zarr"])
 def test_models_and_their_files(file, pool, tmp_path):

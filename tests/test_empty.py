@@ -76,6 +76,7 @@ def test_fields_of_past_dates_of_no_forecast(lazy):
     assert nowhere.members(NEW.isel(lat=slice(0)), 3, coherence="dates").sizes["lat"] == 0
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("lazy", [False, True])
 @pytest.mark.parametrize("dim", ["time", "lat"])
 @pytest.mark.parametrize("statistic", STATISTICS)

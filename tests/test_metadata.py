@@ -77,6 +77,7 @@ def test_a_dataset_tells_the_same(call, door):
     assert found["t2m"].attrs == given | {"history": "forecast made"}
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("lazy", [False, True])
 @pytest.mark.parametrize("door", ["recal", "model"])
 @pytest.mark.parametrize("call", CALLS)
@@ -133,6 +134,7 @@ def test_the_history_of_the_hindcast_is_not_that_of_forecasts():
     assert found.attrs["long_name"] == "2 m temperature"
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("door", ["recal", "model"])
 @pytest.mark.parametrize("call", CALLS)
 def test_products_survive_a_file(call, door, tmp_path):

@@ -23,6 +23,7 @@ CALLS = {
 }
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("which", ["observations", "forecast"])
 @pytest.mark.parametrize("call", CALLS)
 def test_units_of_one_alone(call, which):

@@ -89,6 +89,7 @@ def require_those_of_arrays(score, forecast):
     return found
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("form", ["ensemble", "weighted", "shared"])
 @pytest.mark.parametrize("name", SCORES)
 def test_scores_of_members(name, form):

@@ -69,6 +69,7 @@ def test_forms_with_a_whole_distribution_are_near_many_of_its_quantiles(form):
     np.testing.assert_allclose(found, expected.transpose(*found.dims), atol=0.006)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("form", ["quantile", "percentile"])
 @pytest.mark.parametrize("seed", [0, 7])
 def test_quantiles_are_placed_between_their_levels_at_each_point(form, seed):

@@ -169,6 +169,7 @@ def dates_of(first, last, years, calendar=None, freq="D"):
     return date_axis(np.concatenate(dates)), np.repeat(np.arange(len(dates)), [*map(len, dates)])
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("calendar", [None, "noleap", "360_day"])
 @pytest.mark.parametrize(
     ("first", "last", "named"),

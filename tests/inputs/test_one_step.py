@@ -51,6 +51,7 @@ FORECASTS = {
 WHOLE = STEPS.recal.crps(ANALYSIS)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("observed", OBSERVATIONS)
 @pytest.mark.parametrize("given", FORECASTS)
 @pytest.mark.parametrize("select", [1, [1]], ids=["scalar", "length one"])

@@ -40,6 +40,7 @@ LABELS = {
 }
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("labels", LABELS.values(), ids=LABELS)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("chunked", [False, True])

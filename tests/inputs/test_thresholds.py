@@ -72,6 +72,7 @@ def test_every_product_and_score_takes_them(form):
         assert array(found).notnull().all() if isinstance(found, xr.DataArray) else True
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("chunks", [{"lat": 1}, {"time": (4, 10, 1)}, {"lon": 1, "time": 5}])
 @pytest.mark.parametrize("lazy_threshold", [False, True])
 def test_chunks_are_bit_equal_and_lazy(chunks, lazy_threshold):

@@ -77,6 +77,7 @@ def of_one_lead(array, j):
     return one.assign_coords(init=one.init + np.timedelta64(LEADS[j], "D")).rename(init="time")
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("j", range(3))
 @pytest.mark.parametrize(
     "method", [SEASON, xrecal.EMOS(condition_on="season"), xrecal.Climatology(window=60)], ids=repr

@@ -174,6 +174,7 @@ FITS = [
 ]
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize(
     ("settings", "kind"), [(s, kind) for s, kinds in FITS for kind in kinds], ids=str
 )

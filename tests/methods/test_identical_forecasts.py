@@ -37,6 +37,7 @@ METHODS = [
 ]
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("method", METHODS, ids=str)
 @pytest.mark.parametrize("value", [0.0, 2.0])
 def test_climatology_is_issued_and_other_forecasts_are_novel(method, value):

@@ -136,6 +136,7 @@ def test_a_single_trial_is_extrapolated_by_the_cube(clock, monkeypatch):
     assert found.fit == pytest.approx(8 * 0.01)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("kind", ["ensemble", "weighted", "quantile", "normal"])
 @pytest.mark.parametrize("periods", [{}, {"season": 1.0, "wind": None}])
 def test_forms_and_covariates(kind, periods):

@@ -30,6 +30,7 @@ def issued(kind, n, rng):
     }[kind]()
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("n", [100, 1000, 5000])
 @pytest.mark.parametrize("kind", ["uniform", "rare", "ensemble"])
 def test_nine_of_ten_calibrated_curves_lie_within(kind, n):

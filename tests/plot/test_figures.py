@@ -54,6 +54,7 @@ def test_makes_a_figure_of_its_own_otherwise(name, place):
     assert ax.get_ylabel()
 
 
+@pytest.mark.each_value
 @EACH
 def test_nothing_lies_outside_the_figure(name, place):
     """Labels, ticks and legends are not cut off, and the legend lies inside the Axes."""

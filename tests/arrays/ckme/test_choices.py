@@ -19,6 +19,7 @@ def cases(rng):
     return Forecasts(x), y
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("supports", [SUPPORTS[:1], SUPPORTS], ids=len)
 @pytest.mark.parametrize("half_life", [np.inf, "cv"])
 def test_choice_and_fit_are_what_one_call_does(rng, cases, supports, half_life):

@@ -90,6 +90,7 @@ def same(found, expected, but=()):
 # against the dense reference ---------------------------------------------------------------------
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize(
     ("kernel", "goal", "folds", "gap"),
     pairwise(
@@ -134,6 +135,7 @@ def test_fit_equals_the_dense_reference(rng, kernel, goal, folds, gap):
         assert GRID[best - 1] < fitted.ridge[0] < GRID[best + 1]
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("half_life", [np.inf, 60.0])
 @pytest.mark.parametrize("support", ["mean", "standardised"])
 def test_losses_of_supports_equal_the_reference(rng, support, half_life):

@@ -104,6 +104,7 @@ def test_no_location_fails_and_others_do_not_notice(hindcast, fit, half_life):
         np.testing.assert_array_equal(found[1:], expected)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("kind", HINDCASTS)
 @pytest.mark.parametrize("noise", [1e-12, 1e-9])
 def test_families_and_more_cases_do_not_fail_either(kind, noise):

@@ -57,6 +57,7 @@ def test_it_is_that_of_the_formula():
         np.testing.assert_allclose(novelty[place], expected, atol=1e-8)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("skill", [0.0, 0.5, 1.0])
 @pytest.mark.parametrize("n", [30, 100, 400])
 def test_ordinary_forecasts_are_not_novel_whatever_the_skill(n, skill):

@@ -101,6 +101,7 @@ def loss_with(choices, cases, observed, settings, **given):
     return np.array(found)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("rain", [False, True])
 @pytest.mark.parametrize("by_year", [False, True])
 def test_chosen_settings_are_as_good_as_those_of_the_host(rng, rain, by_year):

@@ -64,6 +64,7 @@ def integrated_mean_std(loc, scale, lower, upper):
     return mean, np.sqrt(expected(2, mean))
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize(("lower", "upper"), BOUNDS)
 @pytest.mark.parametrize(("loc", "scale"), [(0.3, 0.8), (-2.0, 1.0), (4.0, 0.7), (0.5, 5.0)])
 def test_from_the_definition(loc, scale, lower, upper):

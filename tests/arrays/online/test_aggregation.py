@@ -64,6 +64,7 @@ def assert_same(one, other):
 # against the formulas ----------------------------------------------------------------------------
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("alone", [-1, 3])
 @pytest.mark.parametrize("bounds", [FREE, (-0.3, np.inf), (-0.3, 0.9)])
 def test_replay_is_what_the_formulas_give(alone, bounds):
