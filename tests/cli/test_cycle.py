@@ -280,9 +280,9 @@ def test_files_with_fewer_members_are_taken(days, labels):
 def test_a_start_without_members_is_learned_once(days):
     forecasts = FORECASTS.where(FORECASTS["init"] != STARTS[DAY])
     learned = [
-        days.morning(day, forecasts=forecasts).data["learned"] for day in range(DAY + 2, DAY + 5)
+        days.morning(day, forecasts=forecasts).data["learned"] for day in range(DAY + 2, DAY + 6)
     ]
-    assert learned == [4, 2, 4]  # without lead 3 of that start
+    assert learned == [4, 2, 4, 4]  # without lead 3 of that start
 
 
 def test_a_lead_beside_the_dimensions(tmp_path):

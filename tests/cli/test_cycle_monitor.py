@@ -52,13 +52,13 @@ def first_of(seen, name):
 
 
 def test_lags_are_those_of_the_leads_and_a_change_is_reported(tmp_path):
-    seen, scores, results = watched(tmp_path, "hours", 18, 6, calls=1)
+    seen, scores, results = watched(tmp_path, "hours", 24, 8, calls=1)
     assert results[-1].code == 10
     assert_of_the_lags(seen, scores)
     assert seen["lead"].attrs == scores["lead"].attrs == {"units": "hours"}
     for name in ("t2m_alarm", "t2m_change"):
         found = first_of(seen, name)
-        assert ((found >= 6 - 3) & (found < 6 + 15)).all()
+        assert ((found >= 8 - 3) & (found < 8 + 15)).all()
 
 
 @pytest.fixture(scope="module")

@@ -40,8 +40,9 @@ def file(request, tmp_path):
 
 @pytest.fixture
 def files(tmp_path):
-    """Paths of a file and a store, and the options to save to them."""
-    return [(tmp_path / "model.nc", {}), (tmp_path / "model.zarr", FILES["zarr 3"])]
+    """Paths of all formats, and the options to save to them."""
+    names = {name: f"{name.replace(' ', '')}.{name[:4].strip()}" for name in FILES}
+    return [(tmp_path / names[name], options) for name, options in FILES.items()]
 
 
 def assert_comes_back(model, *files, new=NEW, **covariates):
