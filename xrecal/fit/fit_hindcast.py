@@ -40,6 +40,7 @@ from .shared_places import (
     shares,
 )
 from .state import Prepared, axis_of, describe_state, fit_state, require_whole_cases
+from .together import TOGETHER, Choose
 
 DEFAULT = CKME()
 """The method of a fit that names none."""
@@ -57,6 +58,7 @@ def fit(
     pool: PoolOver = None,
     jointly: Sequence[Hashable] | None = None,
     period: Period = None,
+    choose: Choose = TOGETHER,
     min_samples: int = 20,
 ) -> Fitted:
     """Learn from past forecasts and what verified how to recalibrate new ones.
@@ -105,6 +107,11 @@ def fit(
         Of a circular variable, such as 360 for a wind direction in degrees, or of several by
         name: distances are those of points on a circle. Or the attribute ``circular_period`` of
         the hindcast's variable, which the recalibrated forecast bears, too.
+    choose : "together", "each", or name or names of dimensions
+        Whose cases the settings of a fit come from, those that cross-validation chooses: kernel,
+        support, ridge, weights of a pool and tails. Of all places together, from a sample of at
+        most 64 of a kind; of each place alone, for which its own cases say little; or of the places
+        along some dimensions, such as ("lat", "lon"), so that each lead has its own.
     min_samples : int
         Locations with fewer complete cases get NaN and a status.
 
@@ -170,7 +177,7 @@ def fit(
             for name, pair in group.items()
         }
         observed = {name: observation.attrs for name, (_, observation) in group.items()}
-        variables |= fit_group(prepared, observed, min_samples)
+        variables |= fit_group(prepared, observed, min_samples, choose)
     return Fitted(method, {name: variables[name] for name in paired})
 
 
@@ -178,6 +185,7 @@ def fit_group(
     prepared: Mapping[Hashable, Prepared],
     observed: Mapping[Hashable, Mapping[Any, Any]],
     min_samples: int,
+    choose: Choose,
 ) -> dict[Hashable, FittedVariable]:
     """Fit variables that share all but observations, which have the attributes ``observed``."""
     one = next(iter(prepared.values()))
@@ -187,9 +195,9 @@ def fit_group(
     pairs = one.pairs
     assert pairs.dim is not None
     if one.of_all is not None:
-        states = [fit_pools_that_share(one, one.of_all, min_samples)]
+        states = [fit_pools_that_share(one, one.of_all, min_samples, choose)]
     elif not method.by_sums:
-        states = fit_state(one, min_samples)
+        states = fit_state(one, min_samples, choose=choose)
     else:
         states = [fit_shared_state(one, min_samples)]
         periods = {name: period for name, period in periods.items() if name in method.covariates}

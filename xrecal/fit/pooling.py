@@ -26,6 +26,9 @@ from xrecal.typing import IntArray
 
 from .fitted import CASE
 
+OF_PLACE = "of_place"
+"""Group of arrays with one value for each fit, whatever the cases that it pools."""
+
 DATE = "xrecal_date"
 """Dimension of the dates inside a task whose cases are dates at several positions."""
 
@@ -221,10 +224,12 @@ class PooledTask:
         learned = replace(self.pool, sizes=sizes).positions()
         learned = learned if inside is None else learned[inside]
         n_fits = len(first) * len(learned)
+        of_place = own_of_fits(given.pop(OF_PLACE, {}), len(self.pool.own_fits), inside)
         joined: dict[Any, npt.NDArray[Any]] = {}
         for block in location_blocks(n_fits, 4 * bytes_at(given, sizes) * learned.shape[1]):
             fits = np.arange(n_fits)[block]
-            results = self.task(**of_fits(given, sizes, learned, fits, as_cases))
+            own = {OF_PLACE: {name: a[fits] for name, a in of_place.items()}} if of_place else {}
+            results = self.task(**of_fits(given, sizes, learned, fits, as_cases), **own)
             for name, result in results.items():
                 if name not in joined:
                     xp = namespace(result)
@@ -232,6 +237,19 @@ class PooledTask:
                 joined[name][block] = result
         shape = (len(first), *(sizes if self.pool.own_fits else ()))
         return {name: of_all_positions(a, shape, inside) for name, a in joined.items()}
+
+
+def own_of_fits(
+    arrays: Named, n_dims: int, inside: npt.NDArray[np.bool_] | None
+) -> dict[Any, npt.NDArray[Any]]:
+    """Arrays (L, positions with fits of their own, ...) as (fits, ...), in the order of fits."""
+    flat = {}
+    for name, a in arrays.items():
+        rest = a.shape[1 + n_dims :]
+        each = a.reshape((len(a), -1, *rest))
+        each = each if inside is None or not n_dims else each[:, inside]
+        flat[name] = each.reshape((-1, *rest))
+    return flat
 
 
 def bytes_at(given: Mapping[str, Named], sizes: tuple[int, ...]) -> int:

@@ -20,6 +20,7 @@ from xrecal.typing import FloatArray, IntArray
 from .shared_fit import PassesOverChunks, SharedChunks
 from .shared_places import feature_table, in_one_order, shared_method
 from .state import Prepared, fit_state
+from .together import Choose
 
 
 class Sharing(NamedTuple):
@@ -90,7 +91,9 @@ def fit_sharing(
     return fitted
 
 
-def fit_pools_that_share(own: Prepared, of_all: Prepared, min_samples: int) -> xr.Dataset:
+def fit_pools_that_share(
+    own: Prepared, of_all: Prepared, min_samples: int, choose: Choose
+) -> xr.Dataset:
     """Lazy or computed state of a pool at each place, with what all of them share.
 
     The passes over the cases of all places come first. A task for each chunk of places then fits
@@ -106,7 +109,7 @@ def fit_pools_that_share(own: Prepared, of_all: Prepared, min_samples: int) -> x
     ]
     number = xr.DataArray(pool.numbers.astype(np.int32), dims=pool.dims)
     held_out = chunks.objects_of([fits for _, fits in learned])
-    (state,) = fit_state(own, min_samples, shared=(held_out, number))
+    (state,) = fit_state(own, min_samples, (held_out, number), choose)
     arrays: dict[str, Any] = chunks.arrays_of([packed for packed, _ in learned])
     arrays[NUMBER] = number
     component = _component(own.method)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -22,7 +23,20 @@ from xrecal.methods.base import Parameter, SharedFits
 
 from .cases import COVARIATE, OBSERVATIONS, cases_of, kept_parts, parameters_of, parts_to_keep
 from .fitted import CASE, CASE_MEMBER
-from .pooling import DATE, PooledTask, across, pooled_covariate, position_coordinates
+from .pooling import DATE, OF_PLACE, PooledTask, across, pooled_covariate, position_coordinates
+from .together import (
+    TOGETHER,
+    Choose,
+    ChooseTask,
+    KindTask,
+    axes_of,
+    choices_of,
+    fit_with,
+    places_together,
+)
+
+NOTHING: Named = MappingProxyType({})
+"""A group without arrays."""
 
 NEW_MEMBER = "xrecal_new_member"
 """Dimension of the members of forecasts inside a task, where cases and results have their own."""
@@ -51,7 +65,10 @@ class Prepared(NamedTuple):
 
 
 def fit_state(
-    prepared: Prepared, min_samples: int, shared: tuple[xr.DataArray, ...] = ()
+    prepared: Prepared,
+    min_samples: int,
+    shared: tuple[xr.DataArray, ...] = (),
+    choose: Choose = TOGETHER,
 ) -> list[xr.Dataset]:
     """Lazy or computed state of each variable: one call for each chunk of locations.
 
@@ -84,9 +101,11 @@ def fit_state(
         out[name] = own | inside, p.dtype
     fit = FitTask(method, prepared.axis, periods, min_samples, "scale" in parts)
     of_places = {n: (a, ()) for n, a in zip(SharedFits._fields, shared, strict=False)}
+    given = {**_with_core(cases, pool), "shared": of_places}
+    given[OF_PLACE] = choices_of_all(prepared, given, min_samples, choose)
     results = run(
         fit if pool is None else PooledTask(fit, pool),
-        {**_with_core(cases, pool), "shared": of_places},
+        given,
         out,
         what=work_on("the fit", pairs.form.name),
         windows=None if pool is None else pool.windows,
@@ -102,6 +121,47 @@ def fit_state(
         state = xr.Dataset({names[n]: v for n, v in bare.items() if n in names})
         states.append(_with_labels(state, pairs, parameters))
     return states
+
+
+def choices_of_all(
+    prepared: Prepared, given: Inputs, min_samples: int, choose: Choose
+) -> Mapping[Any, tuple[xr.DataArray, Sequence[Hashable]]]:
+    """Choices of all places at each one, as :class:`FitTask` takes them; none where each chooses.
+
+    ``given`` are arrays of cases as :func:`given_cases` has them.
+    """
+    method, pool, pairs = prepared.method, prepared.pairs.pool, prepared.pairs
+    whole = () if pool is None else pool.forecast_dims
+    places = [d for d in pairs.form.dims if d not in (pairs.dim, *whole)]
+    together = places_together(pairs.form, places, choose)
+    if together is None or not method.choice_sizes:
+        return {}
+    own = {} if pool is None or not pool.windows else dict(zip(pool.dims, pool.sizes, strict=True))
+    described = method, prepared.axis, prepared.periods
+
+    def on_places(task: Any, arrays: Inputs, out: Mapping[str, tuple[int, ...]]) -> Named:
+        """Results of a task, over places and axes of their own."""
+        return run(
+            task if pool is None else PooledTask(task, pool),
+            {**given, **arrays},
+            {name: (own | axes_of(name, size), np.float64) for name, size in out.items()},
+            what=work_on("the choice of settings", pairs.form.name),
+            windows=None if pool is None else pool.windows,
+        )
+
+    search = ChooseTask(*described, min_samples)
+    with_skill = together.lead is not None and method.variables is None
+    facts = on_places(KindTask(*described, with_skill), {}, dict.fromkeys(KindTask.facts, ()))
+    return choices_of(
+        together,
+        method,
+        facts,
+        min_samples,
+        lambda sample: on_places(
+            search, {OF_PLACE: {"sample": (sample, [*own])}}, search.sizes
+        ),
+        [*own],
+    )
 
 
 def require_whole_cases(pairs: Pairs, positions: tuple[Hashable, ...] = ()) -> None:
@@ -257,13 +317,18 @@ class FitTask:
         return f" by {type(self.method).__name__}{normal}"
 
     def __call__(
-        self, forecasts: Named, observed: Named, covariates: Named, shared: Named
+        self,
+        forecasts: Named,
+        observed: Named,
+        covariates: Named,
+        shared: Named,
+        of_place: Named = NOTHING,
     ) -> dict[str, Any]:
         """Run the task on one chunk."""
         cases, flags = cases_of(forecasts, observed, covariates, self.axis, self.periods)
         if shared:
             cases = replace(cases, shared=SharedFits(**shared))
-        fitted = dict(self.method.fit_locations(cases, self.min_samples))
+        fitted = fit_with(self.method, cases, self.min_samples, of_place)
         fitted["status"] = fitted["status"] | flags
         kept = parts_to_keep(forecasts, cases) if self.method.keeps_cases else {}
         usable = zip(observed, (cases.observations, *cases.partners), strict=True)

@@ -35,6 +35,9 @@ FitArrays: TypeAlias = Mapping[str, npt.NDArray[Any]]
 Chosen: TypeAlias = FitArrays | None
 """Choices that a fit is given; without any it makes its own."""
 
+CHOSEN_FROM = "chosen_from"
+"""Name of the number of places that choices come from, among parameters and choices."""
+
 N_HELD_OUT = 100
 """Quantiles that stand for a held-out forecast when components are weighed."""
 
@@ -83,6 +86,14 @@ class Parameter:
     def sizes(self, n: int) -> dict[str, int]:
         """Sizes of the dimensions with n slots."""
         return {d: size(n) if callable(size) else size for d, size in self.dims.items()}
+
+
+FROM_PLACES = {
+    CHOSEN_FROM: Parameter(
+        "number of places that settings were chosen from", dtype=np.int32, within=(1, FINITE[1])
+    )
+}
+"""Parameter of methods that choose."""
 
 
 @dataclass(frozen=True)
@@ -362,8 +373,22 @@ class Method(ABC):
         """
         return self, period_of_cases(axis, names_of(self.condition_on), method=type(self).__name__)
 
+    @property
+    def choice_sizes(self) -> Mapping[str, tuple[int, ...]]:
+        """Names of choices with the sizes of their axes after that of places; none without any."""
+        return {}
+
+    @property
+    def evidence_sizes(self) -> Mapping[str, tuple[int, ...]]:
+        """The same of the losses by which places choose together, and that no fit needs."""
+        return {}
+
     def choose_locations(self, cases: Cases, min_samples: int) -> FitArrays:
         """Choices (L, ...) by name, for fits to these cases or others; none without a search."""
+        return {}
+
+    def together(self, choices: FitArrays) -> FitArrays:
+        """Choices (1, ...) for all places of a kind, from those (L, ...) of a sample of them."""
         return {}
 
     def fit_locations(self, cases: Cases, min_samples: int, choices: Chosen = None) -> FitArrays:

@@ -16,6 +16,8 @@ from xrecal.inputs.lengths import as_span, read_gap, read_year_start
 from xrecal.typing import FloatArray, IntArray
 
 from .base import (
+    CHOSEN_FROM,
+    FROM_PLACES,
     N_HELD_OUT,
     Bounds,
     Cases,
@@ -251,11 +253,13 @@ class CKME(Settings):
         sizes: dict[str, int | Callable[[int], int]] = {FEATURE: n_features, RANK: self._landmarks}
         sizes[COEFFICIENT] = 4 + 2 * n_features
         some = {name: KEPT[name] for names, there in kept.items() if there for name in names}
-        return {n: replace(p, dims={d: sizes[d] for d in p.dims}) for n, p in some.items()}
+        own = {n: replace(p, dims={d: sizes[d] for d in p.dims}) for n, p in some.items()}
+        return own | FROM_PLACES
 
     def parameters_in_pool(self, n_features: int) -> Mapping[str, Parameter]:
         """Parameters of a component of a pool: the others are those to give way to."""
-        return replace(self, novelty=None).parameters(n_features)
+        own = replace(self, novelty=None).parameters(n_features)
+        return {name: p for name, p in own.items() if name != CHOSEN_FROM}
 
     def columns(self, n: int) -> int:
         """Columns of the matrices that n cases of a location take: n, or landmarks at most."""
@@ -321,6 +325,30 @@ class CKME(Settings):
             # Distances of shapes are not those of the forecasts.
             "squared": None if self.shapes else cases.squared,
         }
+
+    @property
+    def choice_sizes(self) -> Mapping[str, tuple[int, ...]]:
+        """See :class:`xrecal.arrays.ckme.embedding.Choices`."""
+        from xrecal.arrays.ckme.embedding import TABLES, Choices
+
+        return {name: () for name in Choices._fields if name not in TABLES}
+
+    @property
+    def evidence_sizes(self) -> Mapping[str, tuple[int, ...]]:
+        """Losses of all candidates; see :class:`xrecal.arrays.ckme.embedding.Choices`."""
+        from xrecal.arrays.ckme.embedding import TABLES
+
+        settings = self.array_settings(2)
+        return dict.fromkeys(TABLES, (len(settings.kernels) * len(settings.supports),))
+
+    def together(self, choices: FitArrays) -> FitArrays:
+        """See :func:`xrecal.arrays.ckme.together.together`."""
+        from xrecal.arrays.ckme.embedding import Choices
+        from xrecal.arrays.ckme.together import together
+
+        settings = self.array_settings(2)
+        one = together(Choices(**choices), settings.kernels, settings.supports)._asdict()
+        return {name: one[name] for name in self.choice_sizes}
 
     def choose_locations(self, cases: Cases, min_samples: int) -> FitArrays:
         """Kernel, support, ridge and half-life; see :func:`xrecal.arrays.choose_ckme`."""
@@ -415,7 +443,11 @@ class CKME(Settings):
 
 
 def as_choices(choices: FitArrays | None) -> Choices | None:
-    """Choices as the array layer takes them, if there are any."""
+    """Choices as the array layer takes them, if there are any; codes may come as other numbers."""
     from xrecal.arrays.ckme.embedding import Choices
 
-    return None if choices is None else Choices(**choices)
+    if choices is None:
+        return None
+    codes = [name for name, default in Choices._field_defaults.items() if isinstance(default, int)]
+    known = {name: np.nan_to_num(choices[name]).astype(np.int8) for name in codes}
+    return Choices(**{**choices, **known})

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from types import MappingProxyType
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,8 @@ from .base import N_HELD_OUT, Cases, FitArrays, Method, NewCases, Parameter
 from .beyond import FITTED
 from .folds import fold_groups
 from .shared_ckme import OWN
+
+T = TypeVar("T")
 
 Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
 
@@ -103,17 +105,21 @@ class Component:
         known = (name for name in self.parameters(1) if name in fitted)
         return {f"{self.label}_{name}": np.array(fitted[name]) for name in known}
 
-    def named(self, choices: FitArrays) -> Arrays:
-        """Choices under the names that they have among those of the pool."""
-        return {f"{self.label}.{name}": np.asarray(array) for name, array in choices.items()}
+    def named_as_choices(self, own: Mapping[str, T]) -> dict[str, T]:
+        """Something by choice, under the names of these among those of the pool."""
+        return {f"{self.label}.{name}": value for name, value in own.items()}
+
+    def own_choices(self, choices: FitArrays) -> Arrays:
+        """Choices among those of a pool, under their own names."""
+        start = f"{self.label}."
+        named = ((n.removeprefix(start), a) for n, a in choices.items() if n.startswith(start))
+        return dict(named)
 
     def fit(self, cases: Cases, min_samples: int, choices: FitArrays | None) -> FitArrays:
         """Parameters with its choices among those of a pool, or with its own."""
         if choices is None:
             return self.method.fit_locations(cases, min_samples)
-        start = f"{self.label}."
-        own = {n.removeprefix(start): a for n, a in choices.items() if n.startswith(start)}
-        return self.method.fit_locations(cases, min_samples, own)
+        return self.method.fit_locations(cases, min_samples, self.own_choices(choices))
 
     def taken_from(self, fitted: FitArrays) -> Arrays:
         """Parameters under their own names, from the state of the pool."""
@@ -282,6 +288,14 @@ class Forecasting:
                 found = component.method.novelty_locations(self.new, self.cases, own)
                 known = np.where(np.isnan(known), found, known)
         return known
+
+
+def median_of_known(values: FloatArray) -> FloatArray:
+    """Median (1, ...) over locations (L, ...) of values that are known; NaN where none is."""
+    known = values[:, ~np.isnan(values).all(0)]
+    median = np.full((1, *values.shape[1:]), np.nan)
+    median[:, ~np.isnan(values).all(0)] = np.nanmedian(known, axis=0)
+    return median
 
 
 def judge_of(components: Sequence[Component]) -> Component | None:

@@ -23,7 +23,7 @@ from xrecal.arrays.distributions.forms import (
 from xrecal.inputs.dates import CaseAxis
 from xrecal.typing import FloatArray
 
-from .base import Bounds, Cases, FitArrays, NewCases, Parameter, missing_forecasts
+from .base import CHOSEN_FROM, Bounds, Cases, FitArrays, NewCases, Parameter, missing_forecasts
 from .ckme import CKME
 from .components import CASES, Component, Forecasting
 from .corrected import CORRECTED, POOL, RECENT
@@ -95,6 +95,7 @@ class Experts:
     def parameters(self, n_features: int) -> dict[str, Parameter]:
         """Parameters of the slow experts; what each case has is made from it when it is needed."""
         parameters = dict(self.pool.parameters(n_features))
+        del parameters[CHOSEN_FROM]
         for component in (self.emos, self.recent):
             parameters |= component.stored_parameters(n_features)
         return {
@@ -103,11 +104,28 @@ class Experts:
             if CASES not in parameter.dims
         }
 
+    @property
+    def choice_sizes(self) -> dict[str, tuple[int, ...]]:
+        """Choices of the pool and of the recent CKME."""
+        own = self.recent.named_as_choices(self.recent.forecaster.choice_sizes)
+        return {**self.pool.choice_sizes, **own}
+
+    @property
+    def evidence_sizes(self) -> dict[str, tuple[int, ...]]:
+        """Losses of the candidates of the pool and of the recent CKME."""
+        own = self.recent.named_as_choices(self.recent.forecaster.evidence_sizes)
+        return {**self.pool.evidence_sizes, **own}
+
+    def together(self, choices: FitArrays) -> dict[str, npt.NDArray[Any]]:
+        """Choices of the pool and of the recent CKME for all places of a kind."""
+        own = self.recent.forecaster.together(self.recent.own_choices(choices))
+        return {**self.pool.together(choices), **self.recent.named_as_choices(own)}
+
     def choose(self, cases: Cases, min_samples: int) -> dict[str, npt.NDArray[Any]]:
         """Choices (1, ...) of the pool and of the recent CKME."""
         choices = dict(self.pool.choose_locations(cases, min_samples))
         own = self.recent.method.choose_locations(last_cases(cases), min_samples)
-        return choices | self.recent.named(own)
+        return choices | self.recent.named_as_choices(own)
 
     def fit(
         self, cases: Cases, min_samples: int, choices: FitArrays | None = None

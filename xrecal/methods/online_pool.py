@@ -18,6 +18,7 @@ from xrecal.typing import FloatArray, IntArray
 
 from .base import (
     ANY,
+    FROM_PLACES,
     NOT_NEGATIVE,
     Bounds,
     Cases,
@@ -42,6 +43,9 @@ if TYPE_CHECKING:
 
 WARM_UP = 180
 """Verified cases at the end of the hindcast that weights are learned from, or half of all."""
+
+EARLIER = "earlier:"
+"""Prefix of choices that are made without the cases that weights are learned from."""
 
 FORMER = "former_"
 """Prefix of the slow experts of before the last fit."""
@@ -69,6 +73,13 @@ class Fitting(NamedTuple):
             return self
         own = slice(place, place + 1)
         return self._replace(choices={name: array[own] for name, array in self.choices.items()})
+
+    def in_warm_up(self) -> Fitting:
+        """The same for fits before the warm-up, which must not know of it."""
+        if self.choices is None:
+            return self
+        earlier = (name for name in self.choices if name.startswith(EARLIER))
+        return self._replace(choices={n.removeprefix(EARLIER): self.choices[n] for n in earlier})
 
 
 @dataclass(frozen=True, repr=False)
@@ -223,6 +234,7 @@ class OnlinePool(Settings):
             ),
             **slow,
             **former,
+            **FROM_PLACES,
         }
 
     def check(self, axis: CaseAxis, n_cases: int) -> tuple[Method, str | None]:
@@ -241,10 +253,39 @@ class OnlinePool(Settings):
         settled = replace(self, methods=pool.methods, condition_on=pool.condition_on)
         return settled, "; ".join(dict.fromkeys(note for note in notes if note)) or None
 
+    @property
+    @once
+    def choice_sizes(self) -> Mapping[str, tuple[int, ...]]:
+        """Choices of the slow experts, from all cases and from those before the warm-up."""
+        own = self.experts.choice_sizes
+        return {**own, **{EARLIER + name: size for name, size in own.items()}}
+
+    @property
+    @once
+    def evidence_sizes(self) -> Mapping[str, tuple[int, ...]]:
+        """Losses of the candidates of the slow experts, likewise."""
+        own = self.experts.evidence_sizes
+        return {**own, **{EARLIER + name: size for name, size in own.items()}}
+
+    def together(self, choices: FitArrays) -> FitArrays:
+        """Choices of the slow experts together, each for its cases."""
+        earlier = {n.removeprefix(EARLIER): a for n, a in choices.items() if n.startswith(EARLIER)}
+        of_warm_up = self.experts.together(earlier).items()
+        return self.experts.together(choices) | {EARLIER + n: a for n, a in of_warm_up}
+
     def choose_locations(self, cases: Cases, min_samples: int) -> FitArrays:
-        """Choices of the slow experts."""
-        each = [self.experts.choose(one, min_samples) for one, _ in _each(cases, {})]
-        return {name: np.concatenate([own[name] for own in each]) for name in each[0]}
+        """Choices of the slow experts, from all cases and from those before the warm-up."""
+        parts = []
+        for one, _ in _each(cases, {}):
+            found = self.experts.choose(one, min_samples)
+            first = self._warm_up(one, min_samples)
+            if first.size:
+                before = one.select(np.arange(int(self._known(one)[first[0]])))
+                earlier = self.experts.choose(before, min_samples)
+            else:
+                earlier = {name: np.full_like(a, np.nan, float) for name, a in found.items()}
+            parts.append(found | {EARLIER + name: a for name, a in earlier.items()})
+        return {name: np.concatenate([own[name] for own in parts]) for name in parts[0]}
 
     def fit_locations(self, cases: Cases, min_samples: int, choices: Chosen = None) -> FitArrays:
         """Experts, and weights learned from the end of the cases."""
@@ -313,21 +354,26 @@ class OnlinePool(Settings):
         if verified.size < min_samples:
             return blank
         known = self._known(cases)
-        warm_up = verified[verified.size - min(WARM_UP, verified.size // 2) :]
-        counts = np.searchsorted(verified, known[warm_up])
-        enough = warm_up[counts >= min_samples] if together else warm_up[:0]
+        enough = self._warm_up(cases, min_samples) if together else verified[:0]
         if enough.size == 0:  # weights will be learned from what is yet to come
             n_first = verified[-1] if together else verified[min_samples - 1]
             part = self._fitted_again(cases, blank, int(n_first), fitting)
             part["last_learned"] = part["last_fitted"]
             return part if together else self._advanced(cases, part, fitting)
-        part = self._fitted_again(cases, blank, int(known[enough[0]]) - 1, fitting)
+        before = fitting.in_warm_up()
+        part = self._fitted_again(cases, blank, int(known[enough[0]]) - 1, before)
         part["last_learned"] = np.array([enough[0] - 1])
-        part = self._advanced(cases, part, fitting, together=True)
+        part = self._advanced(cases, part, before, together=True)
         last = int(verified[-1])
         if int(part["last_fitted"][0]) < min(last, int(known[last])):
             part = self._fitted_again(cases, part, last, fitting)
         return part
+
+    def _warm_up(self, cases: Cases, min_samples: int) -> IntArray:
+        """Cases at the end that weights are learned from; those with enough that had verified."""
+        verified = np.flatnonzero(np.isfinite(cases.observations[0]))
+        last = verified[verified.size - min(WARM_UP, verified.size // 2) :]
+        return last[np.searchsorted(verified, self._known(cases)[last]) >= min_samples]
 
     def _advanced(
         self, cases: Cases, part: Arrays, fitting: Fitting, *, together: bool = False

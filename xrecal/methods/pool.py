@@ -16,6 +16,7 @@ from xrecal.inputs.lengths import as_span, read_gap, read_year_start
 from xrecal.typing import FloatArray, IntArray
 
 from .base import (
+    FROM_PLACES,
     N_HELD_OUT,
     NOT_NEGATIVE,
     Bounds,
@@ -42,6 +43,7 @@ from .components import (
     judge_of,
     keep_within,
     leave_alone,
+    median_of_known,
     stored_together,
 )
 from .folds import (
@@ -255,7 +257,7 @@ class LinearPool(Settings):
                 parameters[name] = Parameter(meaning, dims={SIDE: len(SIDES)}, labels=SIDES)
         for component in self.components:
             parameters |= component.stored_parameters(n_features)
-        return parameters
+        return parameters | FROM_PLACES
 
     def check(self, axis: CaseAxis, n_cases: int) -> tuple[Method, str | None]:
         """Settle on the covariates; without enough dates the season drops out, with a remark."""
@@ -281,6 +283,39 @@ class LinearPool(Settings):
             return self, [period_of_cases(axis, names, method="LinearPool")]
         season, note = season_of_pool(axis)
         return replace(self, condition_on=season), [note]
+
+    @property
+    @once
+    def choice_sizes(self) -> Mapping[str, tuple[int, ...]]:
+        """Choices of the components, weights and tails."""
+        sizes: dict[str, tuple[int, ...]] = {"pool_weight": (len(self.components),)}
+        if self.tails is not None:
+            sizes |= dict.fromkeys(FITTED, (len(SIDES),))
+        for component in self.components:
+            sizes |= component.named_as_choices(component.forecaster.choice_sizes)
+        return sizes
+
+    @property
+    @once
+    def evidence_sizes(self) -> Mapping[str, tuple[int, ...]]:
+        """Losses of the candidates of each component."""
+        sizes: dict[str, tuple[int, ...]] = {}
+        for component in self.components:
+            sizes |= component.named_as_choices(component.forecaster.evidence_sizes)
+        return sizes
+
+    def together(self, choices: FitArrays) -> FitArrays:
+        """Choices of components together; the mean of weights, and the median of tails."""
+        from xrecal.arrays.distributions.pool import mean_weights
+
+        whole: Arrays = {"pool_weight": mean_weights(choices["pool_weight"])}
+        for name in FITTED:
+            if name in choices:
+                whole[name] = median_of_known(choices[name])
+        for component in self.components:
+            own = component.own_choices(choices)
+            whole |= component.named_as_choices(component.forecaster.together(own))
+        return whole
 
     def choose_locations(self, cases: Cases, min_samples: int) -> FitArrays:
         """Choices of the components, their weights, and tails."""
@@ -346,7 +381,7 @@ class LinearPool(Settings):
             quantiles[:, :, c] = trial.held_out
             if component.method.by_sums:
                 continue
-            choices |= component.named(trial.choices)
+            choices |= component.named_as_choices(trial.choices)
             fits.append((component, trial.fitted))
             if component.support is not None:  # of many cases it holds out some, and so do all
                 held = ~np.isnan(trial.held_out[..., 0])

@@ -110,6 +110,20 @@ class VectorCKME(Method):
         fitted, scale = fit_vector_ckme(**given, choices=as_choices(choices))
         return {**fitted._asdict(), SCALE: scale}
 
+    @property
+    def choice_sizes(self) -> Mapping[str, tuple[int, ...]]:
+        """See :meth:`CKME.choice_sizes`."""
+        return self.method.choice_sizes
+
+    @property
+    def evidence_sizes(self) -> Mapping[str, tuple[int, ...]]:
+        """See :meth:`CKME.evidence_sizes`."""
+        return self.method.evidence_sizes
+
+    def together(self, choices: FitArrays) -> FitArrays:
+        """See :meth:`CKME.together`."""
+        return self.method.together(choices)
+
     def choose_locations(self, cases: Cases, min_samples: int) -> FitArrays:
         """See :func:`xrecal.arrays.choose_vector_ckme`."""
         from xrecal.arrays.ckme.vector_ckme import choose_vector_ckme

@@ -25,7 +25,7 @@ from .embedding import (
     lives_of,
 )
 from .problem import Problem, problems, without_fit
-from .search import Search
+from .search import Search, candidates_of
 
 HALF_LIVES = (math.inf, 1.0, 0.5, 0.25, 0.125)
 """Half-lives tried, as parts of the calibration period."""
@@ -56,6 +56,9 @@ def chosen_by(search: Search, problem: Problem, s: int, half_life: float, status
     """Choices of one of the supports."""
     best, candidates, given = search.best, search.candidates, problem.settings.ridge
     widening, strength = candidates.kernels[best.kernel[s]]
+    columns = [s] if search.each else slice(None)
+    exponents = best.tried_exponent.copy()
+    exponents[best.kernel[s], s] = best.exponent[s]
     beside = _best_errors(search)
     return Choices(
         support=int(candidates.supports[s]),
@@ -66,6 +69,9 @@ def chosen_by(search: Search, problem: Problem, s: int, half_life: float, status
         loss=math.nan if math.isinf(best.loss[s]) else float(best.loss[s]),
         beside=0 if beside is None else int(candidates.supports[beside]),
         status=status,
+        cases=float(problem.n) if given is None else math.nan,
+        losses=best.tried_loss[:, columns].ravel(),
+        exponents=exponents[:, columns].ravel(),
     )
 
 
@@ -302,7 +308,9 @@ def choose_ckme(
     calibration = given_calibration(cases, observations, settings, **known)
     lives = half_lives(calibration, settings, half_life, later_losses)
     each = zip(problems(calibration, settings, lives), lives, strict=True)
-    return Choices.joined(choose(problem, life) for problem, life in each)
+    return Choices.joined(
+        (choose(problem, life) for problem, life in each), n_candidates(settings, calibration)
+    )
 
 
 def fit_ckme_family(
@@ -371,11 +379,18 @@ def choose_and_fit_each(
         chosen.append(choices)
         fits.append([problem.fit(one, usable=s in usable) for s, one in enumerate(choices)])
     like, each = without_fit(calibration, settings), range(n_supports)
+    width = n_candidates(settings, calibration)
     return (
-        [Choices.joined(one[s] for one in chosen) for s in each],
+        [Choices.joined((one[s] for one in chosen), width // n_supports) for s in each],
         [FittedCKME.joined((one[s] for one in fits), like) for s in each],
         quantiles,
     )
+
+
+def n_candidates(settings: Settings, calibration: Calibration) -> int:
+    """Number of pairs of a kernel and a support to choose from."""
+    some = candidates_of(settings, conditioned=calibration.features.circular.size > 0)
+    return len(some.kernels) * some.supports.size
 
 
 def given_calibration(

@@ -45,6 +45,10 @@ class Settings(NamedTuple):
     """True if forecasts are compared after each has lost its mean."""
 
 
+TABLES = ("losses", "exponents")
+"""Choices of each kernel and support; the others are one number each."""
+
+
 class Choices(NamedTuple):
     """What a cross-validation chose, at L locations; at one location numbers in place of arrays.
 
@@ -67,17 +71,44 @@ class Choices(NamedTuple):
     """(L,) best support of errors, where that of past observations is chosen before it; else 0"""
     status: Any = 0
     """(L,) bits of :mod:`xrecal.arrays.status` that a search sets"""
+    cases: Any = math.nan
+    """(L,) cases that the ridge was chosen for: a fit to others keeps its product with their number
+
+    NaN where the ridge is the same for any number of cases.
+    """
+    losses: Any = ()
+    """(L, G S) smallest held-out loss with each kernel and support, kernels first"""
+    exponents: Any = ()
+    """(L, G S) power of ten of the ridge with that loss"""
 
     @classmethod
-    def joined(cls, locations: Iterable[Choices]) -> Choices:
-        """Choices of several locations, one after another; of one without choices the defaults."""
-        columns = np.array([*locations], np.float64).reshape(-1, len(cls._fields)).T
-        types = (np.int8 if isinstance(default, int) else np.float64 for default in cls())
-        return cls(*map(np.array, columns, types))
+    def joined(cls, locations: Iterable[Choices], width: int = 0) -> Choices:
+        """Choices of several locations, one after another; of one without choices the defaults.
+
+        With tables of a width, NaN where a location has none.
+        """
+        every = list(locations)
+        columns: list[npt.NDArray[Any]] = []
+        for name, default in cls._field_defaults.items():
+            of_each = [getattr(one, name) for one in every]
+            if name in TABLES:
+                none = np.full(width, math.nan)
+                rows = [own if np.size(own) == width else none for own in of_each]
+                columns.append(np.array(rows, np.float64).reshape(len(every), width))
+            else:
+                kind = np.int8 if isinstance(default, int) else np.float64
+                columns.append(np.array(of_each).astype(kind))
+        return cls(*columns)
 
     def at(self, location: int) -> Choices:
-        """Choices of one location."""
-        return Choices(*(part[location].item() for part in self))
+        """Choices of one location, without the losses that they were made by."""
+        named = zip(self._fields, self, strict=True)
+        return Choices(**{n: a[location].item() for n, a in named if n not in TABLES})
+
+    def ridge_for(self, n: int) -> float:
+        """The ridge of one location for a fit to n cases."""
+        known = self.cases > 0
+        return float(self.ridge * self.cases / n if known and self.cases != n else self.ridge)
 
 
 class FittedCKME(NamedTuple):

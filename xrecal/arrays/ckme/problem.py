@@ -84,6 +84,7 @@ class Problem:
         if not self.is_enough or math.isnan(choices.ridge):
             known = {"n_cases": self.n, "status": self.flags | TOO_FEW, "support": choices.support}
             return without_fit(self.calibration, settings)._replace(**known)
+        choices = choices._replace(ridge=choices.ridge_for(self.n))
         fitted = fit_choices(
             choices, self.sample, settings, where.median, where.precision, self.flags
         )

@@ -70,9 +70,13 @@ def choose(
     """Choose at each location with half-lives (L,)."""
     grid = Grid(given, settings)
     choices = [Choices(int(grid.supports[0]))] * half_life.size
+    n_cases = to_host(given.used).sum(-1)
     for place, tried in trials(given, settings, half_life, bounds, forward=False):
-        choices[place] = decide(tried, grid, settings)._replace(half_life=half_life[place])
-    return Choices.joined(choices)
+        own = {"half_life": half_life[place]}
+        if settings.ridge is None:
+            own["cases"] = float(n_cases[place])
+        choices[place] = decide(tried, grid, settings)._replace(**own)
+    return Choices.joined(choices, len(grid.kernels) * grid.supports.size)
 
 
 def smallest_losses(
@@ -109,8 +113,20 @@ def decide(tried: Tried, grid: Grid, settings: Settings) -> Choices:
             exponent = vertex(dict(zip(exponents.tolist(), loss[g, s], strict=True)), exponent)
     searched = np.isfinite(smallest) and not (grid.is_alone or (tried.silent and loss.size == 1))
     ridge = 10.0**exponent if settings.ridge is None else settings.ridge
-    known = smallest if searched else math.nan
-    return Choices(int(grid.supports[s]), *grid.kernels[g], ridge, math.nan, known, beside, status)
+    best = tried.loss.argmin(-1)
+    at = exponents[best]
+    at[g, s] = exponent
+    return Choices(
+        support=int(grid.supports[s]),
+        widening=grid.kernels[g][0],
+        strength=grid.kernels[g][1],
+        ridge=ridge,
+        loss=smallest if searched else math.nan,
+        beside=beside,
+        status=status,
+        losses=tried.loss.min(-1).ravel(),
+        exponents=at.ravel(),
+    )
 
 
 def _is_doubtful(by_fold: FloatArray, r: int) -> bool:

@@ -77,6 +77,7 @@ def fit_ckme(
                 mean, variance, of, target = (part[i, :n] for part in known)
                 sample = Sample(mean, variance, of, target, bounds.low[at], bounds.high[at])
                 scale = float(host.median[i]), host.precision[i]
+                chosen = chosen._replace(ridge=chosen.ridge_for(n))
                 one = fit_choices(chosen, sample, settings, *scale, int(flags[i]))
                 fits[-1] = one._replace(landmark=like.landmark)
     xp = namespace(observations)

@@ -69,6 +69,19 @@ def pool_weights(quantiles: FloatArray, observations: FloatArray) -> FloatArray:
     return weights
 
 
+def mean_weights(weights: FloatArray) -> FloatArray:
+    """Weights (1, C) of many places together: their mean, without those too small to matter.
+
+    ``weights`` (L, C) are those of :func:`pool_weights`; NaN ones are left out.
+    """
+    known = weights[~np.isnan(weights).any(-1)]
+    if not len(known):
+        return np.full((1, weights.shape[-1]), np.nan)
+    mean: FloatArray = known.mean(0, keepdims=True)
+    mean[mean < SMALLEST * mean.max()] = 0.0
+    return mean / mean.sum()
+
+
 @kernel
 def _fill_weights(quantiles: Floats5, observations: Matrix, out: OutMatrix) -> None:
     """Weights (L, C) of quantiles (L, P, C, n, Q)."""
