@@ -14,6 +14,7 @@ from xrecal.chunks.warnings import warn
 from xrecal.fit.fit_hindcast import checked
 from xrecal.fit.held_out import By, Splits
 from xrecal.fit.pooling import read_pool
+from xrecal.fit.together import TOGETHER, Choose
 from xrecal.inputs.covariates import Given
 from xrecal.inputs.forms import Form, Labelled, read_forms
 from xrecal.inputs.labels import read_labels
@@ -54,6 +55,7 @@ def compare(
     condition_on: str | tuple[str, ...] | None = None,
     covariates: Given = None,
     pool: PoolOver = None,
+    choose: Choose = TOGETHER,
     min_samples: int = 20,
     block_length: int | None = None,
     cluster: Cluster | None = None,
@@ -85,7 +87,7 @@ def compare(
         Location dimensions whose cases every fit learns from together, as for
         ``hindcast.recal.fit``. So does the climatology, which is then that of all positions
         pooled, and easy to beat where they differ.
-    dim, member_dim, min_samples
+    dim, member_dim, choose, min_samples
         As for ``hindcast.recal.fit``.
     block_length : int, optional
         Number of successive cases that count as one in all tests and errors; 1 if cases are
@@ -169,7 +171,10 @@ def compare(
     _require_whole(form, observed, (case, *positions))
     given_observations, observed = observed, _at_leads(form, observed, case, "hindcast")
     options = {"dim": dim, "member_dim": member_dim, "min_samples": min_samples, "pool": pool}
-    splits = Splits(by, gap, blocks, window, every, pool, min_samples, year_start, refit)
+    options["choose"] = choose
+    splits = Splits(
+        by, gap, blocks, window, every, pool, min_samples, year_start, refit, choose=choose
+    )
     scored = form if forecast is None else _only_form(forecast, member_dim, "forecast")
     lags = _lags(scored, case, by if forecast is None else None) if sequential else None
     if forecast is None:

@@ -12,28 +12,34 @@ import numpy.typing as npt
 import xarray as xr
 
 from xrecal.arrays.advice import Advice, Typed
+from xrecal.arrays.splitting import ROUNDING
 from xrecal.arrays.splitting import splits as split_cases
 from xrecal.chunks.blockwise import work_on
-from xrecal.chunks.run import run
+from xrecal.chunks.run import Inputs, run
 from xrecal.chunks.warnings import warn, warn_once
 from xrecal.inputs.covariates import Given
 from xrecal.inputs.dates import CaseAxis, years_of_cases
 from xrecal.inputs.forms import Form, numbers_of
+from xrecal.inputs.leads import MONTHS, SECONDS, seconds_of, time_unit
 from xrecal.inputs.lengths import Span, as_span, read_year_start
 from xrecal.inputs.metadata import describing
 from xrecal.inputs.pairing import Pairs
 from xrecal.inputs.pool import PoolOver
+from xrecal.inputs.roles import is_lead
 from xrecal.methods import Method
 from xrecal.methods.folds import WEEK, told_year_start
 from xrecal.typing import IntArray
 
 from .fit_hindcast import pair_hindcast, prepare
-from .loop import Fold, KnownName, LoopTask, Round, Wanted
+from .loop import Fold, KnownName, LoopTask, Round, Wanted, choices_group
 from .shared_component import sharing
 from .shared_places import pools_share, shares
-from .state import Prepared, given_cases
+from .state import Prepared, choices_of_all, given_cases
+from .together import TOGETHER, Choose
 
 By: TypeAlias = Literal["year", "block", "retrospective", "rolling"]
+
+LONGEST_MONTH = 31 * SECONDS["day"]
 
 EACH_LEAD = "the delay of each lead"
 """Gap of a model that learns from each forecast as soon as it has verified, in words."""
@@ -57,6 +63,8 @@ class Splits:
     """Time between two fits of a model that is updated in between."""
     updates: bool = False
     """Whether a model is updated, rather than fitted anew each time."""
+    choose: Choose = TOGETHER
+    """Places whose cases the choices of a fit come from."""
 
     @property
     def options(self) -> dict[str, Any]:
@@ -188,6 +196,7 @@ class HeldOut:
                 **given,
                 "known": known,
                 "extras": {i: self._over(cases, extra) for i, extra in arrays.items()},
+                **self._choices(),
             },
             {
                 i: ({**sizes, **new}, dtype)
@@ -199,6 +208,61 @@ class HeldOut:
         return tuple(
             self.in_user_order(result.rename({cases[-1]: self.dim}), tuple(new))
             for result, new in zip(results.values(), out, strict=True)
+        )
+
+    def _choices(self) -> Inputs:
+        """Choices of all places for each fit, from its training cases alone."""
+        splits, found = self.splits, {}
+        for number, one in enumerate(self.rounds):
+            if one.fit is not None and one.fit.sharing is None:
+                learned = self._learned_by(one)
+                cases = given_cases(learned)
+                own = choices_of_all(learned, cases, splits.min_samples, splits.choose)
+                if own:
+                    found[choices_group(number)] = own
+        return found
+
+    def _learned_by(self, one: Round) -> Prepared:
+        """Cases from which places choose together for a fit.
+
+        Those that it learns from, but for cases nearer to the ones predicted than the longest lead:
+        the same observation verifies other starts at other leads.
+        """
+        fold, prepared, dim = one.fit, self.prepared, self.dim
+        assert fold is not None
+        dates, axis = one.learn, prepared.axis
+        ahead = _longest_lead(self.form)
+        if ahead > 0 and axis.days is not None and self.known is None:
+            apart = np.abs(axis.days[dates, np.newaxis] - axis.days[one.test]).min(1)
+            dates = dates[apart > ahead + ROUNDING]
+        pairs = prepared.pairs
+        observed = [pairs.observations, *pairs.partners]
+        if self.known is not None:  # as it is issued
+            late = self.known.transpose(dim, ...) > int(one.test[0])
+            bare = late.drop_vars(list(late.coords))
+            observed = [o.where(~bare) for o in observed]
+        at = {dim: dates}
+        form = self.form.with_parts(
+            {n: part.isel(at, missing_dims="ignore") for n, part in self.form.parts.items()}
+        )
+        first, *partners = (o.isel(at) for o in observed)
+        axis = axis.take(dates)
+        if fold.pooled is not None:
+            axis = fold.pooled.axis(axis, dates.size)
+        return prepared._replace(
+            pairs=replace(
+                pairs,
+                form=form,
+                observations=first,
+                partners=tuple(partners),
+                pool=fold.pooled,
+            ),
+            method=fold.method,
+            axis=axis,
+            covariates={
+                name: value.isel(at, missing_dims="ignore")
+                for name, value in prepared.covariates.items()
+            },
         )
 
     def numbers(self) -> list[xr.DataArray]:
@@ -257,6 +321,19 @@ class HeldOut:
     def as_given(self, result: xr.DataArray) -> xr.DataArray:
         """The result as it is."""
         return result
+
+
+def _longest_lead(form: Form) -> float:
+    """The longest lead in days; 0 without leads, or where these have no unit of time."""
+    labels = {d: part[d] for part in form.parts.values() for d in part.indexes}
+    longest = 0.0
+    for leads in (label for d, label in labels.items() if d in form.dims and is_lead(d, label)):
+        seconds = seconds_of(leads)
+        if seconds is None:
+            months = MONTHS.get(time_unit(leads.attrs.get("units")) or "", 0)
+            seconds = leads.to_numpy().astype(np.float64) * months * LONGEST_MONTH
+        longest = max(longest, float(np.max(seconds, initial=0.0)) / SECONDS["day"])
+    return longest
 
 
 def dtype_of_members(

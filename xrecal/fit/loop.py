@@ -23,8 +23,9 @@ from xrecal.typing import FloatArray, IntArray
 
 from .case_order import order_of_positions
 from .cases import Kept, cases_of, in_blocks
-from .pooling import as_cases, bytes_at, of_all_positions, of_fits
+from .pooling import OF_PLACE, as_cases, bytes_at, of_all_positions, of_fits, own_of_fits
 from .shared_component import Sharing, fit_sharing
+from .together import fit_with
 from .update_task import UpdateTask
 
 KnownName: TypeAlias = Literal["observed", "cases", "issued", "learned"]
@@ -104,6 +105,8 @@ class _Block(NamedTuple):
     """First case at whose issue each of the cases, and of those served, is known."""
     extras: Named
     """(B t, n, ...)"""
+    choices: Mapping[int, Named]
+    """(B, ...) of all places, by the number of the round"""
 
 
 @dataclass(frozen=True)
@@ -131,7 +134,12 @@ class LoopTask:
         self, inside: npt.NDArray[np.bool_] | None = None, **given: Named
     ) -> dict[int, FloatArray]:
         """Run the loop on one chunk."""
-        parts = [self._reduced(block) for block in self._blocks(given, inside)]
+        choices = {
+            number: given.pop(name)
+            for number in range(len(self.rounds))
+            if (name := choices_group(number)) in given
+        }
+        parts = [self._reduced(block) for block in self._blocks(given, choices, inside)]
         whole = dict(enumerate(np.concatenate(part) for part in zip(*parts, strict=True)))
         if self.pool is None:
             return whole
@@ -142,7 +150,10 @@ class LoopTask:
         }
 
     def _blocks(
-        self, given: Mapping[str, Named], inside: npt.NDArray[np.bool_] | None
+        self,
+        given: Mapping[str, Named],
+        choices: Mapping[int, Named],
+        inside: npt.NDArray[np.bool_] | None,
     ) -> Iterator[_Block]:
         """Cases of some fits at a time, whose copies fit the workspace."""
         from xrecal.arrays.distributions.distance import pairwise_distances
@@ -158,7 +169,8 @@ class LoopTask:
                     assert cases.forecasts is not None
                     cases = replace(cases, squared=pairwise_distances(cases.forecasts))
                 known = None if whole.known is None else (whole.known[0][at], whole.known[1][at])
-                yield _Block(cases, cases, known, {i: a[at] for i, a in whole.extras.items()})
+                extras = {i: a[at] for i, a in whole.extras.items()}
+                yield _Block(cases, cases, known, extras, _taken(choices, at))
             return
         sizes = first.shape[1 : 1 + len(self.pool.dims)]
         learned = replace(self.pool, sizes=sizes).positions()
@@ -166,6 +178,8 @@ class LoopTask:
         if inside is not None:
             learned, served = learned[inside], served[inside]
         n_fits = len(first) * len(learned)
+        n_dims = len(self.pool.own_fits)
+        choices = {r: own_of_fits(of, n_dims, inside) for r, of in choices.items()}
         each = 4 * bytes_at(given, sizes) * (learned.shape[1] + served.shape[1])
         if any(one.fit is not None and one.fit.sharing for one in self.rounds):
             each = WORKSPACE  # one by one
@@ -173,11 +187,12 @@ class LoopTask:
         of_cases = {group: of for group, of in given.items() if group != "extras"}
         for at in location_blocks(n_fits, each):
             fits = np.arange(n_fits)[at]
-            yield self._block(
+            block = self._block(
                 of_fits(of_cases, sizes, learned, fits, as_cases),
                 of_fits(given, sizes, served, fits, _each),
                 axis,
             )
+            yield block._replace(choices=_taken(choices, at))
 
     def _block(
         self, learned: Mapping[str, Named], served: Mapping[str, Named], axis: CaseAxis
@@ -195,23 +210,26 @@ class LoopTask:
             own,
             None if known[0] is None or known[1] is None else (known[0], known[1]),
             served["extras"],
+            {},
         )
 
     def _reduced(self, block: _Block) -> list[FloatArray]:
         """Results (B t, n, ...) of all rounds."""
         results = self.wanted.empty(block.served.observations.shape)
         model: _Model | None = None
-        for one in self.rounds:
+        for number, one in enumerate(self.rounds):
             if one.learn.size:
-                model = self._learned(block, one, model)
+                model = self._learned(block, one, model, block.choices.get(number, {}))
             if model is not None:
                 predicted = self._predicted(block, model, one.test)
                 for result, values in zip(results, predicted, strict=True):
                     result[:, one.test] = values
         return results
 
-    def _learned(self, block: _Block, one: Round, model: _Model | None) -> _Model | None:
-        """The model after a fit, or after an update of the one before."""
+    def _learned(
+        self, block: _Block, one: Round, model: _Model | None, choices: Named
+    ) -> _Model | None:
+        """The model after a fit, with choices of all places, or an update of the one before."""
         fold = one.fit or (None if model is None else model.fold)
         if fold is None:
             return None
@@ -223,7 +241,7 @@ class LoopTask:
         if fold.sharing is not None:
             fitted = fit_sharing(fold.sharing, fold.method, cases, self.min_samples)
         else:
-            fitted = fold.method.fit_locations(cases, self.min_samples)
+            fitted = fit_with(fold.method, cases, self.min_samples, choices)
         if self.as_kept:
             assert cases.forecasts is not None
             cases = replace(cases, forecasts=sort_members(cases.forecasts))
@@ -312,6 +330,16 @@ class LoopTask:
         blocks = in_blocks(products, method, cases.observations.shape[1], shape)
         results = [np.concatenate(result) for result in zip(*blocks, strict=True)]
         return [r.reshape((len(served.observations), n_each, *r.shape[2:])) for r in results]
+
+
+def choices_group(number: int) -> str:
+    """Name of the group with the choices of all places for a round."""
+    return f"{OF_PLACE}_{number}"
+
+
+def _taken(choices: Mapping[int, Named], at: slice) -> dict[int, Named]:
+    """Choices of some fits."""
+    return {r: {name: a[at] for name, a in of.items()} for r, of in choices.items()}
 
 
 def _part(new: NewCases, at: tuple[slice, slice]) -> NewCases:

@@ -139,7 +139,9 @@ def choices_of_all(
     own = {} if pool is None or not pool.windows else dict(zip(pool.dims, pool.sizes, strict=True))
     described = method, prepared.axis, prepared.periods
 
-    def on_places(task: Any, arrays: Inputs, out: Mapping[str, tuple[int, ...]]) -> Named:
+    def on_places(
+        task: Any, arrays: Inputs, out: Mapping[str, tuple[int, ...]]
+    ) -> dict[Any, xr.DataArray]:
         """Results of a task, over places and axes of their own."""
         return run(
             task if pool is None else PooledTask(task, pool),
@@ -157,9 +159,7 @@ def choices_of_all(
         method,
         facts,
         min_samples,
-        lambda sample: on_places(
-            search, {OF_PLACE: {"sample": (sample, [*own])}}, search.sizes
-        ),
+        lambda sample: on_places(search, {OF_PLACE: {"sample": (sample, [*own])}}, search.sizes),
         [*own],
     )
 

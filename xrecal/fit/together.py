@@ -79,9 +79,7 @@ class Together:
         shape = (*lead, *self.sizes)
         return kind.reshape(shape), sample.reshape(shape)
 
-    def _of_group(
-        self, facts: Named, min_samples: int
-    ) -> tuple[IntArray, npt.NDArray[np.bool_]]:
+    def _of_group(self, facts: Named, min_samples: int) -> tuple[IntArray, npt.NDArray[np.bool_]]:
         """Kinds and sample of the places (P,) of one group."""
         n_cases = facts["n_cases"]
         enough = n_cases >= max(min_samples, 2)
@@ -137,9 +135,7 @@ class Together:
         return {name: a.reshape((*lead, *a.shape[1:])) for name, a in whole.items()}
 
 
-def places_together(
-    form: Form, places: Sequence[Hashable], choose: Choose
-) -> Together | None:
+def places_together(form: Form, places: Sequence[Hashable], choose: Choose) -> Together | None:
     """Places that choose together, or None where each chooses for itself.
 
     ``places`` are the dimensions with a fit of their own. Raises ValueError for others.
@@ -231,7 +227,7 @@ def choices_of(
             "output_sizes": {KIND: KINDS} | {d: n for name in sizes for d, n in axes[name].items()},
         },
     )
-    each = {}
+    each: dict[Any, tuple[xr.DataArray, Sequence[Hashable]]] = {}
     for name, table in zip(sizes, tables, strict=True):
         own = xr.apply_ufunc(
             partial(_at_kind, n_axes=len(axes[name])),
@@ -242,13 +238,13 @@ def choices_of(
             dask="parallelized",
             output_dtypes=[np.float64],
         )
-        core = [*last, *axes[name]]
+        core: list[Hashable] = [*last, *axes[name]]
         each[name] = own.transpose(..., *core), core
     return each
 
 
 def _at_kind(kind: IntArray, table: FloatArray, n_axes: int) -> FloatArray:
-    """Choices (..., axes) of the kind (...) of each place in a table (..., K, axes); NaN of none."""
+    """Choices (..., axes) of the kind (...) of each place in a table (..., K, axes), or NaN."""
     lacking = kind.ndim + 1 + n_axes - table.ndim
     table = table.reshape((*(1,) * lacking, *table.shape))
     wide = np.maximum(kind, 0).astype(np.intp).reshape((*kind.shape, *(1,) * (n_axes + 1)))
@@ -274,7 +270,7 @@ class KindTask:
         return self.method.on_device
 
     def __call__(
-        self, forecasts: Named, observed: Named, covariates: Named, **_: Named
+        self, forecasts: Named, observed: Named, covariates: Named, shared: Named | None = None
     ) -> dict[str, npt.NDArray[Any]]:
         """Run the task on one chunk."""
         cases, _ = cases_of(forecasts, observed, covariates, self.axis, self.periods)
@@ -323,10 +319,7 @@ class ChooseTask:
         if shared:
             cases = replace(cases, shared=SharedFits(**shared))
         n_places = len(cases.observations)
-        out = {
-            name: np.full((n_places, *size), np.nan)
-            for name, size in self.sizes.items()
-        }
+        out = {name: np.full((n_places, *size), np.nan) for name, size in self.sizes.items()}
         at = np.flatnonzero(to_host(of_place["sample"]))
         if at.size:
             found = self.method.choose_locations(cases.take(at), self.min_samples)
@@ -358,16 +351,15 @@ def fit_with(
     fitted = dict(parts[0][1]) if parts else dict(method.fit_locations(cases, min_samples))
     if len(parts) > 1:
         order = np.argsort(np.concatenate([at for at, _ in parts]))
-        fitted = {
-            name: np.concatenate([part[name] for _, part in parts])[order] for name in fitted
-        }
+        fitted = {name: np.concatenate([part[name] for _, part in parts])[order] for name in fitted}
     return {**fitted, CHOSEN_FROM: np.where(together, chosen_from, 1).astype(np.int32)}
 
 
 def _rank_correlation(x: FloatArray, y: FloatArray) -> float:
     """Correlation of the ranks of values (n,) that are there; NaN of fewer than three."""
     there = np.isfinite(x) & np.isfinite(y)
-    if there.sum() < 3:
+    n = int(there.sum())
+    if n < 3:
         return math.nan
-    ranks = [np.argsort(np.argsort(a[there], kind="stable"), kind="stable") for a in (x, y)]
-    return float(np.corrcoef(*ranks)[0, 1])
+    first, second = (np.argsort(np.argsort(a[there], kind="stable"), kind="stable") for a in (x, y))
+    return float(1 - 6 * ((first - second) ** 2).sum() / (n * (n**2 - 1)))

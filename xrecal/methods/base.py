@@ -150,7 +150,7 @@ class Cases:
     shared: SharedFits | None = None
     """Of a pool in which one fit that places share competes with those of each place."""
 
-    def take(self, block: slice) -> Cases:
+    def take(self, block: slice | IntArray) -> Cases:
         """Cases of some locations."""
         return replace(
             self,

@@ -15,6 +15,7 @@ from xrecal.arrays.distributions.forms import Distribution
 from xrecal.chunks.blockwise import require_free
 from xrecal.fit.fit_hindcast import DEFAULT, checked
 from xrecal.fit.held_out import By, HeldOut, Splits, hold_out
+from xrecal.fit.together import TOGETHER, Choose
 from xrecal.inputs.covariates import Given
 from xrecal.inputs.dims import read_inner_levels
 from xrecal.inputs.forms import Labelled, of_cases
@@ -70,6 +71,7 @@ def cross_validate(
     condition_on: str | tuple[str, ...] | None = None,
     covariates: Given = None,
     pool: PoolOver = None,
+    choose: Choose = TOGETHER,
     min_samples: int = 20,
 ) -> Labelled:
     """Predict every case of a hindcast by fits that have not seen it.
@@ -124,6 +126,10 @@ def cross_validate(
     pool : str, tuple of str or dict, optional
         Location dimensions whose cases each fit learns from together, as for ``fit``. A date is
         predicted at all locations by fits that know it at none.
+    choose : "together", "each", or name or names of dimensions
+        As for ``fit``. Each fit chooses from its own training cases of all places; with leads
+        without those nearer to the cases predicted than the longest lead, as the same observation
+        verifies several of them.
     min_samples : int
         Fits with fewer complete cases predict NaN.
 
@@ -168,7 +174,9 @@ def cross_validate(
     """
     method = checked(method, condition_on, min_samples, "hindcast.recal.cross_validate")
     updates = updates_as_it_goes(by, refit, method)
-    splits = Splits(by, gap, blocks, window, every, pool, min_samples, year_start, refit, updates)
+    splits = Splits(
+        by, gap, blocks, window, every, pool, min_samples, year_start, refit, updates, choose
+    )
     source = replayed if updates else hold_out
     named = isinstance(hindcast, xr.Dataset)
     product = _product(output, q=q, threshold=threshold, n=n, seed=seed, named=named)

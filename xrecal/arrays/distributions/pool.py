@@ -77,9 +77,9 @@ def mean_weights(weights: FloatArray) -> FloatArray:
     known = weights[~np.isnan(weights).any(-1)]
     if not len(known):
         return np.full((1, weights.shape[-1]), np.nan)
-    mean: FloatArray = known.mean(0, keepdims=True)
-    mean[mean < SMALLEST * mean.max()] = 0.0
-    return mean / mean.sum()
+    mean = known.mean(0, keepdims=True)
+    mean = np.where(mean < SMALLEST * mean.max(), 0.0, mean)
+    return np.asarray(mean / mean.sum())
 
 
 @kernel
