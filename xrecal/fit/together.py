@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
@@ -43,6 +42,12 @@ OF_A_KIND = 16
 
 KINDS = 16
 """Kinds that choose together, at most; the rarer ones choose each for itself."""
+
+OF_ALL = 300.0
+"""Cases that the choices of all places count as, beside those of a place itself."""
+
+WHOLE = "whole"
+"""Whether all places of a kind were searched."""
 
 KIND = "xrecal_kind"
 """Dimension of the choices of kinds."""
@@ -117,7 +122,7 @@ class Together:
         lead = kind.shape[: -len(self.sizes)]
         n_groups, n_places = math.prod(lead), math.prod(self.sizes)
         kinds, sampled = (a.reshape(n_groups, n_places) for a in (kind, sample))
-        whole = {CHOSEN_FROM: np.zeros((n_groups, KINDS))}
+        whole = {name: np.zeros((n_groups, KINDS)) for name in (WHOLE, CHOSEN_FROM)}
         for name, size in method.choice_sizes.items():
             whole[name] = np.full((n_groups, KINDS, *size), np.nan)
         flat = {
@@ -130,6 +135,7 @@ class Together:
                 rows = ordered[kinds[group, ordered] == number]
                 of_all = method.together({name: a[group, rows] for name, a in flat.items()})
                 whole[CHOSEN_FROM][group, number] = rows.size
+                whole[WHOLE][group, number] = rows.size == (kinds[group] == number).sum()
                 for name, value in of_all.items():
                     whole[name][group, number] = np.asarray(value)[0]
         return {name: a.reshape((*lead, *a.shape[1:])) for name, a in whole.items()}
@@ -207,40 +213,96 @@ def choices_of(
     if chunks:
         kind, sample = (a.chunk({d: chunks[d] for d in a.dims}) for a in (kind, sample))
     chosen = search(sample)
-    sizes = {CHOSEN_FROM: (), **method.choice_sizes}
-    every = {**sizes, **method.evidence_sizes}
-    axes = {name: axes_of(name, size) for name, size in every.items()}
-    found = list(chosen)
+    spread = Spread(method)
+    axes = {name: axes_of(name, size) for name, size in spread.every.items()}
     tables = xr.apply_ufunc(
         lambda kind, sample, *given: tuple(
-            together.joined(method, kind, sample, dict(zip(found, given, strict=True))).values()
+            together.joined(method, kind, sample, dict(zip(chosen, given, strict=True))).values()
         ),
         kind,
         sample,
         *chosen.values(),
-        input_core_dims=[dims, dims, *([*dims, *axes[name]] for name in found)],
-        output_core_dims=[[KIND, *axes[name]] for name in sizes],
+        input_core_dims=[dims, dims, *([*dims, *axes[name]] for name in chosen)],
+        output_core_dims=[[KIND, *axes[name]] for name in spread.tables],
         dask="parallelized",
-        output_dtypes=[np.float64] * len(sizes),
+        output_dtypes=[np.float64] * len(spread.tables),
         dask_gufunc_kwargs={
             "allow_rechunk": True,
-            "output_sizes": {KIND: KINDS} | {d: n for name in sizes for d, n in axes[name].items()},
+            "output_sizes": {
+                KIND: KINDS,
+                **{d: n for own in axes.values() for d, n in own.items()},
+            },
         },
     )
+    found = xr.apply_ufunc(
+        spread,
+        kind,
+        facts["n_cases"],
+        *tables,
+        *(chosen[name] for name in method.choice_sizes),
+        input_core_dims=[
+            [],
+            [],
+            *([KIND, *axes[name]] for name in spread.tables),
+            *([*axes[name]] for name in method.choice_sizes),
+        ],
+        output_core_dims=[[*axes[name]] for name in spread.results],
+        dask="parallelized",
+        output_dtypes=[np.float64] * len(spread.results),
+    )
     each: dict[Any, tuple[xr.DataArray, Sequence[Hashable]]] = {}
-    for name, table in zip(sizes, tables, strict=True):
-        own = xr.apply_ufunc(
-            partial(_at_kind, n_axes=len(axes[name])),
-            kind,
-            table,
-            input_core_dims=[[], [KIND, *axes[name]]],
-            output_core_dims=[[*axes[name]]],
-            dask="parallelized",
-            output_dtypes=[np.float64],
-        )
+    for name, own in zip(spread.results, found, strict=True):
         core: list[Hashable] = [*last, *axes[name]]
         each[name] = own.transpose(..., *core), core
     return each
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Choices of kinds in, those of each place of a chunk out."""
+
+    method: Method
+
+    @property
+    def results(self) -> dict[str, tuple[int, ...]]:
+        """Axes of what each place gets."""
+        return {CHOSEN_FROM: (), **self.method.choice_sizes}
+
+    @property
+    def tables(self) -> dict[str, tuple[int, ...]]:
+        """Axes of what is known of each kind."""
+        return {WHOLE: (), **self.results}
+
+    @property
+    def every(self) -> dict[str, tuple[int, ...]]:
+        """Axes of all of it, and of the evidence of each place."""
+        return {**self.tables, **self.method.evidence_sizes}
+
+    def __call__(
+        self, kind: IntArray, n_cases: FloatArray, *given: FloatArray
+    ) -> tuple[npt.NDArray[Any], ...]:
+        """Choices (..., axes) at places (...) from tables (..., K, axes) and from their own ones.
+
+        Where all places of a kind were searched, own evidence counts as so many cases beside the
+        ``OF_ALL`` of all of them; where some were, these are fitted as the others are.
+        """
+        flat = kind.ravel()
+        of_kind = {
+            name: _at_kind(kind, table, len(size)).reshape(flat.size, *size)
+            for (name, size), table in zip(self.tables.items(), given, strict=False)
+        }
+        own = {
+            name: a.reshape(flat.size, *self.results[name])
+            for name, a in zip(self.method.choice_sizes, given[len(self.tables) :], strict=True)
+        }
+        n = n_cases.ravel()
+        share = np.where(of_kind.pop(WHOLE) > 0, n / (n + OF_ALL), 0.0)
+        chosen_from = of_kind.pop(CHOSEN_FROM)
+        found = {CHOSEN_FROM: chosen_from, **self.method.with_own(of_kind, own, share)}
+        return tuple(
+            np.asarray(found[name], np.float64).reshape(*kind.shape, *size)
+            for name, size in self.results.items()
+        )
 
 
 def _at_kind(kind: IntArray, table: FloatArray, n_axes: int) -> FloatArray:

@@ -391,6 +391,13 @@ class Method(ABC):
         """Choices (1, ...) for all places of a kind, from those (L, ...) of a sample of them."""
         return {}
 
+    def with_own(self, together: FitArrays, own: FitArrays, share: FloatArray) -> FitArrays:
+        """Choices (L, ...) between those of all places and the own ones, which have a share (L,).
+
+        Where a place has none of its own, those of all places.
+        """
+        return together
+
     def fit_locations(self, cases: Cases, min_samples: int, choices: Chosen = None) -> FitArrays:
         """Parameters, ``n_cases`` and ``status`` (L,), with given choices or its own.
 
@@ -443,6 +450,12 @@ class Method(ABC):
 def is_method(value: object) -> TypeGuard[Method]:
     """Whether a value is a method with its settings; a name or a class is none."""
     return isinstance(value, Method)
+
+
+def between(together: FloatArray, own: FloatArray, share: FloatArray) -> FloatArray:
+    """Numbers (L, ...) between those of all places and own ones, which may be unknown."""
+    own_share = share.reshape(-1, *(1,) * (own.ndim - 1))
+    return np.where(np.isnan(own), together, (1 - own_share) * together + own_share * own)
 
 
 def names_of(condition_on: str | tuple[str, ...] | None) -> tuple[str, ...]:

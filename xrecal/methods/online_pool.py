@@ -78,8 +78,7 @@ class Fitting(NamedTuple):
         """The same for fits before the warm-up, which must not know of it."""
         if self.choices is None:
             return self
-        earlier = (name for name in self.choices if name.startswith(EARLIER))
-        return self._replace(choices={n.removeprefix(EARLIER): self.choices[n] for n in earlier})
+        return self._replace(choices=_earlier(self.choices))
 
 
 @dataclass(frozen=True, repr=False)
@@ -269,9 +268,15 @@ class OnlinePool(Settings):
 
     def together(self, choices: FitArrays) -> FitArrays:
         """Choices of the slow experts together, each for its cases."""
-        earlier = {n.removeprefix(EARLIER): a for n, a in choices.items() if n.startswith(EARLIER)}
-        of_warm_up = self.experts.together(earlier).items()
+        of_warm_up = self.experts.together(_earlier(choices)).items()
         return self.experts.together(choices) | {EARLIER + n: a for n, a in of_warm_up}
+
+    def with_own(self, together: FitArrays, own: FitArrays, share: FloatArray) -> FitArrays:
+        """Choices of the slow experts of all places, or nearer to own ones."""
+        earlier = (_earlier(together), _earlier(own))
+        of_warm_up = self.experts.with_own(*earlier, share).items()
+        both = self.experts.with_own(together, own, share)
+        return both | {EARLIER + n: a for n, a in of_warm_up}
 
     def choose_locations(self, cases: Cases, min_samples: int) -> FitArrays:
         """Choices of the slow experts, from all cases and from those before the warm-up."""
@@ -481,6 +486,11 @@ class OnlinePool(Settings):
             unknown = np.nan if parameter.dtype is np.float64 and name not in OF_WEIGHTS else 0
             blank[name] = np.full(shape, -1 if parameter.of_slots else unknown, parameter.dtype)
         return blank
+
+
+def _earlier(choices: FitArrays) -> Arrays:
+    """Choices of before the warm-up, under their own names."""
+    return {n.removeprefix(EARLIER): a for n, a in choices.items() if n.startswith(EARLIER)}
 
 
 def _each(cases: Cases, arrays: FitArrays) -> list[tuple[Cases, Arrays]]:

@@ -26,6 +26,7 @@ from .base import (
     Method,
     NewCases,
     Parameter,
+    between,
     names_of,
 )
 from .beyond import FITTED, SIDE, SIDES, shares_left, tailed, tails_of_mixture, with_tail_slots
@@ -57,6 +58,9 @@ from .idr import IDR
 from .mixing import AVERAGE, mixture_of
 from .raw import Raw
 from .settings import Settings, check_choices, check_methods, once
+
+SCORES = "pool_scores"
+"""Evidence on the weights of a pool: the scores of pairs of components."""
 
 OF_POOL = ("pool_weight", *FITTED)
 """Choices of a pool beside those of its components; the state has them under the same names."""
@@ -299,7 +303,7 @@ class LinearPool(Settings):
     @once
     def evidence_sizes(self) -> Mapping[str, tuple[int, ...]]:
         """Losses of the candidates of each component."""
-        sizes: dict[str, tuple[int, ...]] = {}
+        sizes: dict[str, tuple[int, ...]] = {SCORES: (len(self.components),) * 2}
         for component in self.components:
             sizes |= component.named_as_choices(component.forecaster.evidence_sizes)
         return sizes
@@ -316,6 +320,17 @@ class LinearPool(Settings):
             own = component.own_choices(choices)
             whole |= component.named_as_choices(component.forecaster.together(own))
         return whole
+
+    def with_own(self, together: FitArrays, own: FitArrays, share: FloatArray) -> FitArrays:
+        """Between the weights and tails; components likewise."""
+        found = {
+            name: between(together[name], own[name], share) for name in OF_POOL if name in together
+        }
+        for component in self.components:
+            of_all, of_place = (component.own_choices(choices) for choices in (together, own))
+            one = component.forecaster.with_own(of_all, of_place, share)
+            found |= component.named_as_choices(one)
+        return found
 
     def choose_locations(self, cases: Cases, min_samples: int) -> FitArrays:
         """Choices of the components, their weights, and tails."""
@@ -362,7 +377,7 @@ class LinearPool(Settings):
     def _tried_block(self, cases: Cases, min_samples: int) -> tuple[Arrays, Arrays]:
         """Try and weigh the components at a few locations."""
         from xrecal.arrays.ckme.search import COMPARED
-        from xrecal.arrays.distributions.pool import pool_weights
+        from xrecal.arrays.distributions.pool import pool_scores, weights_of_scores
 
         n_locations, n = cases.observations.shape
         quantiles = np.empty((n_locations, 2, len(self.components), n, N_HELD_OUT))
@@ -389,7 +404,8 @@ class LinearPool(Settings):
                 counted &= held | ~(many & held.any(-1, keepdims=True))
         np.moveaxis(quantiles, 3, 2)[~counted] = np.nan
         keep_within(quantiles, bounds := self._bounds(cases))
-        choices["pool_weight"] = pool_weights(quantiles, cases.observations)
+        choices[SCORES] = pool_scores(quantiles, cases.observations)
+        choices["pool_weight"] = weights_of_scores(choices[SCORES])
         if self.tails is not None:
             held_out, weights = quantiles[:, 0], choices["pool_weight"]
             tails = tails_of_mixture(held_out, weights, cases.observations, bounds)

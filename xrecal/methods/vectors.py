@@ -124,6 +124,10 @@ class VectorCKME(Method):
         """See :meth:`CKME.together`."""
         return self.method.together(choices)
 
+    def with_own(self, together: FitArrays, own: FitArrays, share: FloatArray) -> FitArrays:
+        """See :meth:`CKME.with_own`."""
+        return self.method.with_own(together, own, share)
+
     def choose_locations(self, cases: Cases, min_samples: int) -> FitArrays:
         """See :func:`xrecal.arrays.choose_vector_ckme`."""
         from xrecal.arrays.ckme.vector_ckme import choose_vector_ckme

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from xrecal.arrays.compiled import Cube, Floats5, Matrix, OutMatrix, inner, kernel
+from xrecal.arrays.compiled import Cube, Floats5, Matrix, OutCube, OutMatrix, inner, kernel
 from xrecal.typing import FloatArray
 
 POWER = 15.0
@@ -60,12 +60,26 @@ def pool_weights(quantiles: FloatArray, observations: FloatArray) -> FloatArray:
     >>> pool_weights(np.stack([sharp, wide], 1)[:, np.newaxis], truth).round(1)
     array([[1., 0.]])
     """
-    weights = np.full((quantiles.shape[0], quantiles.shape[2]), np.nan)
-    _fill_weights(
+    return weights_of_scores(pool_scores(quantiles, observations))
+
+
+def pool_scores(quantiles: FloatArray, observations: FloatArray) -> FloatArray:
+    """Matrices S (L, C, C) of :func:`pool_weights`, NaN in those of components without a weight."""
+    n_components = quantiles.shape[2]
+    scores = np.full((quantiles.shape[0], n_components, n_components), np.nan)
+    _fill_scores(
         np.ascontiguousarray(quantiles, np.float64),
         np.ascontiguousarray(observations, np.float64),
-        weights,
+        scores,
     )
+    return scores
+
+
+def weights_of_scores(scores: FloatArray) -> FloatArray:
+    """Weights (L, C) that :func:`pool_weights` takes where S are scores (L, C, C)."""
+    weights = np.full(scores.shape[:2], np.nan)
+    usable = (~np.isnan(scores).all(-1)).astype(np.float64)
+    _fill_weights(np.nan_to_num(scores), usable, weights)
     return weights
 
 
@@ -83,8 +97,8 @@ def mean_weights(weights: FloatArray) -> FloatArray:
 
 
 @kernel
-def _fill_weights(quantiles: Floats5, observations: Matrix, out: OutMatrix) -> None:
-    """Weights (L, C) of quantiles (L, P, C, n, Q)."""
+def _fill_scores(quantiles: Floats5, observations: Matrix, out: OutCube) -> None:
+    """Scores (L, C, C) of quantiles (L, P, C, n, Q)."""
     n_locations, n_passes, n_components, n = quantiles.shape[:4]
     for cell in range(n_locations):
         usable = _usable(quantiles[cell], observations[cell])
@@ -101,16 +115,25 @@ def _fill_weights(quantiles: Floats5, observations: Matrix, out: OutMatrix) -> N
                 if _is_complete(quantiles[cell, p], observations[cell], i, usable):
                     share = 1.0 / (counts[p] * passes)
                     add_scores(quantiles[cell, p], observations[cell, i], i, share, scores)
-        best = np.inf
         for c in range(n_components):
             for d in range(n_components):
-                if not (usable[c] and usable[d]):
-                    scores[c, d] = 0.0
-            if usable[c]:
-                best = min(best, scores[c, c])
-        _fill_prior(scores, usable, best, out[cell])
+                if usable[c] and usable[d]:
+                    out[cell, c, d] = scores[c, d]
+
+
+@kernel
+def _fill_weights(scores: Cube, usable: Matrix, out: OutMatrix) -> None:
+    """Weights (L, C) of scores (L, C, C), of which components (L, C) are usable."""
+    for cell in range(scores.shape[0]):
+        best = np.inf
+        for c in range(scores.shape[1]):
+            if usable[cell, c]:
+                best = min(best, scores[cell, c, c])
+        if np.isinf(best):
+            continue
+        _fill_prior(scores[cell], usable[cell], best, out[cell])
         if best > 0:
-            _settle(scores, usable, PULL * best, out[cell])
+            _settle(scores[cell], usable[cell], PULL * best, out[cell])
         _drop_smallest(out[cell])
 
 
