@@ -59,8 +59,8 @@ from .mixing import AVERAGE, mixture_of
 from .raw import Raw
 from .settings import Settings, check_choices, check_methods, once
 
-SCORES = "pool_scores"
-"""Evidence on the weights of a pool: the scores of pairs of components."""
+EVIDENCE = "evidence"
+"""Choice of a pool: how far evidence for recalibration goes, 0 to 1."""
 
 OF_POOL = ("pool_weight", *FITTED)
 """Choices of a pool beside those of its components; the state has them under the same names."""
@@ -292,7 +292,7 @@ class LinearPool(Settings):
     @once
     def choice_sizes(self) -> Mapping[str, tuple[int, ...]]:
         """Choices of the components, weights and tails."""
-        sizes: dict[str, tuple[int, ...]] = {"pool_weight": (len(self.components),)}
+        sizes: dict[str, tuple[int, ...]] = {"pool_weight": (len(self.components),), EVIDENCE: ()}
         if self.tails is not None:
             sizes |= dict.fromkeys(FITTED, (len(SIDES),))
         for component in self.components:
@@ -303,7 +303,7 @@ class LinearPool(Settings):
     @once
     def evidence_sizes(self) -> Mapping[str, tuple[int, ...]]:
         """Losses of the candidates of each component."""
-        sizes: dict[str, tuple[int, ...]] = {SCORES: (len(self.components),) * 2}
+        sizes: dict[str, tuple[int, ...]] = {}
         for component in self.components:
             sizes |= component.named_as_choices(component.forecaster.evidence_sizes)
         return sizes
@@ -312,7 +312,9 @@ class LinearPool(Settings):
         """Choices of components together; the mean of weights, and the median of tails."""
         from xrecal.arrays.distributions.pool import mean_weights
 
-        whole: Arrays = {"pool_weight": mean_weights(choices["pool_weight"])}
+        weight = mean_weights(choices["pool_weight"])
+        whole: Arrays = {EVIDENCE: median_of_known(choices[EVIDENCE])}
+        whole["pool_weight"] = self._faded(weight, whole[EVIDENCE])
         for name in FITTED:
             if name in choices:
                 whole[name] = median_of_known(choices[name])
@@ -323,14 +325,32 @@ class LinearPool(Settings):
 
     def with_own(self, together: FitArrays, own: FitArrays, share: FloatArray) -> FitArrays:
         """Between the weights and tails; components likewise."""
-        found = {
-            name: between(together[name], own[name], share) for name in OF_POOL if name in together
+        faded = {**own, "pool_weight": self._faded(own["pool_weight"], together[EVIDENCE])}
+        found: Arrays = {
+            name: between(together[name], faded[name], share)
+            for name in OF_POOL
+            if name in together
         }
+        found[EVIDENCE] = together[EVIDENCE]
         for component in self.components:
             of_all, of_place = (component.own_choices(choices) for choices in (together, own))
             one = component.forecaster.with_own(of_all, of_place, share)
             found |= component.named_as_choices(one)
         return found
+
+    @property
+    def _issued(self) -> int | None:
+        """Place of the forecast as it was issued among the components, if it is one."""
+        unchanged = [not c.method.recalibrates for c in self.components]
+        return unchanged.index(True) if any(unchanged) else None
+
+    def _faded(self, weight: FloatArray, evidence: FloatArray) -> FloatArray:
+        """Weights (L, C) as far as evidence (L,) for recalibration goes, else as it was issued."""
+        if self._issued is None:
+            return weight
+        faded = weight * evidence[:, np.newaxis]
+        faded[:, self._issued] += 1.0 - evidence
+        return faded
 
     def choose_locations(self, cases: Cases, min_samples: int) -> FitArrays:
         """Choices of the components, their weights, and tails."""
@@ -377,7 +397,11 @@ class LinearPool(Settings):
     def _tried_block(self, cases: Cases, min_samples: int) -> tuple[Arrays, Arrays]:
         """Try and weigh the components at a few locations."""
         from xrecal.arrays.ckme.search import COMPARED
-        from xrecal.arrays.distributions.pool import pool_scores, weights_of_scores
+        from xrecal.arrays.distributions.pool import (
+            evidence_against,
+            pool_scores,
+            weights_of_scores,
+        )
 
         n_locations, n = cases.observations.shape
         quantiles = np.empty((n_locations, 2, len(self.components), n, N_HELD_OUT))
@@ -404,8 +428,12 @@ class LinearPool(Settings):
                 counted &= held | ~(many & held.any(-1, keepdims=True))
         np.moveaxis(quantiles, 3, 2)[~counted] = np.nan
         keep_within(quantiles, bounds := self._bounds(cases))
-        choices[SCORES] = pool_scores(quantiles, cases.observations)
-        choices["pool_weight"] = weights_of_scores(choices[SCORES])
+        scores = pool_scores(quantiles, cases.observations)
+        choices["pool_weight"] = weights_of_scores(scores)
+        n_cases = np.isfinite(cases.observations).sum(-1).astype(np.float64)
+        choices[EVIDENCE] = np.ones(n_locations)
+        if self._issued is not None:
+            choices[EVIDENCE] = evidence_against(scores, self._issued, n_cases)
         if self.tails is not None:
             held_out, weights = quantiles[:, 0], choices["pool_weight"]
             tails = tails_of_mixture(held_out, weights, cases.observations, bounds)

@@ -20,6 +20,10 @@ change."""
 SMALLEST = 0.005
 """A weight below this fraction of the largest is none: its component need not be computed."""
 
+DOUBT = 10.0
+"""Cases that have to speak against a component, where none is better alone, for the mixture to
+have half of its mass."""
+
 TOLERANCE, MOST_STEPS = 1e-9, 100_000
 """Difference of slopes, in units of the pull, at which weights are found, and steps at most."""
 
@@ -73,6 +77,32 @@ def pool_scores(quantiles: FloatArray, observations: FloatArray) -> FloatArray:
         scores,
     )
     return scores
+
+
+def evidence_against(scores: FloatArray, one: int, n_cases: FloatArray) -> FloatArray:
+    r"""How much of the mass weights may keep that one component would have alone, (L,) 0 to 1.
+
+    Components have to earn it by cases: as many as ``DOUBT`` count for that one where none is
+    better alone, fewer where it is refuted.
+
+    Parameters
+    ----------
+    scores : array of float, shape (L, C, C)
+        Those of :func:`pool_scores`.
+    one : int
+        Number of the component.
+    n_cases : array of float, shape (L,)
+
+    Notes
+    -----
+    With :math:`b = (\min_c S_{cc} / S_{11})^{15}`, the prior of :func:`pool_weights`, it is
+    :math:`n / (n + b D)`, without a step.
+    """
+    own = scores.diagonal(axis1=1, axis2=2)
+    best = np.where(np.isnan(own), np.inf, own).min(-1, initial=np.inf)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        belief = np.nan_to_num((best / own[:, one]) ** POWER, nan=0.0)
+    return np.asarray(n_cases / np.maximum(n_cases + DOUBT * belief, 1.0))
 
 
 def weights_of_scores(scores: FloatArray) -> FloatArray:
