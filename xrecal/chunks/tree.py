@@ -98,6 +98,23 @@ def _pieces(
         yield [a if a.shape[0] == 1 else a[first : first + step] for a in arrays]
 
 
+def inputs_after(given: Inputs, before: Sequence[Any]) -> Inputs:
+    """Arrays that are read anew once others are known, so that they need not wait in memory."""
+    from dask.base import is_dask_collection
+
+    lazy = [value for value in before if is_dask_collection(value)]
+    if not lazy:
+        return given
+
+    def after(array: Any) -> Any:
+        return array.copy(data=_read_after(array.data, lazy)) if is_lazy(array) else array
+
+    return {
+        group: {name: (after(array), core) for name, (array, core) in of.items()}
+        for group, of in given.items()
+    }
+
+
 def _read_after(data: Any, before: Sequence[Any]) -> Any:
     """An array of Dask that is read anew once others are known, if its graph can be copied.
 

@@ -217,9 +217,9 @@ class HeldOut:
             if one.fit is not None and one.fit.sharing is None:
                 learned = self._learned_by(one)
                 cases = given_cases(learned)
-                own = choices_of_all(learned, cases, splits.min_samples, splits.choose)
-                if own:
-                    found[choices_group(number)] = own
+                chosen = choices_of_all(learned, cases, splits.min_samples, splits.choose)
+                if chosen.choices:
+                    found[choices_group(number)] = chosen.choices
         return found
 
     def _learned_by(self, one: Round) -> Prepared:

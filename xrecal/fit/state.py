@@ -13,6 +13,7 @@ import xarray as xr
 from xrecal.arrays.status import MEANINGS
 from xrecal.chunks.blockwise import require_one_chunk, work_on
 from xrecal.chunks.run import Inputs, Named, run
+from xrecal.chunks.tree import inputs_after
 from xrecal.inputs.covariates import period_of
 from xrecal.inputs.dates import CaseAxis, case_axis
 from xrecal.inputs.forms import VECTOR, task_parts
@@ -28,6 +29,7 @@ from .together import (
     TOGETHER,
     Choose,
     ChooseTask,
+    Chosen,
     KindTask,
     axes_of,
     choices_of,
@@ -102,10 +104,10 @@ def fit_state(
     fit = FitTask(method, prepared.axis, periods, min_samples, "scale" in parts)
     of_places = {n: (a, ()) for n, a in zip(SharedFits._fields, shared, strict=False)}
     given = {**_with_core(cases, pool), "shared": of_places}
-    given[OF_PLACE] = choices_of_all(prepared, given, min_samples, choose)
+    chosen = choices_of_all(prepared, given, min_samples, choose)
     results = run(
         fit if pool is None else PooledTask(fit, pool),
-        given,
+        {**inputs_after(given, chosen.known), OF_PLACE: chosen.choices},
         out,
         what=work_on("the fit", pairs.form.name),
         windows=None if pool is None else pool.windows,
@@ -123,10 +125,8 @@ def fit_state(
     return states
 
 
-def choices_of_all(
-    prepared: Prepared, given: Inputs, min_samples: int, choose: Choose
-) -> Mapping[Any, tuple[xr.DataArray, Sequence[Hashable]]]:
-    """Choices of all places at each one, as :class:`FitTask` takes them; none where each chooses.
+def choices_of_all(prepared: Prepared, given: Inputs, min_samples: int, choose: Choose) -> Chosen:
+    """Choices of all places at each one, as :class:`FitTask` takes them.
 
     ``given`` are arrays of cases as :func:`given_cases` has them.
     """
@@ -135,7 +135,7 @@ def choices_of_all(
     places = [d for d in pairs.form.dims if d not in (pairs.dim, *whole)]
     together = places_together(pairs.form, places, choose)
     if together is None or not method.choice_sizes:
-        return {}
+        return Chosen({})
     own = {} if pool is None or not pool.windows else dict(zip(pool.dims, pool.sizes, strict=True))
     described = method, prepared.axis, prepared.periods
 
@@ -145,7 +145,7 @@ def choices_of_all(
         """Results of a task, over places and axes of their own."""
         return run(
             task if pool is None else PooledTask(task, pool),
-            {**given, **arrays},
+            arrays,
             {name: (own | axes_of(name, size), np.float64) for name, size in out.items()},
             what=work_on("the choice of settings", pairs.form.name),
             windows=None if pool is None else pool.windows,
@@ -153,15 +153,13 @@ def choices_of_all(
 
     search = ChooseTask(*described, min_samples)
     with_skill = together.lead is not None and method.variables is None
-    facts = on_places(KindTask(*described, with_skill), {}, dict.fromkeys(KindTask.facts, ()))
-    return choices_of(
-        together,
-        method,
-        facts,
-        min_samples,
-        lambda sample: on_places(search, {OF_PLACE: {"sample": (sample, [*own])}}, search.sizes),
-        [*own],
-    )
+    facts = on_places(KindTask(*described, with_skill), given, dict.fromkeys(KindTask.facts, ()))
+
+    def searched(sample: xr.DataArray, known: Sequence[Any]) -> dict[Any, xr.DataArray]:
+        arrays = {**inputs_after(given, known), OF_PLACE: {"sample": (sample, [*own])}}
+        return on_places(search, arrays, search.sizes)
+
+    return choices_of(together, method, facts, min_samples, searched, [*own])
 
 
 def require_whole_cases(pairs: Pairs, positions: tuple[Hashable, ...] = ()) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -182,14 +182,23 @@ def axes_of(name: Hashable, size: Sequence[int]) -> dict[Hashable, int]:
     return {f"xrecal_{name}_{axis}": n for axis, n in enumerate(size)}
 
 
+class Chosen(NamedTuple):
+    """Choices of all places, at each of them."""
+
+    choices: Mapping[Any, tuple[xr.DataArray, Sequence[Hashable]]]
+    """By name, with their core dimensions; none where each place chooses for itself."""
+    known: Sequence[Any] = ()
+    """Small arrays, perhaps of Dask, after which the cases of all places are read anew."""
+
+
 def choices_of(
     together: Together,
     method: Method,
     facts: Mapping[Any, xr.DataArray],
     min_samples: int,
-    search: Callable[[xr.DataArray], Mapping[Any, xr.DataArray]],
+    search: Callable[[xr.DataArray, Sequence[Any]], Mapping[Any, xr.DataArray]],
     last: Sequence[Hashable],
-) -> dict[Any, tuple[xr.DataArray, Sequence[Hashable]]]:
+) -> Chosen:
     """Choices at each place with their core dimensions: those of places that come ``last``, axes.
 
     Parameters
@@ -197,7 +206,8 @@ def choices_of(
     facts : mapping of str to DataArray
         Of :class:`KindTask`, over places.
     search : callable
-        Choices of :class:`ChooseTask` at the places of a sample, given as an array of truth values.
+        Choices of :class:`ChooseTask` at the places of a sample, given as an array of truth values,
+        and as arrays of Dask after which cases are read anew.
     """
     names, dims = list(KindTask.facts), list(together.dims)
     chunks = facts[names[0]].chunksizes
@@ -210,9 +220,10 @@ def choices_of(
         output_dtypes=[np.int8, np.bool_],
         dask_gufunc_kwargs={"allow_rechunk": True},
     )
+    known = [sample.data]
     if chunks:
         kind, sample = (a.chunk({d: chunks[d] for d in a.dims}) for a in (kind, sample))
-    chosen = search(sample)
+    chosen = search(sample, known)
     spread = Spread(method)
     axes = {name: axes_of(name, size) for name, size in spread.every.items()}
     tables = xr.apply_ufunc(
@@ -230,7 +241,7 @@ def choices_of(
             "allow_rechunk": True,
             "output_sizes": {
                 KIND: KINDS,
-                **{d: n for own in axes.values() for d, n in own.items()},
+                **{d: n for name in spread.tables for d, n in axes[name].items()},
             },
         },
     )
@@ -254,7 +265,7 @@ def choices_of(
     for name, own in zip(spread.results, found, strict=True):
         core: list[Hashable] = [*last, *axes[name]]
         each[name] = own.transpose(..., *core), core
-    return each
+    return Chosen(each, [table.data for table in tables])
 
 
 @dataclass(frozen=True)
