@@ -95,7 +95,7 @@ def compare(
     chosen = [method.method(settings) for method in methods] or None
     run = run_of(session, given)
     past, observed = pair(run, hindcast, observations, given, "hindcast", given["pool"])
-    learned = ("condition_on", "pool", "min_samples", "dim", "member_dim")
+    learned = ("condition_on", "pool", "choose", "min_samples", "dim", "member_dim")
     options = {name: given[name] for name in (*SPLITS, *learned)}
     if given["dry_run"]:
         return _planned(past, observed, chosen, options, with_new=forecast is not None)

@@ -134,6 +134,13 @@ LEARNING = (
         callback=values.pool,
     ),
     option(
+        "--choose",
+        "Choose settings from all places together, from each alone, or along these dimensions.",
+        "together|each|DIM,...",
+        like=xrecal.compare,
+        callback=values.choose,
+    ),
+    option(
         "--min-samples",
         "Locations with fewer cases get no fit.",
         "N",

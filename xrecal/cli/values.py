@@ -82,6 +82,16 @@ def pool(
     return {dim: int(width) for dim, width in widths.items()} or dims
 
 
+def choose(_: click.Context, parameter: click.Parameter, text: str) -> str | tuple[str, ...]:
+    """Whose cases settings are chosen from: all places, each, or dimensions that share."""
+    dims = tuple(dim.strip() for dim in text.split(","))
+    if not all(dims):
+        raise click.BadParameter(
+            f"{text!r} is not together, each or DIM,..., as in --choose lat,lon", param=parameter
+        )
+    return dims[0] if dims in (("together",), ("each",)) else dims
+
+
 def chunks(_: click.Context, parameter: click.Parameter, text: str | None) -> dict[str, int]:
     """Sizes of blocks by dimension."""
     sizes = {}

@@ -75,6 +75,7 @@ def fit(
     settings: list[tuple[str, str]],
     condition_on: Any,
     pool: Any,
+    choose: Any,
     min_samples: int,
     **given: Any,
 ) -> Result:
@@ -83,7 +84,8 @@ def fit(
     run = run_of(session, given, model)
     past, observed = pair(run, hindcast, observations, given, "hindcast", pool)
     named: dict[str, Any] = {name: given[name] for name in ("dim", "member_dim")}
-    named |= {"condition_on": condition_on, "pool": pool, "min_samples": min_samples}
+    named |= {"condition_on": condition_on, "pool": pool}
+    named |= {"choose": choose, "min_samples": min_samples}
     fitted = doors(past).fit(observed, chosen, **named)
     request = {
         "method": fitted.method,  # covariates too, however they were typed
@@ -91,6 +93,7 @@ def fit(
         **{name: given[name] for name in WORDS},
         "min_samples": min_samples,
         "pool": pool,
+        "choose": choose,
     }
     plan = quietly(xrecal.plan, past, observed, chosen, **named, probe=False)
     result = write_or_plan(run, "fit", fitted, request, plan, given)

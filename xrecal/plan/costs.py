@@ -18,6 +18,7 @@ import numpy.typing as npt
 from xrecal.arrays.distributions.forms import equal_mass_levels
 from xrecal.chunks.blockwise import one_blas_thread
 from xrecal.chunks.malloc import KEPT_BYTES
+from xrecal.fit.together import SAMPLE
 from xrecal.inputs.covariates import AHEAD
 from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.forms import TRAITS, Kind
@@ -144,6 +145,8 @@ class Setup:
     periods: Mapping[str, float | None]
     min_samples: int
     dtype: npt.DTypeLike
+    n_together: int = 1
+    """Places that choose together, of which a sample is searched."""
 
 
 class Probe(NamedTuple):
@@ -195,8 +198,13 @@ def _trial(setup: Setup, n: int, n_locations: int) -> FloatArray:
     """Seconds (3,) of a location's fit, of its first forecast, and of each further one."""
     cases = _synthetic_cases(setup, n, n_locations)
     few = min(n, FEW_FORECASTS)
+    least, choices, searched = min(setup.min_samples, n), None, 0.0
     times = [perf_counter()]
-    fitted = setup.method.fit_locations(cases, min(setup.min_samples, n))
+    if setup.n_together > 1 and setup.method.choice_sizes:
+        choices = setup.method.choose_locations(cases, least)
+        searched = (perf_counter() - times[0]) * min(1.0, SAMPLE / setup.n_together)
+        times = [perf_counter()]
+    fitted = setup.method.fit_locations(cases, least, choices)
     times.append(perf_counter())
     for k in (1, few):
         new = cases.as_new(np.arange(k))
@@ -205,7 +213,7 @@ def _trial(setup: Setup, n: int, n_locations: int) -> FloatArray:
         times.append(perf_counter())
     fit, one, all_of_them = np.diff(times)
     each = max(all_of_them - one, 0.0) / max(few - 1, 1)
-    return np.array([fit, one, each]) / n_locations
+    return np.array([searched + fit, one, each]) / n_locations
 
 
 def _synthetic_cases(setup: Setup, n: int, n_locations: int) -> Cases:

@@ -14,6 +14,7 @@ from xrecal.fit.held_out import By, HeldOut, Splits, hold_out
 from xrecal.fit.select_fits import match_variables
 from xrecal.fit.shared_places import pools_share
 from xrecal.fit.state import Prepared
+from xrecal.fit.together import TOGETHER, Choose
 from xrecal.inputs.covariates import Given
 from xrecal.inputs.forms import Form, Labelled, read_forms
 from xrecal.inputs.lengths import Span
@@ -60,6 +61,7 @@ def plan(
     condition_on: str | tuple[str, ...] | None = None,
     covariates: Given = None,
     pool: PoolOver = None,
+    choose: Choose = TOGETHER,
     min_samples: int = 20,
     by: By | None = None,
     gap: Span | None = None,
@@ -75,7 +77,7 @@ def plan(
 
     Parameters
     ----------
-    hindcast, method, dim, member_dim, condition_on, covariates, pool, min_samples
+    hindcast, method, dim, member_dim, condition_on, covariates, pool, choose, min_samples
         As for :func:`xrecal.fit.fit_hindcast.fit`.
     observations : DataArray, Dataset or dict, optional
         As for the fit. Without them there is taken to be one for each forecast.
@@ -128,11 +130,20 @@ def plan(
             pairs = pair_hindcast(bare, verified, method, dim)
             prepared = prepare(pairs, method, covariates, min_samples, pool)
             _refuse_shared(prepared)
-            work = work_of_fit(name, prepared, min_samples)
+            work = work_of_fit(name, prepared, min_samples, choose)
         else:
             updates = updates_as_it_goes(by, refit, method)
             splits = Splits(
-                by, gap, blocks, window, every, pool, min_samples, refit=refit, updates=updates
+                by,
+                gap,
+                blocks,
+                window,
+                every,
+                pool,
+                min_samples,
+                refit=refit,
+                updates=updates,
+                choose=choose,
             )
             predict = replayed if updates else hold_out
             held_out = predict(bare, verified, method, splits, dim, covariates)

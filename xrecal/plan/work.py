@@ -12,6 +12,7 @@ from xrecal.fit.fitted import CASE, FittedVariable
 from xrecal.fit.held_out import HeldOut
 from xrecal.fit.select_fits import shared_dims
 from xrecal.fit.state import Prepared, fit_state
+from xrecal.fit.together import Choose, places_together
 from xrecal.inputs.covariates import Given, period_of
 from xrecal.inputs.forms import Form
 from xrecal.products.recalibrated import Recalibrated
@@ -68,11 +69,13 @@ def _bytes(array: xr.DataArray, block: Mapping[Hashable, int]) -> int:
     return array.dtype.itemsize * math.prod(block.get(d, n) for d, n in array.sizes.items())
 
 
-def work_of_fit(name: Hashable | None, prepared: Prepared, min_samples: int) -> Work:
+def work_of_fit(
+    name: Hashable | None, prepared: Prepared, min_samples: int, choose: Choose
+) -> Work:
     """The fit of a variable."""
     pairs, method, form = prepared.pairs, prepared.method, prepared.pairs.form
     assert pairs.dim is not None
-    (state,) = fit_state(prepared, min_samples)
+    (state,) = fit_state(prepared, min_samples, choose=choose)
     location = Setup(
         method=method.alone,
         kind=form.kind,
@@ -82,6 +85,7 @@ def work_of_fit(name: Hashable | None, prepared: Prepared, min_samples: int) -> 
         periods={name: period_of(value) for name, value in prepared.covariates.items()},
         min_samples=min_samples,
         dtype=form.loc.dtype,
+        n_together=_together(prepared, choose),
     )
     return Work(
         variable=name,
@@ -97,6 +101,15 @@ def work_of_fit(name: Hashable | None, prepared: Prepared, min_samples: int) -> 
         workspace=lambda n: fit_workspace(method, location.n_cases, location.n_members, n),
         seconds=lambda probe: probe.fit,
     )
+
+
+def _together(prepared: Prepared, choose: Choose) -> int:
+    """Number of places that choose together."""
+    pairs, pool = prepared.pairs, prepared.pairs.pool
+    whole = () if pool is None else pool.forecast_dims
+    places = [d for d in pairs.form.dims if d not in (pairs.dim, *whole)]
+    together = places_together(pairs.form, places, choose)
+    return 1 if together is None else math.prod(together.sizes)
 
 
 def work_of_splits(name: Hashable | None, held_out: HeldOut) -> Work:
@@ -117,6 +130,7 @@ def work_of_splits(name: Hashable | None, held_out: HeldOut) -> Work:
         periods={name: period_of(value) for name, value in prepared.covariates.items()},
         min_samples=held_out.splits.min_samples,
         dtype=form.loc.dtype,
+        n_together=_together(prepared, held_out.splits.choose),
     )
     sizes = location.n_cases, location.n_members
     n_served = math.prod(tasks.sizes[d] for d in shared)
