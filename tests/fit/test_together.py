@@ -301,12 +301,13 @@ class TestHonesty:
         at = np.arange(N)[:, np.newaxis] + np.arange(1, 5)
         forecasts = forecasts + observed.values[at][..., np.newaxis]
         options = {"by": "block", "blocks": 4, "min_samples": 10}
-        found = forecasts.recal.cross_validate(observed, ERRORS, **options)
+        method = xrecal.CKME(support="observations")
+        found = forecasts.recal.cross_validate(observed, method, **options)
         marked = observed.copy()
-        marked[20] += 1000.0
-        again = forecasts.recal.cross_validate(marked, ERRORS, **options)
-        # Start 19 is predicted at lead 1 by a fit to lead 1 alone, which has not seen its date.
-        np.testing.assert_array_equal(again[19, 0], found[19, 0])
+        marked[21] += 1000.0
+        again = forecasts.recal.cross_validate(marked, method, **options)
+        # It verifies start 20 at lead 1, and at longer leads three starts of the block before.
+        np.testing.assert_array_equal(again[20, 0], found[20, 0])
 
 
 def test_updates_keep_what_was_chosen():
