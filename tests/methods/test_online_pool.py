@@ -180,7 +180,7 @@ def test_it_does_what_its_documentation_says(delay):
             continue
         expected = issue(state, settings, one.said(new, n_slow, k)[np.newaxis, np.newaxis])
         found = model.quantile(forecasts[new : new + 1], LEVELS).values.ravel()
-        np.testing.assert_allclose(found, expected[0, 0], rtol=1e-6)
+        np.testing.assert_allclose(found, expected[0, 0], rtol=1e-6, atol=1e-8)
         np.testing.assert_allclose(
             model.state["expert_weight"], mean_weights(state, settings)[0], rtol=1e-6
         )

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from xrecal.arrays.distributions.tails import Tails
 
 
+SPIKES = 0.025
+"""Share of the past observations, on each side, that count as beyond the record."""
+
+
 def shares_left(
     past: FloatArray,
     beside: Empirical,
@@ -26,16 +30,15 @@ def shares_left(
 
     Observations, whose weights sum to ``of_observations`` (L,), keep the smaller of one
     minus the ``novelty`` (L, T), where it is known, and of the mass that the others have between
-    the smallest and largest of them: these, whose share is ``own`` (L,), get the rest. Novelty
-    alone is late: it is small for a forecast at the record of the forecasts, while half of what may
-    happen lies beyond the observations.
+    the outermost of them: these, whose share is ``own`` (L,), get the rest. Novelty alone is late:
+    it is small for a forecast at the record of the forecasts, while half of what may happen lies
+    beyond the observations. A few spikes do not make a range: :data:`SPIKES` of the observations
+    may lie beyond the outermost on each side.
     """
     members, mass = beside
     assert mass is not None
     xp = namespace(members)
-    known = xp.isfinite(past)
-    low = xp.min(xp.where(known, past, float("inf")), axis=-1)[:, None, None]
-    high = xp.max(xp.where(known, past, -float("inf")), axis=-1)[:, None, None]
+    low, high = (edge[:, :, None] for edge in _outermost(past))
     total = xp.sum(mass, axis=-1)
     there = total > 0
     total = xp.where(there, total, 1.0)
@@ -45,6 +48,18 @@ def shares_left(
     lost = of_observations[:, None] * (1.0 - keeps)
     gets = xp.where(there, (own[:, None] + lost) / total, 1.0)
     return keeps[..., None], gets[..., None]
+
+
+def _outermost(past: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Smallest and largest (L, 1) of past observations (L, n), but for spikes on either side."""
+    xp = namespace(past)
+    known = xp.isfinite(past)
+    ascending = xp.sort(xp.where(known, past, float("inf")), axis=-1)
+    n = xp.sum(known, axis=-1, keepdims=True)
+    beyond = (SPIKES * n).astype(np.int64)
+    last = xp.maximum(n - 1 - beyond, 0)
+    low, high = (xp.take_along_axis(ascending, at, axis=-1) for at in (beyond, last))
+    return low, xp.where(n > 0, high, -float("inf"))
 
 
 def joined(

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from xrecal.arrays.baselines.emos import fit_emos
 from xrecal.arrays.baselines.idr import fit_index, index_of
 
 
@@ -10,16 +11,19 @@ def predictors(rng, n=80, k=2):
     return means, y, regressors
 
 
-def least_squares(means, observations, regressors):
-    design = np.column_stack([np.ones(means.size), means, regressors])
-    return np.linalg.lstsq(design, observations, rcond=None)[0]
+def location(means, observations, regressors):
+    """Line of EMOS for a constant spread."""
+    none = np.zeros((1, means.size))
+    given = means[np.newaxis], none, observations[np.newaxis], regressors[np.newaxis]
+    found = fit_emos(*given, in_spread=False)[0][0]
+    return np.concatenate([found[:2], found[4 : 4 + regressors.shape[1]]])
 
 
 @pytest.mark.parametrize("k", [0, 1, 3])
-def test_index_is_the_least_squares_fit(rng, k):
+def test_index_is_the_location_of_emos_for_a_constant_spread(rng, k):
     means, y, regressors = predictors(rng, k=k)
     coefficients = fit_index(means, y, regressors)
-    expected = least_squares(means[0], y[0], regressors[0])
+    expected = location(means[0], y[0], regressors[0])
     np.testing.assert_allclose(coefficients[0], expected, rtol=1e-9)
     design = np.column_stack([np.ones(80), means[0], regressors[0]])
     np.testing.assert_allclose(index_of(coefficients, means, regressors)[0], design @ expected)
@@ -37,27 +41,33 @@ def test_units_of_regressors_change_no_index(rng, scale, offset):
 def test_what_is_not_identified_is_zero(rng):
     means, y, regressors = predictors(rng)
     constant = np.full_like(means, 0.1)[..., np.newaxis]
-    copies = 2 * means[..., np.newaxis] - 5, regressors, constant, regressors[..., :1]
-    coefficients = fit_index(means, y, np.concatenate(copies, axis=-1))[0]
-    np.testing.assert_array_equal(coefficients[[2, 5, 6]], 0)
-    expected = fit_index(means, y, regressors)[0]
-    np.testing.assert_allclose(coefficients[[0, 1, 3, 4]], expected, rtol=1e-9)
+    coefficients = fit_index(means, y, np.concatenate([regressors, constant], axis=-1))[0]
+    assert coefficients[4] == 0
+    np.testing.assert_allclose(coefficients[:4], fit_index(means, y, regressors)[0], rtol=1e-9)
     still = fit_index(np.full_like(means, 280.1), y, regressors)[0]
     assert still[1] == 0
-    np.testing.assert_allclose(still[2:], least_squares(0 * means[0], y[0], regressors[0])[2:])
-    np.testing.assert_array_equal(fit_index(means, 0 * y + 7, regressors)[0], [7, 0, 0, 0])
+    np.testing.assert_allclose(still, location(0 * means[0], y[0], regressors[0]), rtol=1e-6)
+    flat = fit_index(means, 0 * y + 7, regressors)[0]
+    np.testing.assert_allclose(flat, [7, 0, 0, 0], rtol=1e-14)
+    np.testing.assert_array_equal(fit_index(means[:, :1], y[:, :1], regressors[:, :1]), np.nan)
+
+
+def test_columns_given_twice_change_no_index(rng):
+    means, y, regressors = predictors(rng, n=400)
+    copies = regressors, 2 * means[..., np.newaxis] - 5, regressors[..., :1]
+    several = np.concatenate(copies, axis=-1)
+    found = index_of(fit_index(means, y, several), means, several)
+    expected = index_of(fit_index(means, y, regressors), means, regressors)
+    np.testing.assert_allclose(found, expected, atol=0.01)
 
 
 def test_a_negative_slope_becomes_none(rng):
     means, y, regressors = predictors(rng)
     y -= 2 * means
     coefficients = fit_index(means, y, regressors)[0]
-    design = np.column_stack([np.ones(80), regressors[0]])
-    expected = np.linalg.lstsq(design, y[0], rcond=None)[0]
     assert coefficients[1] == 0
-    np.testing.assert_allclose(np.delete(coefficients, 1), expected, rtol=1e-9)
-    alone = fit_index(means, y, regressors[..., :0])
-    np.testing.assert_allclose(alone, [[y.mean(), 0]])
+    expected = location(0 * means[0], y[0], regressors[0])
+    np.testing.assert_allclose(coefficients, expected, rtol=1e-6)
 
 
 def test_equal_inputs_have_equal_indices(rng):

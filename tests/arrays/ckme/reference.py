@@ -30,6 +30,15 @@ def positive_median(values):
     return np.median(pairs[pairs > 1e-12 * values.max()])
 
 
+def cut_mean(sizes):
+    """Mean of the sizes above zero, the largest hundredth set to the next one below."""
+    ascending = np.sort(sizes[sizes > 0])
+    edge = int(0.99 * (ascending.size - 1))
+    return np.concatenate(
+        [ascending[:edge], np.full(ascending.size - edge, ascending[edge])]
+    ).mean()
+
+
 def weights_of_features(r, circular):
     """½ for sines and cosines, else one over the median squared difference, 0 for a constant."""
     apart = [np.subtract.outer(column, column) ** 2 for column in r.T]
@@ -98,19 +107,17 @@ class Embedding(NamedTuple):
         if choice.support == "mean":
             return lambda x, v, r: (x, 1.0)
         if choice.support == "ratio":
-            smallest = 0.01 * np.abs(x).mean()
+            smallest = 0.01 * cut_mean(np.abs(x))
             return lambda x, v, r: (0.0, np.hypot(smallest, x))
+        bounds = {"lower": self.low, "upper": self.high, "min_samples": 1}
         if choice.support == "regression":
-            design = np.column_stack([np.ones(train.size), x, r])
-            line = np.linalg.lstsq(design, y, rcond=None)[0]
+            line = fit_emos([x], [0 * v], [y], r[np.newaxis], **bounds, in_spread=False)[0][0]
             assert line[1] > 0
-            return lambda x, v, r: (line[0] + line[1] * x + r[:k] @ line[2:], 1.0)
-        fitted = fit_emos(
-            [x], [v], [y], r[np.newaxis], lower=self.low, upper=self.high, min_samples=1
-        )[0][0]
+            return lambda x, v, r: (line[0] + line[1] * x + r[:k] @ line[4 : 4 + k], 1.0)
+        fitted = fit_emos([x], [v], [y], r[np.newaxis], **bounds)[0][0]
         a, b, c, d = fitted[:4]
         g, h = fitted[4 : 4 + k], fitted[4 + k :]
-        c = max(c, 0.05 * np.sqrt(np.mean(c**2 + d**2 * v)))
+        c = max(c, 0.05 * np.sqrt(c**2 + d**2 * cut_mean(v)))
         return lambda x, v, r: (
             a + b * x + r[:k] @ g,
             np.sqrt(c**2 + d**2 * v) * np.exp(r[:k] @ h),

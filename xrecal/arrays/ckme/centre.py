@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from xrecal.arrays.baselines.crps_regression import fit_location, predict_case
-from xrecal.arrays.baselines.idr import fill_coefficients
+from xrecal.arrays.baselines.robust import cut, fit_line, typical_size
 from xrecal.arrays.compiled import (
     Cube,
     IndexCube,
@@ -41,7 +41,7 @@ observation and ensemble mean."""
 
 OBSERVATIONS, MEAN, REGRESSION, STANDARDISED, RATIO = range(5)
 
-# Ratios to a mean next to zero say nothing: this share of the average mean is the least divisor.
+# Ratios to a mean next to zero say nothing: this share of the typical mean is the least divisor.
 SMALLEST_MEAN = 0.01
 
 # Nor do errors in units of a spread next to zero: at least this share of the typical spread.
@@ -123,24 +123,22 @@ def fit_centre(code: int, sample: Sample, coefficients: FloatArray) -> None:
     does not need is not compiled.
     """
     mean, of, target = sample.mean, sample.features, sample.target
-    n, k = of.shape
+    k = of.shape[1]
     coefficients[:] = 0.0
     coefficients[2] = 1.0
     if code == MEAN:
         coefficients[1] = 1.0
     elif code == REGRESSION:
-        line = np.empty((1, 2 + k))
-        columns = np.ascontiguousarray(np.vstack([mean, of.T]))
-        fill_coefficients(columns[np.newaxis], target[np.newaxis].copy(), line)
-        coefficients[:2], coefficients[4 : 4 + k] = line[0, :2], line[0, 2:]
+        line = fit_line(mean, of, target, sample.low, sample.high)
+        coefficients[:2], coefficients[4 : 4 + k] = line[:2], line[2:]
     elif code == STANDARDISED:
         low, high, first = sample.low, sample.high, coefficients[: 4 + 2 * k]
-        fit_location(mean, sample.variance, target, of, low, high, True, first)
-        typical = np.sqrt((first[2] ** 2 + first[3] ** 2 * sample.variance).sum() / n)
+        fit_location(mean, sample.variance, cut(target), of, low, high, True, first)
+        typical = np.hypot(first[2], first[3] * np.sqrt(typical_size(sample.variance)))
         coefficients[2] = max(first[2], SMALLEST_SPREAD * typical) if typical > 0 else 1.0
     elif code == RATIO:
-        total = np.abs(mean).sum()
-        coefficients[2] = SMALLEST_MEAN * total / n if total > 0 else 1.0
+        typical = typical_size(mean)
+        coefficients[2] = SMALLEST_MEAN * typical if typical > 0 else 1.0
         coefficients[3] = 1.0
 
 

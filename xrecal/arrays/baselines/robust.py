@@ -1,0 +1,103 @@
+"""Lines and typical sizes that a few wild values of the record cannot move.
+
+Records have spikes, fill values and changes of unit. Least squares follows them, and everything
+that stands on its line is wrong for every forecast beyond the record. The CRPS grows with an error
+and not with its square, so its line is that of most cases.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from xrecal.typing import FloatArray
+
+from .crps_regression import fit_location
+
+REACH = 20.0
+"""Typical deviations from the median within which predictors are believed."""
+
+FAR = 1000.0
+"""Typical deviations at which a target is cut: farther away, only its side counts."""
+
+TIED = 1e-12
+"""Deviations below this share of the median are rounding."""
+
+
+def typical_size(values: FloatArray, most: float = 0.99) -> float:
+    """Mean size of the values (n,) that are not zero, the largest cut; 0 without any.
+
+    Those beyond the quantile ``most`` count as if they were at it. Most values may be zero, as at a
+    dry place.
+    """
+    size = np.abs(values[values != 0.0])
+    if size.size == 0:
+        return 0.0
+    return float(np.minimum(size, np.quantile(size, most, method="lower")).mean())
+
+
+def deviations(values: FloatArray) -> tuple[float, float]:
+    """Median of the values (n,), and the typical size of deviations from it; 0 for a constant."""
+    middle = float(np.median(values)) if values.size else 0.0
+    apart = values - middle
+    return middle, typical_size(apart[np.abs(apart) > TIED * abs(middle)], 0.95)
+
+
+def believed(predictors: FloatArray) -> npt.NDArray[np.bool_]:
+    """Which cases (n,) have all their predictors (n, k) within reach of the median.
+
+    A case far away would hold the line by itself, whatever happened.
+    """
+    near = np.ones(predictors.shape[0], np.bool_)
+    for column in predictors.T:
+        middle, typical = deviations(column)
+        if typical > 0.0:
+            near &= np.abs(column - middle) <= REACH * typical
+    return near
+
+
+def cut(target: FloatArray) -> FloatArray:
+    """Targets (n,) without values so far away that the rest would be rounding beside them."""
+    middle, typical = deviations(target)
+    if typical == 0.0:
+        return target
+    return np.asarray(np.clip(target, middle - FAR * typical, middle + FAR * typical))
+
+
+def fit_line(
+    mean: FloatArray,
+    regressors: FloatArray,
+    target: FloatArray,
+    low: float = -np.inf,
+    high: float = np.inf,
+) -> FloatArray:
+    """Line of minimum CRPS, for errors of one spread.
+
+    Parameters
+    ----------
+    mean, target : array of float64, shape (n,)
+        Complete cases.
+    regressors : array of float64, shape (n, K)
+        Variables that the line depends on besides.
+    low, high : float
+        Bounds of the variable, infinite without; targets beyond them count as at the bound.
+
+    Returns
+    -------
+    array of float64, shape (2 + K,)
+        Intercept, slope on the mean (>= 0) and coefficients of the regressors.
+
+    Notes
+    -----
+    The location of EMOS, without the spread of the ensemble. Cases that are not :func:`believed`
+    are left out. Where the slope on the mean comes out negative it is 0, and the others are fitted
+    without the mean.
+    """
+    near = believed(np.column_stack([mean, regressors]))
+    x, y = np.ascontiguousarray(mean[near]), cut(target[near])
+    r = np.ascontiguousarray(regressors[near])
+    found, even = np.zeros(4 + 2 * r.shape[1]), np.zeros(x.size)
+    fit_location(x, even, y, r, low, high, False, found)
+    if found[1] < 0.0:
+        fit_location(even, even, y, r, low, high, False, found)
+    return np.concatenate([found[:2], found[4 : 4 + r.shape[1]]])
