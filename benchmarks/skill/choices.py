@@ -43,7 +43,7 @@ CHOICES: dict[str, Callable[[xrecal.LinearPool], xrecal.LinearPool]] = {
 HINDSIGHT, HALVES = "best weights in hindsight", "best weights of the other half"
 """Of the baselines, the methods in the pool and the pool itself: for the scored cases what no rule
 can beat that learns weights for averages of them; of every other tenth of them for the rest, what
-as many cases of the same years tell."""
+as many cases of the same years can teach."""
 
 COLUMNS = ("set", "source", *CHOICES, HINDSIGHT, HALVES, "chosen", "left out")
 AS_EQUAL = 50  # cases whose members' differences from their mean hold weights to be equal
@@ -184,13 +184,16 @@ def _line(label: str, n: int, numbers: Iterable[float]) -> str:
 
 def report(rows: Sequence[Row]) -> None:
     """Print the table, and store it."""
-    told = with_left_out(rows)
+    judged = with_left_out(rows)
     record.store(
         RESULTS,
         COLUMNS,
-        ([row[c] if isinstance(row[c], str) else f"{row[c]:.5g}" for c in COLUMNS] for row in told),
+        (
+            [row[c] if isinstance(row[c], str) else f"{row[c]:.5g}" for c in COLUMNS]
+            for row in judged
+        ),
     )
-    print("\n".join(lines(told)))
+    print("\n".join(lines(judged)))
 
 
 def main(sources: Sequence[str] = tuple(SOURCES)) -> None:

@@ -198,11 +198,11 @@ def run_source(source: str) -> list[Row]:
 
 def store(rows: Iterable[Row]) -> None:
     """Write the table to a file."""
-    told = ([row[name] for name in COLUMNS] for row in rows)
+    cells = ([row[name] for name in COLUMNS] for row in rows)
     record.store(
         RESULTS,
         COLUMNS,
-        ([f"{v:.5g}" if isinstance(v, float) else v for v in row] for row in told),
+        ([f"{v:.5g}" if isinstance(v, float) else v for v in row] for row in cells),
     )
 
 
