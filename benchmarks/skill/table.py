@@ -57,14 +57,14 @@ def by_set(rows: Iterable[Row]) -> Iterator[str]:
     width = max(len(str(row["set"])) for row in rows)
     yield (
         f"{'CRPS':<{width}}{'places':>7}{'train':>7}{'test':>6}"
-        + "".join(f"{name:>15}" for name in LABELS)
+        + "".join(f"{name:>16}" for name in LABELS)
         + "".join(f"{name:>10}" for name in (*HEADS, "PIT p", "SKCE p", "bound", "WIS"))
     )
     columns = (*PRINTED, *(f"LinearPool {name}" for name in CALIBRATION))
     for row in rows:
         yield (
             f"{row['set']:<{width}}{row['places']:>7}{row['cases']:>7}{row['scored']:>6}"
-            + "".join(f"{_text(row.get(name, np.nan), 4):>15}" for name in LABELS)
+            + "".join(f"{_text(row.get(name, np.nan), 4):>16}" for name in LABELS)
             + "".join(f"{_text(row[name], 4):>10}" for name in columns)
         )
 
