@@ -12,7 +12,7 @@ import numpy as np
 
 import xrecal
 from benchmarks.record import FOLDER, store
-from benchmarks.skill.sources import SOURCES
+from benchmarks.skill.sources import single_sets
 from examples.real_data import open_data
 
 RESULTS = FOLDER / "evidence.csv"
@@ -63,7 +63,7 @@ def run_source(source, quick=False):
     """Rows of the sets of one source; quick: of the first, on a part of its cases."""
     warnings.filterwarnings("ignore", "season learned from")  # ten months at Toulouse
     rows = []
-    for one in SOURCES[source]():
+    for one in single_sets(source):
         dim = next(d for d in one.hindcast.dims if d in ("time", "init"))
         if quick:
             one = one._replace(hindcast=one.hindcast.isel({dim: slice(0, None, 8)}))

@@ -293,7 +293,6 @@ def skill_of_all() -> Markdown:
     rows = results("skill")
     methods = {
         "`LinearPool()`": "LinearPool/best",
-        "an earlier pool of 14 components": "pool before",
         "`CKME()` given the season": "CKME/best",
     }
     parts = {

@@ -9,7 +9,7 @@ from scipy.stats import spearmanr
 
 import xrecal
 from benchmarks.skill.sets import SHARE, Set, by_share
-from benchmarks.skill.sources import SOURCES
+from benchmarks.skill.sources import single_sets
 from benchmarks.speed.tables import Row
 from examples.real_data import open_data
 
@@ -75,11 +75,11 @@ def reduced(one: Set) -> Set:
 def every_set(quick: bool) -> Iterator[Set]:
     """The sets; quick: a part of one."""
     if quick:
-        one = precise(next(SOURCES["toulouse"]()))
+        one = precise(next(single_sets("toulouse")))
         yield one._replace(hindcast=one.hindcast[::4], forecast=one.forecast[:40])
         return
-    for source, found in ((name, SOURCES[name]) for name in REAL):
-        for one in list(found())[:: STEPS.get(source, 2)]:
+    for source in REAL:
+        for one in list(single_sets(source))[:: STEPS.get(source, 2)]:
             yield precise(reduced(one))
     yield hannover()
     for name in PRICES:
@@ -174,7 +174,7 @@ def units(quick: bool = False) -> Found:
     A unit is a convention: nothing that is issued may depend on it.
     """
     step = 8 if quick else 1
-    innsbruck, toulouse = (precise(next(SOURCES[name]())) for name in ("innsbruck", "toulouse"))
+    innsbruck, toulouse = (precise(next(single_sets(name))) for name in ("innsbruck", "toulouse"))
     toulouse = changed(toulouse, lambda part: part - 273.15)
     rows, worst = [], {}
     for one in (toulouse,) if quick else (innsbruck, toulouse):

@@ -7,7 +7,7 @@ import numpy as np
 import xrecal
 from xrecal.arrays import standard_error
 
-from .sources import SOURCES
+from .sources import single_sets
 
 LARGE = 500  # cases, from which on only the quick methods are cross-validated
 LIMIT = 2.0  # standard errors
@@ -43,7 +43,7 @@ def agreements(source):
     """
     warnings.filterwarnings("ignore", "season learned from")  # ten months at Toulouse
     found = []
-    for one in SOURCES[source]():
+    for one in single_sets(source):
         dim = "time" if "time" in one.hindcast.dims else "init"
         methods = METHODS if one.hindcast.sizes[dim] > LARGE else METHODS | SMALL
         inside = one.hindcast.recal.cross_validate

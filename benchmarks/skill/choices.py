@@ -21,8 +21,8 @@ from benchmarks.hindsight import best_weights
 from benchmarks.left_out import choose, of_sources
 from xrecal.arrays import quantile_score
 
-from .scoring import BASELINES, LEVELS, best, cases_of, means, methods, predict, variable_of
-from .sets import Set
+from .scoring import BASELINES, LEVELS, Row, best, means, methods, predict, variable_of
+from .sets import Set, at
 from .sources import SOURCES
 
 RESULTS = record.FOLDER / "skill_choices.csv"
@@ -43,12 +43,10 @@ CHOICES: dict[str, Callable[[xrecal.LinearPool], xrecal.LinearPool]] = {
 HINDSIGHT, HALVES = "best weights in hindsight", "best weights of the other half"
 """Of the baselines, the methods in the pool and the pool itself: for the scored cases what no rule
 can beat that learns weights for averages of them; of every other tenth of them for the rest, what
-as many cases of the same years tell."""
+as many cases of the same years can teach."""
 
 COLUMNS = ("set", "source", *CHOICES, HINDSIGHT, HALVES, "chosen", "left out")
 AS_EQUAL = 50  # cases whose members' differences from their mean hold weights to be equal
-
-Row = dict[str, str | float]
 
 
 def without(
@@ -69,11 +67,11 @@ def run_source(source: str) -> list[Row]:
     """Ratios of all choices to the best baseline on the sets of a source."""
     warnings.filterwarnings("ignore", "season learned from")
     warnings.filterwarnings("ignore", ".* neighbour within a week")
-    return [score_set(one, source) for one in SOURCES[source]()]
+    return [row for one in SOURCES[source]() for row in score_set(one, source)]
 
 
-def score_set(one: Set, source: str) -> Row:
-    """A row of the table: CRPS of each choice over that of the best baseline."""
+def score_set(one: Set, source: str) -> list[Row]:
+    """The rows of the table of one set: CRPS of each choice over that of the best baseline."""
     compared = methods(one.condition_on)
     given = {name: (one, method) for name, method in compared.items() if name in BASELINES}
     pool = xrecal.LinearPool(condition_on=one.condition_on)
@@ -89,14 +87,18 @@ def score_set(one: Set, source: str) -> Row:
     for name, (data, method) in given.items():
         quantiles[name] = predict(data, method, LEVELS).quantiles
         scores[name] = quantiles[name].recal.crps(one.observations)
-    mean, _ = means(scores)
-    ratios = {name: mean.get(name, mean[PRESENT]) / best(mean) for name in CHOICES}
     averaged = [q for name, q in quantiles.items() if name in (*BASELINES, PRESENT)]
     own = [m for m in pool.mixed if m not in (*compared.values(), xrecal.Raw())]
     averaged += [predict(one, method, LEVELS).quantiles for method in own]
-    whole, halves = in_hindsight(averaged, one.observations, cases_of(one))
-    ratios |= {HINDSIGHT: whole / best(mean), HALVES: halves / best(mean)}
-    return {"set": one.name, "source": source, **ratios}
+    found = []
+    for name, position in one.rows.items():
+        mean, _ = means({label: at(score, position) for label, score in scores.items()})
+        ratios = {label: mean.get(label, mean[PRESENT]) / best(mean) for label in CHOICES}
+        issued = [at(q, position) for q in averaged]
+        whole, halves = in_hindsight(issued, at(one.observations, position), one.case_dim)
+        ratios |= {HINDSIGHT: whole / best(mean), HALVES: halves / best(mean)}
+        found.append({"set": name, "source": source, **ratios})
+    return found
 
 
 def in_hindsight(
@@ -182,13 +184,16 @@ def _line(label: str, n: int, numbers: Iterable[float]) -> str:
 
 def report(rows: Sequence[Row]) -> None:
     """Print the table, and store it."""
-    told = with_left_out(rows)
+    judged = with_left_out(rows)
     record.store(
         RESULTS,
         COLUMNS,
-        ([row[c] if isinstance(row[c], str) else f"{row[c]:.5g}" for c in COLUMNS] for row in told),
+        (
+            [row[c] if isinstance(row[c], str) else f"{row[c]:.5g}" for c in COLUMNS]
+            for row in judged
+        ),
     )
-    print("\n".join(lines(told)))
+    print("\n".join(lines(judged)))
 
 
 def main(sources: Sequence[str] = tuple(SOURCES)) -> None:

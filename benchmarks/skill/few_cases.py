@@ -32,11 +32,12 @@ def decadal_years() -> Iterator[Set]:
         "SST v FOSI": ("forecast", "observation_fosi"),
         "salinity": ("salinity_forecast", "salinity_observation"),
     }
-    for name, (forecast, observed) in pairs.items():
-        for lead in (1, 3, 6, 10):
-            one = given.sel(lead=lead, drop=True)
-            pair = one[forecast], one[observed]
-            yield left_out(f"CESM decadal {name} {lead} a", *pair, guard=True)
+    leads = (1, 3, 6, 10)
+    given = given.sel(lead=list(leads))
+    for variable, (forecast, observed) in pairs.items():
+        name, pair = f"CESM decadal {variable}", (given[forecast], given[observed])
+        positions = {f"{name} {lead} a": {"lead": lead} for lead in leads}
+        yield left_out(name, *pair, guard=True, positions=positions)
 
 
 def pacific() -> Iterator[Set]:

@@ -16,7 +16,6 @@ from benchmarks import record
 from examples.real_data import open_data
 from xrecal.inputs.pool import MAX_POOLED
 
-from .scoring import cases_of
 from .sets import Set, by_share
 from .streams import SECOND_SEASON_ENDS
 
@@ -110,7 +109,7 @@ def methods(one: Set) -> dict[str, tuple[xrecal.methods.base.Method, bool]]:
 
 def score_set(one: Set, source: str) -> Row:
     """A row of the table."""
-    start, dim = time.perf_counter(), cases_of(one)
+    start, dim = time.perf_counter(), one.case_dim
     known = one.hindcast.notnull() & one.observations.notnull()
     cases = int(known.any([d for d in known.dims if d not in (dim, *one.pool)]).sum(dim).median())
     least = min(LEAST, max(cases // 2, 3))
@@ -136,7 +135,7 @@ def score_set(one: Set, source: str) -> Row:
 
 def row_of(one: Set, source: str, scores: dict[str, xr.DataArray]) -> Row:
     """Mean scores over the cases that all methods have, and the median ratio over places."""
-    dim = cases_of(one)
+    dim = one.case_dim
     scores = {label: score.transpose(dim, ...) for label, score in scores.items()}
     there = {label: score for label, score in scores.items() if score.notnull().any()}
     every = xr.concat(list(there.values()), "method", coords="minimal", compat="override")
@@ -199,11 +198,11 @@ def run_source(source: str) -> list[Row]:
 
 def store(rows: Iterable[Row]) -> None:
     """Write the table to a file."""
-    told = ([row[name] for name in COLUMNS] for row in rows)
+    cells = ([row[name] for name in COLUMNS] for row in rows)
     record.store(
         RESULTS,
         COLUMNS,
-        ([f"{v:.5g}" if isinstance(v, float) else v for v in row] for row in told),
+        ([f"{v:.5g}" if isinstance(v, float) else v for v in row] for row in cells),
     )
 
 

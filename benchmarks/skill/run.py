@@ -6,7 +6,7 @@ from multiprocessing import get_context
 
 from . import places, table
 from .agreement import agreements, report
-from .scoring import cases_of, score_set
+from .scoring import score_set
 from .sources import SOURCES
 
 AGREEMENT = ("innsbruck", "frankfurt", "toulouse", "glofas", "mjo")
@@ -18,12 +18,11 @@ def run_source(source, quick=False):
     found = []
     for one in SOURCES[source]():
         if quick:
-            dim = cases_of(one)
             one = one._replace(
-                hindcast=one.hindcast.isel({dim: slice(0, None, 5)}),
-                forecast=one.forecast.isel({dim: slice(50)}),
+                hindcast=one.hindcast.isel({one.case_dim: slice(0, None, 5)}),
+                forecast=one.forecast.isel({one.case_dim: slice(50)}),
             )
-        found.append(score_set(one, source))
+        found += score_set(one, source)
         if quick:
             break
     return found
@@ -42,13 +41,12 @@ def main(quick=False):
             rows = [row for source in SOURCES for row in found[source]]
             agreed = [row for part in workers.map(agreements, AGREEMENT) for row in part]
             many = [row for part in workers.map(places.run_source, places.SOURCES) for row in part]
-    table.join_before(rows)
     if not quick:
         table.store(rows)
         print("\n".join(report(agreed)))
     for lines in (table.by_set, table.by_source, table.rejected):
         print("\n".join(lines(rows)))
     print(f"{time.perf_counter() - start:.0f} s")
-    print(table.verdict(rows))
+    print("\n".join(table.verdicts(rows)))
     if not quick:
         places.report(many)

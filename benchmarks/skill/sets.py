@@ -1,7 +1,12 @@
-"""The sets of forecasts, and how each is split in time into training and test."""
+"""The sets of forecasts, and how each is split in time into training and test.
 
-from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+A set is one call. Leads, stations, hours or models of one variable are positions of one hindcast,
+each with a row of its own in the table.
+"""
+
+import math
+from collections.abc import Hashable, Iterator, Mapping
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import xarray as xr
@@ -9,7 +14,16 @@ import xarray as xr
 from examples.real_data import open_data
 
 SHARE = 0.6  # of the cases, the first ones, to train on where no years are given
+CASES = ("time", "init")
+ISSUED = ("member", "quantile", "component")
+"""Dimensions of one forecast"""
 CELLS = 12  # of the Iberian land cells one in so many
+
+
+Position = Mapping[Hashable, Hashable]
+"""A label along each of some dimensions of places."""
+
+Part = TypeVar("Part", xr.DataArray, xr.Dataset)
 
 
 class Set(NamedTuple):
@@ -34,11 +48,69 @@ class Set(NamedTuple):
     """``log(1 + x)`` where forecasts and observations are given on that scale"""
     named: bool = False
     """Whether members are models with names, which differ in their skill"""
+    positions: Mapping[str, Position] | None = None
+    """Of the rows of the table by name, where the set has several"""
 
     @property
     def condition_on(self) -> tuple[str, ...]:
         """Names of all that forecasts may be calibrated given."""
         return ("season",) * self.season + tuple(self.covariates or ())
+
+    @property
+    def case_dim(self) -> str:
+        """The dimension of the cases."""
+        return next(str(d) for d in self.hindcast.dims if d in CASES)
+
+    @property
+    def n_places(self) -> int:
+        """Number of positions that have a fit each."""
+        sizes = self.hindcast.sizes
+        no_places = {self.case_dim, *ISSUED, *(self.pool or ())}
+        return math.prod(n for dim, n in sizes.items() if dim not in no_places)
+
+    @property
+    def rows(self) -> Mapping[str, Position]:
+        """Position of each row of the table, by its name."""
+        return self.positions or {self.name: {}}
+
+
+def at(part: Part, position: Position) -> Part:
+    """Values at a position; along dimensions that they lack they are the same."""
+    return part.sel({d: label for d, label in position.items() if d in part.dims}, drop=True)
+
+
+def part_of(one: Set, name: str) -> Set:
+    """The part of a set that is a row of the table; all its dates stay."""
+    position = one.rows[name]
+    parts = (at(p, position) for p in (one.hindcast, one.forecast, one.observations))
+    given = {label: at(value, position) for label, value in (one.covariates or {}).items()}
+    issued = dict(zip(("hindcast", "forecast", "observations"), parts, strict=True))
+    return one._replace(name=name, positions=None, covariates=given or None, **issued)
+
+
+def alone(one: Set) -> Iterator[Set]:
+    """Each row of the table as a set of its own, on the dates that have data there."""
+    for name in one.positions or ():
+        own = part_of(one, name)
+        if not own.leave_out:
+            parts = [_with_data(p, own) for p in (own.hindcast, own.forecast)]
+            own = own._replace(hindcast=parts[0], forecast=parts[1])
+        yield own
+    if one.positions is None:
+        yield one
+
+
+def _with_data(forecast: xr.DataArray, one: Set) -> xr.DataArray:
+    dim = one.case_dim
+    known = _known(forecast, one.observations.sel({dim: forecast[dim]}), dim)
+    return forecast.isel({dim: known})
+
+
+def _known(forecast: xr.DataArray, observations: xr.DataArray, dim: Hashable) -> np.ndarray:
+    """Cases (n,) that have data at any place."""
+    issued = forecast if isinstance(forecast, xr.DataArray) else next(iter(forecast.values()))
+    known = observations.notnull() & issued.notnull()
+    return known.any([d for d in known.dims if d != dim]).values
 
 
 def by_years(name, forecast, observations, train, test) -> Set:
@@ -49,9 +121,7 @@ def by_years(name, forecast, observations, train, test) -> Set:
 
 def by_share(name, forecast, observations, dim, *, season, guard=False, **more) -> Set:
     """The first cases to train on, the others to score."""
-    issued = forecast if isinstance(forecast, xr.DataArray) else next(iter(forecast.values()))
-    known = observations.notnull() & issued.notnull()
-    known = known.any([d for d in known.dims if d != dim]).values
+    known = _known(forecast, observations, dim)
     forecast, observations = forecast.isel({dim: known}), observations.isel({dim: known})
     cut = int(SHARE * forecast.sizes[dim])
     parts = forecast.isel({dim: slice(cut)}), forecast.isel({dim: slice(cut, None)})
@@ -81,36 +151,40 @@ def frankfurt() -> Iterator[Set]:
 
 def toulouse() -> Iterator[Set]:
     tigge = open_data("toulouse_tigge_t2m.nc")
-    for model in range(tigge.sizes["model"]):
-        pair = tigge["forecast"].isel(model=model, drop=True), tigge["observation"]
-        yield by_years(f"Toulouse temperature {model + 1}", *pair, (2019, 2019), (2020, 2021))
+    pair = tigge["forecast"], tigge["observation"]
+    one = by_years("Toulouse temperature", *pair, (2019, 2019), (2020, 2021))
+    models = enumerate(tigge["model"].values.tolist(), 1)
+    yield one._replace(positions={f"{one.name} {n}": {"model": model} for n, model in models})
 
 
 def glofas() -> Iterator[Set]:
-    flow = open_data("glofas_discharge.nc")
-    for station in flow["station"].values:
-        for days in (1, 5, 15):
-            # There is no lead of 15 days: the nearest before it.
-            one = flow.sel(station=station).sel(lead=24 * days, method="pad")
-            pair = one["forecast"], one["observation"]
-            name = f"GloFAS {station} {int(one['lead']) // 24} d"
-            yield by_share(name, *pair, "init", season=True)
+    # There is no lead of 15 days: the nearest before it.
+    flow = open_data("glofas_discharge.nc").sel(lead=[24, 120, 360], method="pad")
+    pair = flow["forecast"], flow["observation"]
+    positions = {
+        f"GloFAS {station} {lead // 24} d": {"station": station, "lead": lead}
+        for station in flow["station"].values.tolist()
+        for lead in flow["lead"].values.tolist()
+    }
+    yield by_share("GloFAS", *pair, "init", season=True, positions=positions)
 
 
 def mjo() -> Iterator[Set]:
     index = open_data("gmao_mjo_rmm1.nc")
-    for lead in (1, 10, 30):
-        one = index.sel(lead=lead)
-        name = f"MJO RMM1 {lead} d"
-        yield by_share(name, one["forecast"], one["observation"], "init", season=True)
+    leads = (1, 10, 30)
+    index = index.sel(lead=list(leads))
+    pair = index["forecast"], index["observation"]
+    positions = {f"MJO RMM1 {lead} d": {"lead": lead} for lead in leads}
+    yield by_share("MJO RMM1", *pair, "init", season=True, positions=positions)
 
 
 def decadal() -> Iterator[Set]:
     sst = open_data("cesm_dple_global_ocean.nc")[["forecast", "observation"]]
-    for lead in (1, 5):
-        one = sst.sel(lead=lead)
-        name = f"CESM decadal SST {lead} a"
-        yield by_share(name, one["forecast"], one["observation"], "init", season=False)
+    leads = (1, 5)
+    sst = sst.sel(lead=list(leads))
+    pair = sst["forecast"], sst["observation"]
+    positions = {f"CESM decadal SST {lead} a": {"lead": lead} for lead in leads}
+    yield by_share("CESM decadal SST", *pair, "init", season=False, positions=positions)
 
 
 def iberia() -> Iterator[Set]:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 
 from . import few_cases, sets, streams
-from .sets import Set
+from .sets import Set, alone
 
 SOURCES: dict[str, Callable[[], Iterator[Set]]] = {
     "innsbruck": sets.innsbruck,
@@ -30,3 +30,9 @@ SOURCES: dict[str, Callable[[], Iterator[Set]]] = {
     "mediterranean": sets.mediterranean,
 }
 """Sets by source."""
+
+
+def single_sets(source: str) -> Iterator[Set]:
+    """Each row of the table as a set of its own."""
+    for one in SOURCES[source]():
+        yield from alone(one)

@@ -16,10 +16,10 @@ CASES = 2500  # of the cases of one date and another at most, to train on and to
 
 
 def prices(file: str, name: str, named: bool) -> Iterator[Set]:
-    given = open_data(file)
-    for hour in HOURS:
-        pair = given["forecast"].sel(hour=hour), given["observation"].sel(hour=hour)
-        yield by_share(f"{name} {hour} h", *pair, "time", season=True, named=named)
+    given = open_data(file).sel(hour=list(HOURS))
+    pair = given["forecast"], given["observation"]
+    positions = {f"{name} {hour} h": {"hour": hour} for hour in HOURS}
+    yield by_share(name, *pair, "time", season=True, named=named, positions=positions)
 
 
 def prices_de() -> Iterator[Set]:
@@ -40,12 +40,9 @@ def hannover() -> Iterator[Set]:
     def issued(loc, scale):
         return xrecal.gaussian(loc.rename("temperature_loc"), scale)
 
-    for lead in given["lead"].values:
-        one = given.sel(lead=lead, drop=True)
-        known = one["lead_t2m_mean"].notnull().values
-        one = one.isel(time=known)
-        pair = issued(one["lead_t2m_mean"], one["lead_t2m_sd"]), one["lead_observation"]
-        yield by_share(f"Hannover {lead} h", *pair, "time", season=True)
+    pair = issued(given["lead_t2m_mean"], given["lead_t2m_sd"]), given["lead_observation"]
+    positions = {f"Hannover {lead} h": {"lead": lead} for lead in given["lead"].values.tolist()}
+    yield by_share("Hannover", *pair, "time", season=True, positions=positions)
     others = [n for n in given.data_vars if str(n).endswith("_mean") and "t2m" not in str(n)]
     pair = issued(given["t2m_mean"], given["t2m_sd"]), given["observation"]
     covariates = {str(n).removesuffix("_mean"): given[n] for n in others}
@@ -57,25 +54,26 @@ def flusight() -> Iterator[Set]:
     given = open_data("flusight_admissions.nc").isel(location=slice(None, None, STATES))
     levels = tuple(given["quantile"].values.tolist())
     early = (given["time"] < SECOND_SEASON_ENDS).values
-    for lead in given["lead"].values:
-        one = np.log1p(given.sel(lead=lead, drop=True))
-        parts = one["forecast"].isel(time=early), one["forecast"].isel(time=~early)
-        yield Set(
-            f"FluSight {lead} weeks",
-            *parts,
-            one["observation"],
-            season=True,
-            levels=levels,
-            scale="log(1 + x)",
-        )
+    positions = {f"FluSight {lead} weeks": {"lead": lead} for lead in given["lead"].values.tolist()}
+    given = np.log1p(given)
+    yield Set(
+        "FluSight",
+        given["forecast"].isel(time=early),
+        given["forecast"].isel(time=~early),
+        given["observation"],
+        season=True,
+        levels=levels,
+        scale="log(1 + x)",
+        positions=positions,
+    )
 
 
 def hefs() -> Iterator[Set]:
-    given = open_data("hefs_lgnn5.nc").drop_vars("valid_time")
-    for lead in given["lead"].values[::2]:
-        one = given.sel(lead=lead, drop=True)
-        pair = one["forecast"], one["observation"]
-        yield by_share(f"HEFS rain {lead} h", *pair, "init", season=False)
+    given = open_data("hefs_lgnn5.nc")
+    rain = given.isel(lead=slice(None, None, 2))
+    pair = rain["forecast"], rain["observation"]
+    positions = {f"HEFS rain {lead} h": {"lead": lead} for lead in rain["lead"].values.tolist()}
+    yield by_share("HEFS rain", *pair, "init", season=False, positions=positions)
     pair = given["discharge_forecast"], given["discharge_observation"]
     yield by_share("HEFS discharge", *pair, "init", season=False)
 

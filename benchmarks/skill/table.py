@@ -1,39 +1,41 @@
 """The rows of all sets as a table and a file, by set and by source."""
 
-import csv
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import numpy as np
 
 from benchmarks import record
 
-from .scoring import JUDGED, LABELS
+from .scoring import JUDGED, LABELS, Row
 
 RESULTS = record.FOLDER / "skill.csv"
-BEFORE = RESULTS.with_name("skill_before.csv")
-"""Ratios of an earlier pool of many components, on the same splits."""
 
-Row = dict[str, str | float]
-RATIOS = {"pool": "LinearPool/best", "before": "pool before", "CKME": "CKME/best"}
-FEW = 100  # cases, up to which sets are told apart
-LIMIT, WORST = 0.98, 1.015
-"""Of the median of the sources' medians, and of any set: CRPS of the pool over the best baseline"""
+RATIOS = ("LinearPool/best", "LinearPool/EMOS", "LinearPool/each", "CKME/best", "CKME/each")
+"""CRPS over that of the best baseline, of EMOS with season where it has it, and of the same method
+where each place chooses for itself."""
+EACH, ERROR = "LinearPool/each", "LinearPool/each error"
+MEASURES: Mapping[str, Callable[[Iterable[float]], float]] = {
+    "geometric mean": lambda ratios: float(np.exp(np.mean(np.log(list(ratios))))),
+    "median": lambda ratios: float(np.median(list(ratios))),
+    "worst": max,
+}
+"""Of the sources, each of which counts once however many its sets."""
+LIMITS = {
+    "LinearPool/best": {"geometric mean": 0.978, "median": 0.99, "worst": 1.02},
+    "LinearPool/EMOS": {"geometric mean": 0.955},
+    "LinearPool/each": {"geometric mean": 0.985},
+}
+WORST = 1.004
+"""Of any set with several places over the choices of each, unless within a standard error"""
 
 CALIBRATION = ("PIT p", "SKCE p", "Brier of bound", "WIS")
 COLUMNS = (
-    "set", "source", "cases", "scored", *LABELS,
-    "LinearPool/best", "CKME/best", "pool before", "fit s",
+    "set", "source", "places", "cases", "scored", *LABELS, *RATIOS, ERROR, "fit s",
     *(f"{name} {what}" for name in JUDGED for what in CALIBRATION),
     "weights",
 )  # fmt: skip
-
-
-def join_before(rows: Iterable[Row]) -> None:
-    """Give each row the ratio of the earlier pool; none where its set was not measured."""
-    with BEFORE.open(newline="") as file:
-        known = {(row["source"], row["set"]): float(row["ratio"]) for row in csv.DictReader(file)}
-    for row in rows:
-        row["pool before"] = known.get((str(row["source"]), str(row["set"])), np.nan)
+HEADS = ("pool/best", "/EMOS", "/each", "± error", "CKME/best", "/each", "fit s")
+PRINTED = (*RATIOS[:3], ERROR, *RATIOS[3:], "fit s")
 
 
 def store(rows: Iterable[Row]) -> None:
@@ -53,43 +55,43 @@ def by_set(rows: Iterable[Row]) -> Iterator[str]:
     """Lines of the table of all sets."""
     rows = list(rows)
     width = max(len(str(row["set"])) for row in rows)
-    numbers = ("pool/best", "before", "CKME/best", "fit s", "PIT p", "SKCE p", "bound", "WIS")
     yield (
-        f"{'CRPS':<{width}}{'train':>7}{'test':>6}"
-        + "".join(f"{name:>15}" for name in LABELS)
-        + "".join(f"{name:>10}" for name in numbers)
+        f"{'CRPS':<{width}}{'places':>7}{'train':>7}{'test':>6}"
+        + "".join(f"{name:>16}" for name in LABELS)
+        + "".join(f"{name:>10}" for name in (*HEADS, "PIT p", "SKCE p", "bound", "WIS"))
     )
-    parts = (f"LinearPool {what}" for what in CALIBRATION)
-    told = ("LinearPool/best", "pool before", "CKME/best", "fit s", *parts)
+    columns = (*PRINTED, *(f"LinearPool {name}" for name in CALIBRATION))
     for row in rows:
         yield (
-            f"{row['set']:<{width}}{row['cases']:>7}{row['scored']:>6}"
-            + "".join(f"{_text(row.get(name, np.nan), 4):>15}" for name in LABELS)
-            + "".join(f"{_text(row[name], 3):>10}" for name in told)
+            f"{row['set']:<{width}}{row['places']:>7}{row['cases']:>7}{row['scored']:>6}"
+            + "".join(f"{_text(row.get(name, np.nan), 4):>16}" for name in LABELS)
+            + "".join(f"{_text(row[name], 4):>10}" for name in columns)
         )
 
 
 def by_source(rows: Iterable[Row]) -> Iterator[str]:
-    """Lines of medians and worst sets of each source, and of all of them."""
+    """Lines of the ratios of each source, and of all of them."""
     rows = list(rows)
-    heads = [f"{name} {what}" for what in ("median", "worst") for name in RATIOS]
-    yield f"{'over the best baseline':<24}{'sets':>5}" + "".join(f"{head:>15}" for head in heads)
-    for source, own in _grouped(rows).items():
-        yield _line(source, len(own), [_median(own, c) for c in RATIOS.values()], own)
-    parts = {
-        "all sources": rows,
-        f"more than {FEW} cases": [row for row in rows if float(row["cases"]) > FEW],
-        f"{FEW} cases or fewer": [row for row in rows if float(row["cases"]) <= FEW],
-    }
-    for label, own in parts.items():
-        if own:
-            middle = [median_of_sources(own, column) for column in RATIOS.values()]
-            yield _line(label, len(own), middle, own)
+    yield f"{'source':<24}{'sets':>5}" + "".join(f"{name:>17}" for name in RATIOS)
+    found = {name: ratios_of_sources(rows, name) for name in RATIOS}
+    for source in dict.fromkeys(str(row["source"]) for row in rows):
+        n_sets = sum(row["source"] == source for row in rows)
+        yield _line(source, n_sets, [found[name].get(source, np.nan) for name in RATIOS])
+    for label, measure in MEASURES.items():
+        own = [measure(each.values()) if each else np.nan for each in found.values()]
+        yield _line(label, len(rows), own)
 
 
-def median_of_sources(rows: Iterable[Row], column: str) -> float:
-    """Median of the medians of the sources, each of which counts once however many its sets."""
-    return float(np.median([_median(own, column) for own in _grouped(rows).values()]))
+def ratios_of_sources(rows: Iterable[Row], column: str) -> dict[str, float]:
+    """Geometric mean of the ratios of the sets of each source.
+
+    Over the choices of each place: of the sets that have several, and the sources that have such.
+    """
+    found: dict[str, list[float]] = {}
+    for row in rows:
+        if not column.endswith("/each") or float(row["places"]) > 1:
+            found.setdefault(str(row["source"]), []).append(float(row[column]))
+    return {source: MEASURES["geometric mean"](ratios) for source, ratios in found.items()}
 
 
 def rejected(rows: Iterable[Row]) -> Iterator[str]:
@@ -102,33 +104,35 @@ def rejected(rows: Iterable[Row]) -> Iterator[str]:
         yield f"{name}: PIT rejected at 5 % in {counts[0]}, SKCE in {counts[1]} of {len(rows)} sets"
 
 
-def verdict(rows: Iterable[Row]) -> str:
-    """Whether the pool is as good as it is to be."""
+def verdicts(rows: Iterable[Row]) -> Iterator[str]:
+    """Lines that say whether the pool is as good as it is to be, by sources and by sets."""
     rows = list(rows)
-    middle = median_of_sources(rows, RATIOS["pool"])
-    worst = max(float(row[RATIOS["pool"]]) for row in rows)
-    holds = middle <= LIMIT and worst <= WORST
-    return (
-        f"budget {'holds' if holds else 'MISSED'}: LinearPool over the best baseline: median of "
-        f"the sources {middle:.3f} (<= {LIMIT}), worst set {worst:.3f} (<= {WORST})"
-    )
+    for column, limits in LIMITS.items():
+        ratios = ratios_of_sources(rows, column).values()
+        for label, limit in limits.items() if ratios else ():
+            found = MEASURES[label](ratios)
+            yield f"{_held(found <= limit)}: {column}, {label} of sources {found:.4f} (<= {limit})"
+    several = [row for row in rows if float(row["places"]) > 1]
+    if several:
+        worst = max(several, key=lambda row: float(row[EACH]))
+        above = [str(row["set"]) for row in several if _is_above(row)]
+        yield (
+            f"{_held(not above)}: {EACH} at most {float(worst[EACH]):.4f} ({worst['set']}), above "
+            f"{WORST} by more than a standard error: {', '.join(above) or 'nowhere'}"
+        )
 
 
-def _grouped(rows: Iterable[Row]) -> dict[str, list[Row]]:
-    found: dict[str, list[Row]] = {}
-    for row in rows:
-        found.setdefault(str(row["source"]), []).append(row)
-    return found
+def _is_above(row: Row) -> bool:
+    ratio = float(row[EACH])
+    return ratio > WORST and ratio - 1 > float(row[ERROR])
 
 
-def _median(rows: Iterable[Row], column: str) -> float:
-    return float(np.median([float(row[column]) for row in rows]))
+def _held(holds: bool) -> str:
+    return f"budget {'holds' if holds else 'MISSED'}"
 
 
-def _line(label: str, n_sets: int, middle: Iterable[float], own: Iterable[Row]) -> str:
-    worst = [max(float(row[column]) for row in own) for column in RATIOS.values()]
-    cells = "".join(f"{_text(number, 3):>15}" for number in (*middle, *worst))
-    return f"{label:<24}{n_sets:>5}{cells}"
+def _line(label: str, n_sets: int, ratios: Iterable[float]) -> str:
+    return f"{label:<24}{n_sets:>5}" + "".join(f"{_text(ratio, 4):>17}" for ratio in ratios)
 
 
 def _text(value: str | float, digits: int) -> str:

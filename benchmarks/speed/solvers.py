@@ -7,7 +7,7 @@ import xarray as xr
 
 import xrecal
 from benchmarks.skill.sets import Set
-from benchmarks.skill.sources import SOURCES
+from benchmarks.skill.sources import single_sets
 
 from .data import STATIONS
 from .tables import Missing, Row
@@ -44,7 +44,7 @@ def long_sets() -> Iterator[Set]:
     """The sets whose data are there."""
     for source, names in SETS.items():
         try:
-            yield from (one for one in SOURCES[source]() if one.name in names)
+            yield from (one for one in single_sets(source) if one.name in names)
         except SystemExit:
             continue
 

@@ -7,9 +7,8 @@ import numpy as np
 import xarray as xr
 
 import xrecal
-from benchmarks.skill.scoring import cases_of as dimension_of
 from benchmarks.skill.sets import Set
-from benchmarks.skill.sources import SOURCES as SETS
+from benchmarks.skill.sources import single_sets
 from xrecal.fit.cases import cases_of
 from xrecal.fit.fit_hindcast import pair_hindcast, prepare
 from xrecal.fit.state import arrays_of_cases
@@ -68,14 +67,14 @@ class Stream(NamedTuple):
 
 def streams(source: str) -> Iterator[Stream]:
     """All streams of a source."""
-    for one in SETS[source]():
+    for one in single_sets(source):
         if one.covariates is None:
             yield as_stream(one, source)
 
 
 def as_stream(one: Set, source: str) -> Stream:
     """Both parts of a set, one after the other."""
-    dim = dimension_of(one)
+    dim = one.case_dim
     issued = xr.concat([one.hindcast, one.forecast], dim)
     method = xrecal.EMOS(condition_on="season")
     ((form, observed),) = pair_variables(issued, one.observations, None, name="hindcast").values()

@@ -61,7 +61,9 @@ def test_a_row_has_the_ratio_of_each_choice(monkeypatch):
         choices, "CHOICES", dict.fromkeys(choices.CHOICES, lambda pool: xrecal.Climatology())
     )
     hindcast, observed = two_models()
-    row = choices.score_set(by_share("Two", hindcast, observed, "time", season=False), "somewhere")
+    (row,) = choices.score_set(
+        by_share("Two", hindcast, observed, "time", season=False), "somewhere"
+    )
     assert (row["set"], row["source"]) == ("Two", "somewhere")
     assert row[choices.PRESENT] == row[choices.NAMED] == 1.0
     assert row["without raw"] > 1
