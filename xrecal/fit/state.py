@@ -152,8 +152,8 @@ def choices_of_all(prepared: Prepared, given: Inputs, min_samples: int, choose: 
         )
 
     search = ChooseTask(*described, min_samples)
-    with_skill = together.lead is not None and method.variables is None
-    facts = on_places(KindTask(*described, with_skill), given, dict.fromkeys(KindTask.facts, ()))
+    of_line = method.variables is None
+    facts = on_places(KindTask(*described, of_line), given, dict.fromkeys(KindTask.facts, ()))
 
     def searched(sample: xr.DataArray, known: Sequence[Any]) -> dict[Any, xr.DataArray]:
         arrays = {**inputs_after(given, known), OF_PLACE: {"sample": (sample, [*own])}}

@@ -43,17 +43,18 @@ OF_A_KIND = 16
 KINDS = 16
 """Kinds that choose together, at most; the rarer ones choose each for itself."""
 
-OF_ALL = 300.0
-"""Cases that the choices of all places count as, beside those of a place itself."""
+OF_ALL = 200.0
+"""Cases that the choices of all places count as, beside those of a place itself, at most."""
 
-WHOLE = "whole"
-"""Whether all places of a kind were searched."""
+TOTAL = "total"
+"""Cases of all places of a kind, where all of them were searched; else 0."""
 
 KIND = "xrecal_kind"
 """Dimension of the choices of kinds."""
 
-LOWER, UPPER, SKILFUL, CLASSES = 1, 2, 4, 8
-"""Bits of a kind; above them stands the class of the number of cases."""
+LOWER, UPPER, SKILFUL, CLASSES = 1, 2, 4, 16
+"""Bits of a kind, and the number of classes by the number of cases, and by how precise forecasts
+are where many places differ in it."""
 
 SIGNIFICANT = 2.0
 """Correlation of forecasts and observations, mean over the places at a lead, above which the lead
@@ -93,8 +94,11 @@ class Together:
             return kind, sample
         fewer = np.ceil(np.log2(n_cases.max() / n_cases[enough])) - 1  # by factors of two
         code = np.full(n_cases.size, -1)
-        code[enough] = facts["bounded"][enough] + CLASSES * np.maximum(fewer, 0).astype(int)
+        fewer = np.clip(fewer, 0, CLASSES - 1).astype(int)
+        code[enough] = facts["bounded"][enough] + 2 * SKILFUL * fewer
         code[enough] += SKILFUL * self._skilful(facts)[enough]
+        if enough.sum() > SAMPLE:
+            code[enough] += 2 * SKILFUL * CLASSES * facts["precision"][enough].astype(int)
         codes, counts = np.unique(code[enough], return_counts=True)
         if codes.size > 1:
             codes, counts = codes[counts >= OF_A_KIND], counts[counts >= OF_A_KIND]
@@ -116,13 +120,18 @@ class Together:
         return np.asarray(np.broadcast_to(mean > SIGNIFICANT, self.sizes).ravel(), np.int64)
 
     def joined(
-        self, method: Method, kind: IntArray, sample: npt.NDArray[np.bool_], choices: Named
+        self,
+        method: Method,
+        kind: IntArray,
+        sample: npt.NDArray[np.bool_],
+        n_cases: FloatArray,
+        choices: Named,
     ) -> dict[str, npt.NDArray[Any]]:
         """Choices (..., K, ...) of each kind, and the places that they come from."""
         lead = kind.shape[: -len(self.sizes)]
         n_groups, n_places = math.prod(lead), math.prod(self.sizes)
         kinds, sampled = (a.reshape(n_groups, n_places) for a in (kind, sample))
-        whole = {name: np.zeros((n_groups, KINDS)) for name in (WHOLE, CHOSEN_FROM)}
+        whole = {name: np.zeros((n_groups, KINDS)) for name in (TOTAL, CHOSEN_FROM)}
         for name, size in method.choice_sizes.items():
             whole[name] = np.full((n_groups, KINDS, *size), np.nan)
         flat = {
@@ -135,7 +144,8 @@ class Together:
                 rows = ordered[kinds[group, ordered] == number]
                 of_all = method.together({name: a[group, rows] for name, a in flat.items()})
                 whole[CHOSEN_FROM][group, number] = rows.size
-                whole[WHOLE][group, number] = rows.size == (kinds[group] == number).sum()
+                if rows.size == (kinds[group] == number).sum():
+                    whole[TOTAL][group, number] = n_cases.reshape(n_groups, -1)[group, rows].sum()
                 for name, value in of_all.items():
                     whole[name][group, number] = np.asarray(value)[0]
         return {name: a.reshape((*lead, *a.shape[1:])) for name, a in whole.items()}
@@ -227,13 +237,16 @@ def choices_of(
     spread = Spread(method)
     axes = {name: axes_of(name, size) for name, size in spread.every.items()}
     tables = xr.apply_ufunc(
-        lambda kind, sample, *given: tuple(
-            together.joined(method, kind, sample, dict(zip(chosen, given, strict=True))).values()
+        lambda kind, sample, n_cases, *given: tuple(
+            together.joined(
+                method, kind, sample, n_cases, dict(zip(chosen, given, strict=True))
+            ).values()
         ),
         kind,
         sample,
+        facts["n_cases"],
         *chosen.values(),
-        input_core_dims=[dims, dims, *([*dims, *axes[name]] for name in chosen)],
+        input_core_dims=[*[dims] * 3, *([*dims, *axes[name]] for name in chosen)],
         output_core_dims=[[KIND, *axes[name]] for name in spread.tables],
         dask="parallelized",
         output_dtypes=[np.float64] * len(spread.tables),
@@ -282,7 +295,7 @@ class Spread:
     @property
     def tables(self) -> dict[str, tuple[int, ...]]:
         """Axes of what is known of each kind."""
-        return {WHOLE: (), **self.results}
+        return {TOTAL: (), **self.results}
 
     @property
     def every(self) -> dict[str, tuple[int, ...]]:
@@ -294,8 +307,8 @@ class Spread:
     ) -> tuple[npt.NDArray[Any], ...]:
         """Choices (..., axes) at places (...) from tables (..., K, axes) and from their own ones.
 
-        Where all places of a kind were searched, own evidence counts as so many cases beside the
-        ``OF_ALL`` of all of them; where some were, these are fitted as the others are.
+        Where all places of a kind were searched, the own evidence counts by its cases, and that of
+        all by those of the others, ``OF_ALL`` at most. Where some were, all are fitted alike.
         """
         flat = kind.ravel()
         of_kind = {
@@ -307,7 +320,8 @@ class Spread:
             for name, a in zip(self.method.choice_sizes, given[len(self.tables) :], strict=True)
         }
         n = n_cases.ravel()
-        share = np.where(of_kind.pop(WHOLE) > 0, n / (n + OF_ALL), 0.0)
+        others = of_kind.pop(TOTAL) - n
+        share = np.where(others > 0, n / (n + np.minimum(others, OF_ALL)), 0.0)
         chosen_from = of_kind.pop(CHOSEN_FROM)
         found = {CHOSEN_FROM: chosen_from, **self.method.with_own(of_kind, own, share)}
         return tuple(
@@ -333,9 +347,10 @@ class KindTask:
     method: Method
     axis: CaseAxis
     periods: Mapping[str, float | None]
-    with_skill: bool
+    of_line: bool
+    """Whether forecasts are numbers on a line."""
 
-    facts: ClassVar = ("n_cases", "bounded", "skill")
+    facts: ClassVar = ("n_cases", "bounded", "skill", "precision")
 
     @property
     def on_device(self) -> bool:
@@ -349,14 +364,16 @@ class KindTask:
         cases, _ = cases_of(forecasts, observed, covariates, self.axis, self.periods)
         values = to_host(cases.observations)
         low, high, _ = find_bounds(values, "auto")
-        skill = np.full(len(values), np.nan)
-        if self.with_skill and cases.forecasts is not None:
+        skill, precision = np.full(len(values), np.nan), np.zeros(len(values))
+        if self.of_line and cases.forecasts is not None:
             means = to_host(moments(cases.forecasts)[0])
+            precision = np.array([_precision(*both) for both in zip(means, values, strict=True)])
             skill = np.array([_rank_correlation(*both) for both in zip(means, values, strict=True)])
         return {
             "n_cases": np.isfinite(values).sum(-1),
             "bounded": LOWER * np.isfinite(low) + UPPER * np.isfinite(high),
             "skill": skill,
+            "precision": precision,
         }
 
 
@@ -426,6 +443,18 @@ def fit_with(
         order = np.argsort(np.concatenate([at for at, _ in parts]))
         fitted = {name: np.concatenate([part[name] for _, part in parts])[order] for name in fitted}
     return {**fitted, CHOSEN_FROM: np.where(together, chosen_from, 1).astype(np.int32)}
+
+
+def _precision(mean: FloatArray, observed: FloatArray) -> int:
+    """How many times errors (n,) are half as large as departures from climatology, in the mean."""
+    there = np.isfinite(mean) & np.isfinite(observed)
+    if not there.any():
+        return 0
+    error, anomaly = (a - np.median(a) for a in (observed[there] - mean[there], observed[there]))
+    size, usual = np.abs(error).mean(), np.abs(anomaly).mean()
+    if not size < usual:
+        return 0
+    return CLASSES - 1 if size == 0 else min(int(np.log2(usual / size)), CLASSES - 1)
 
 
 def _rank_correlation(x: FloatArray, y: FloatArray) -> float:

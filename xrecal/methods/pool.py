@@ -309,11 +309,11 @@ class LinearPool(Settings):
         return sizes
 
     def together(self, choices: FitArrays) -> FitArrays:
-        """Choices of components together; the mean of weights, and the median of tails."""
+        """Choices of components together, the mean of weights, and the median of tails."""
         from xrecal.arrays.distributions.pool import mean_weights
 
-        weight = mean_weights(choices["pool_weight"])
         whole: Arrays = {EVIDENCE: median_of_known(choices[EVIDENCE])}
+        weight = mean_weights(choices["pool_weight"])
         whole["pool_weight"] = self._faded(weight, whole[EVIDENCE])
         for name in FITTED:
             if name in choices:

@@ -79,6 +79,19 @@ def pool_scores(quantiles: FloatArray, observations: FloatArray) -> FloatArray:
     return scores
 
 
+def mean_weights(weights: FloatArray) -> FloatArray:
+    """Weights (1, C) of many places together: their mean, without those too small to matter.
+
+    ``weights`` (L, C) are those of :func:`pool_weights`; NaN ones are left out.
+    """
+    known = weights[~np.isnan(weights).any(-1)]
+    if not len(known):
+        return np.full((1, weights.shape[-1]), np.nan)
+    mean = known.mean(0, keepdims=True)
+    mean = np.where(mean < SMALLEST * mean.max(), 0.0, mean)
+    return np.asarray(mean / mean.sum())
+
+
 def evidence_against(scores: FloatArray, one: int, n_cases: FloatArray) -> FloatArray:
     r"""How much of the mass weights may keep that one component would have alone, (L,) 0 to 1.
 
@@ -111,19 +124,6 @@ def weights_of_scores(scores: FloatArray) -> FloatArray:
     usable = (~np.isnan(scores).all(-1)).astype(np.float64)
     _fill_weights(np.nan_to_num(scores), usable, weights)
     return weights
-
-
-def mean_weights(weights: FloatArray) -> FloatArray:
-    """Weights (1, C) of many places together: their mean, without those too small to matter.
-
-    ``weights`` (L, C) are those of :func:`pool_weights`; NaN ones are left out.
-    """
-    known = weights[~np.isnan(weights).any(-1)]
-    if not len(known):
-        return np.full((1, weights.shape[-1]), np.nan)
-    mean = known.mean(0, keepdims=True)
-    mean = np.where(mean < SMALLEST * mean.max(), 0.0, mean)
-    return np.asarray(mean / mean.sum())
 
 
 @kernel
