@@ -21,13 +21,16 @@ from .tailed import MASS, SCALE, SHAPE, THRESHOLD, beyond, parts_of, read
 from .tails import WIDTH
 from .weighted import check_levels
 
-FEWEST = 1e-6
-"""Over fewer levels the difference of two integrals has no digits: they are one."""
+FEWEST = 1e-9
+"""Fewer levels are one."""
 
 ROUNDING = 1e-12
 """A smaller share of a tail is none: its quantile is the end of the tail."""
 
-MEMBER = 2.0
+START, VALUE, KIND = range(3)
+"""Columns of what is known of a piece of a quantile function."""
+
+MEMBER = 2
 """A piece of a quantile function that is a member, not part of a tail."""
 
 
@@ -60,7 +63,7 @@ def _fill_quantiles(support: Matrix, mass: Cube, shape: Cube, levels: Vector, ou
     """Quantiles (L, T, k) at levels, each the mean of those around it."""
     size = mass.shape[2]
     z, w, tails = np.empty(size), np.empty(size), np.empty((2, 5))
-    room = np.empty((2 * size + 3, 4))
+    room = np.empty((2 * size + 3, 3))
     for cell in range(mass.shape[0]):
         order = np.argsort(support[cell])
         for t in range(mass.shape[1]):
@@ -68,16 +71,13 @@ def _fill_quantiles(support: Matrix, mass: Cube, shape: Cube, levels: Vector, ou
             if n < 0:
                 out[cell, t] = np.nan
                 continue
-            origin = z[0] if n > 0 else tails[:, THRESHOLD].max()
-            pieces = room[: _cut(z[:n], w, tails, origin, room)]
+            pieces = room[: _cut(z[:n], w, tails, room)]
             for k in range(levels.size):
                 p = levels[k]
                 half = min(_width(p, tails[0]), _width(1 - p, tails[1])) / 2
-                if half < FEWEST:
-                    out[cell, t, k] = _value(p, pieces, tails)
-                else:
-                    ends = [_area(end, pieces, tails, origin) for end in (p - half, p + half)]
-                    out[cell, t, k] = origin + (ends[1] - ends[0]) / (2 * half)
+                out[cell, t, k] = _value(p, pieces, tails)
+                if half > FEWEST:
+                    out[cell, t, k] = _mean(p, half, out[cell, t, k], pieces, tails)
 
 
 @inner
@@ -91,14 +91,13 @@ def _width(level: float, tail: Any) -> float:
 
 
 @inner
-def _cut(z: Any, w: Any, tails: Any, origin: float, pieces: Any) -> int:
-    """Cut the quantile function into pieces (k, 4), ascending; how many these are.
+def _cut(z: Any, w: Any, tails: Any, pieces: Any) -> int:
+    """Cut the quantile function into pieces (k, 3), ascending; how many these are.
 
-    The level at which each starts; the integral up to there of what is more than ``origin``; the
-    share of its tail that is beyond its start, or the member; and 0, 1 or 2, for the lower tail,
-    the upper one, or a member.
+    The level at which each starts; the share of its tail that is beyond its start, or the member;
+    and 0, 1 or 2, for the lower tail, the upper one, or a member.
     """
-    k, level, area, shares = 0, 0.0, 0.0, np.array([0.0, 1.0])
+    k, level, shares = 0, 0.0, np.array([0.0, 1.0])
     for i in range(z.size + 1):
         x = z[i] if i < z.size else np.inf
         for side in range(2):
@@ -107,66 +106,65 @@ def _cut(z: Any, w: Any, tails: Any, origin: float, pieces: Any) -> int:
                 continue
             share = beyond((x - tail[THRESHOLD]) * (2 * side - 1), tail)
             if share != shares[side]:
-                _set(pieces[k], level, area, shares[side], float(side))
-                area += _part(shares[side], share, side, tail, origin)
+                pieces[k, START], pieces[k, VALUE], pieces[k, KIND] = level, shares[side], side
                 level += tail[MASS] * abs(share - shares[side])
                 shares[side], k = share, k + 1
         if i < z.size:
-            _set(pieces[k], level, area, x, MEMBER)
-            area, level, k = area + w[i] * (x - origin), level + w[i], k + 1
+            pieces[k, START], pieces[k, VALUE], pieces[k, KIND] = level, x, MEMBER
+            level, k = level + w[i], k + 1
     return k
 
 
 @inner
-def _set(piece: Any, level: float, area: float, value: float, kind: float) -> None:
-    """Fill a row of pieces."""
-    piece[0], piece[1], piece[2], piece[3] = level, area, value, kind
+def _mean(level: float, half: float, origin: float, pieces: Any, tails: Any) -> float:
+    """Mean quantile over levels around one, near ``origin``, from which it is taken."""
+    area, total = 0.0, 0.0
+    for i in range(_piece(level - half, pieces), pieces.shape[0]):
+        start = max(pieces[i, START], level - half)
+        if start >= level + half:
+            break
+        end = level + half if i + 1 == pieces.shape[0] else min(pieces[i + 1, START], level + half)
+        total += end - start
+        if pieces[i, KIND] == MEMBER:
+            area += (end - start) * (pieces[i, VALUE] - origin)
+        else:
+            area += _part(start, end, origin, pieces[i], tails)
+    return origin + area / total
 
 
 @inner
-def _part(one: float, other: float, side: int, tail: Any, origin: float) -> float:
-    """Integral of the quantiles over ``origin`` from one share of a tail to another."""
-    shape, total = tail[SHAPE], 0.0
-    for share, sign in ((max(one, other), 1.0), (min(one, other), -1.0)):
-        total += sign * (share ** (1 - shape) / (1 - shape) - share) * tail[SCALE] / shape
-    flat = (tail[THRESHOLD] - origin) * abs(other - one)
-    return tail[MASS] * (flat + (2 * side - 1) * total)  # type: ignore[no-any-return]
-
-
-@inner
-def _area(level: float, pieces: Any, tails: Any, origin: float) -> float:
-    """Integral of the quantiles over ``origin`` up to a level."""
-    piece = pieces[_piece(level, pieces)]
-    start, area, value, kind = piece[0], piece[1], piece[2], piece[3]
-    if kind == MEMBER:
-        return area + (level - start) * (value - origin)  # type: ignore[no-any-return]
-    side = int(kind)
-    share = _share(level, start, value, side, tails[side])
-    return area + _part(value, share, side, tails[side], origin)  # type: ignore[no-any-return]
+def _part(start: float, end: float, origin: float, piece: Any, tails: Any) -> float:
+    """Integral over levels of how far the quantiles of a tail are from ``origin``."""
+    side = int(piece[KIND])
+    tail, area = tails[side], 0.0
+    for level in (start, end):
+        share = _share(level, piece, tail)
+        area = share ** (1 - tail[SHAPE]) / (1 - tail[SHAPE]) - share - area
+    sign = 2 * side - 1
+    beyond_threshold = sign * abs(area / tail[SHAPE]) * tail[MASS] * tail[SCALE]
+    return (end - start) * (tail[THRESHOLD] - origin) + beyond_threshold  # type: ignore[no-any-return]
 
 
 @inner
 def _value(level: float, pieces: Any, tails: Any) -> float:
     """Quantile at a level."""
     piece = pieces[_piece(level, pieces)]
-    start, value, kind = piece[0], piece[2], piece[3]
-    if kind == MEMBER:
-        return value  # type: ignore[no-any-return]
-    side = int(kind)
+    if piece[KIND] == MEMBER:
+        return piece[VALUE]  # type: ignore[no-any-return]
+    side = int(piece[KIND])
     tail = tails[side]
-    reach = _reach(_share(level, start, value, side, tail), tail)
-    return tail[THRESHOLD] + (2 * side - 1) * reach  # type: ignore[no-any-return]
+    return tail[THRESHOLD] + (2 * side - 1) * _reach(_share(level, piece, tail), tail)  # type: ignore[no-any-return]
 
 
 @inner
 def _piece(level: float, pieces: Any) -> int:
     """Number of the piece in which a level lies."""
-    return max(int(np.searchsorted(pieces[:, 0], level, side="right")) - 1, 0)
+    return max(int(np.searchsorted(pieces[:, START], level, side="right")) - 1, 0)
 
 
 @inner
-def _share(level: float, start: float, share: float, side: int, tail: Any) -> float:
-    """Share of a tail beyond the quantile at a level of a piece that starts with another share."""
-    moved = (level - start) / tail[MASS]
-    share = min(share + (moved if side == 0 else -moved), 1.0)
+def _share(level: float, piece: Any, tail: Any) -> float:
+    """Share of a tail beyond the quantile at a level."""
+    moved = (level - piece[START]) / tail[MASS]
+    share = min(piece[VALUE] + (moved if piece[KIND] == 0 else -moved), 1.0)
     return share if share > ROUNDING else 0.0
