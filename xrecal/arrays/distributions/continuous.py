@@ -36,6 +36,11 @@ class Tailed(Empirical):
         made.shape = shape
         return made
 
+    @property
+    def parts(self) -> tuple[FloatArray, FloatArray | None, FloatArray | None]:
+        """Members, weights and shapes."""
+        return self.members, self.weights, self.shape
+
     def as_members(self) -> Empirical:
         """The members, of which some stand for tails."""
         return Empirical(self.members, self.weights)
@@ -44,13 +49,13 @@ class Tailed(Empirical):
         """Quantiles: in tails from their formula, means over half a percent of levels between."""
         from .tailed_quantiles import tailed_quantile
 
-        return tailed_quantile(self.members, q, self.weights, self.shape)
+        return tailed_quantile(q, *self.parts)
 
     def exceedance(self, thresholds: FloatArray) -> FloatArray:
         """P(Y > t)."""
-        from .tailed import tailed_exceedance
+        from .tailed import answers, fill_exceedance
 
-        return tailed_exceedance(self.members, thresholds, self.weights, self.shape)
+        return answers(fill_exceedance, self.parts, thresholds, new=np.shape(thresholds)[-1:])
 
     def crps(self, observations: FloatArray) -> FloatArray:
         """CRPS in closed form."""
@@ -60,15 +65,18 @@ class Tailed(Empirical):
         self, observations: FloatArray, lower: npt.ArrayLike, upper: npt.ArrayLike
     ) -> FloatArray:
         """CRPS between thresholds in closed form."""
-        from .tailed import tailed_crps
+        from xrecal.arrays.scores.crps import thresholds_of
 
-        return tailed_crps(observations, self.members, self.weights, self.shape, lower, upper)
+        from .tailed import answers, fill_crps
+
+        ends = thresholds_of(observations, lower, upper)
+        return answers(fill_crps, self.parts, observations, *ends)
 
     def pit(self, observations: FloatArray, uniform: FloatArray) -> FloatArray:
         """Probability integral transform."""
-        from .tailed import tailed_pit
+        from .tailed import answers, fill_pit
 
-        return tailed_pit(observations, uniform, self.members, self.weights, self.shape)
+        return answers(fill_pit, self.parts, observations, uniform)
 
 
 class Linear(Empirical):

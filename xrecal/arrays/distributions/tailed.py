@@ -11,13 +11,13 @@ members.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from xrecal.arrays.compiled import Cube, Matrix, OutCube, OutMatrix, inner, kernel
 from xrecal.arrays.rows import double_blocks
-from xrecal.arrays.scores.crps import check_shape, thresholds_of
 from xrecal.typing import FloatArray
 
 from .tails import POINTS, SMALLEST_SHAPE
@@ -33,55 +33,24 @@ MASS, THRESHOLD, SCALE, SHAPE, GROUP = range(5)
 """Columns of what is known of a tail."""
 
 
-def tailed_exceedance(
-    members: FloatArray,
-    thresholds: FloatArray,
-    weights: FloatArray | None,
-    shape: FloatArray | None,
+def answers(
+    fill: Callable[..., None],
+    forecast: tuple[FloatArray, FloatArray | None, FloatArray | None],
+    *cases: FloatArray,
+    new: tuple[int, ...] = (),
 ) -> FloatArray:
-    """``P(Y > t)`` of thresholds (k,) or (..., k)."""
-    parts, lead = parts_of(members, weights, shape)
-    given = np.asarray(thresholds, np.float64)
-    wanted = np.broadcast_to(given, (*lead, given.shape[-1])).reshape(*parts[1].shape[:2], -1)
-    out = np.empty(wanted.shape)
-    for block, some in double_blocks(*parts, wanted):
-        _fill_exceedance(*some, out[block])
-    return out.reshape(*lead, given.shape[-1])
+    """What a function below fills in for members, weights and shapes (..., 2) of tails.
 
-
-def tailed_crps(
-    observations: FloatArray,
-    members: FloatArray,
-    weights: FloatArray | None,
-    shape: FloatArray | None,
-    lower: Any = -np.inf,
-    upper: Any = np.inf,
-) -> FloatArray:
-    """``int (F - 1{z >= y})^2 dz`` from lower to upper, in closed form."""
-    parts, lead = parts_of(members, weights, shape)
-    observations = np.asarray(observations)
-    check_shape(observations, lead)
-    out = np.empty(parts[1].shape[:2])
-    cases = (observations, *thresholds_of(observations, lower, upper))
-    for block, some in double_blocks(*parts, *(np.reshape(a, out.shape) for a in cases)):
-        _fill_crps(*some, out[block])
-    return out.reshape(lead)
-
-
-def tailed_pit(
-    observations: FloatArray,
-    uniform: FloatArray,
-    members: FloatArray,
-    weights: FloatArray | None,
-    shape: FloatArray | None,
-) -> FloatArray:
-    """``F(y-) + u (F(y) - F(y-))`` with numbers u in (0, 1)."""
-    parts, lead = parts_of(members, weights, shape)
-    out = np.empty(parts[1].shape[:2])
-    cases = (np.reshape(a, out.shape) for a in (observations, uniform))
-    for block, some in double_blocks(*parts, *cases):
-        _fill_pit(*some, out[block])
-    return out.reshape(lead)
+    ``cases`` (..., *new), as the result, are further arguments. Members that many forecasts share
+    have an axis less than the weights, as in :func:`.weighted.weighted_quantile`.
+    """
+    parts, lead = parts_of(*forecast)
+    shape = (*parts[1].shape[:2], *new)
+    given = (np.broadcast_to(case, (*lead, *new)).reshape(shape) for case in cases)
+    out = np.empty(shape)
+    for block, some in double_blocks(*parts, *given):
+        fill(*some, out[block])
+    return out.reshape(*lead, *new)
 
 
 def parts_of(
@@ -157,29 +126,19 @@ def read(values: Any, weights: Any, order: Any, shape: Any, z: Any, w: Any, tail
 
 
 @inner
-def _below(x: float, tails: Any) -> float:
-    """Mass of the tails up to x."""
+def _mass(x: float, tails: Any, above: bool) -> float:
+    """Mass of the tails above x, or up to it."""
     mass = 0.0
-    if tails[0, MASS] > 0:
-        mass += tails[0, MASS] * beyond(tails[0, THRESHOLD] - x, tails[0])
-    if tails[1, MASS] > 0:
-        mass += tails[1, MASS] * (1.0 - beyond(x - tails[1, THRESHOLD], tails[1]))
-    return mass
-
-
-@inner
-def _above(x: float, tails: Any) -> float:
-    """Mass of the tails above x."""
-    mass = 0.0
-    if tails[1, MASS] > 0:
-        mass += tails[1, MASS] * beyond(x - tails[1, THRESHOLD], tails[1])
-    if tails[0, MASS] > 0:
-        mass += tails[0, MASS] * (1.0 - beyond(tails[0, THRESHOLD] - x, tails[0]))
+    for side in range(2):
+        tail = tails[side]
+        if tail[MASS] > 0:
+            share = beyond((x - tail[THRESHOLD]) * (2 * side - 1), tail)
+            mass += tail[MASS] * (share if above == (side == 1) else 1.0 - share)
     return mass
 
 
 @kernel
-def _fill_exceedance(
+def fill_exceedance(
     support: Matrix, mass: Cube, shape: Cube, thresholds: Cube, out: OutCube
 ) -> None:
     """Share of forecasts (L, T) above thresholds (L, T, k)."""
@@ -193,12 +152,12 @@ def _fill_exceedance(
                 while i >= 0 and z[i] > threshold:
                     above += w[i]
                     i -= 1
-                above = min(above + _above(threshold, tails), 1.0)
+                above = min(above + _mass(threshold, tails, True), 1.0)
                 out[cell, t, k] = np.nan if n < 0 or np.isnan(threshold) else above
 
 
 @kernel
-def _fill_pit(
+def fill_pit(
     support: Matrix, mass: Cube, shape: Cube, observations: Matrix, uniform: Matrix, out: OutMatrix
 ) -> None:
     """Levels of observations (L, T), drawn within jumps."""
@@ -211,12 +170,12 @@ def _fill_pit(
             for i in range(n):
                 below += w[i] if z[i] < y else 0.0
                 at += w[i] if z[i] == y else 0.0
-            level = min(below + _below(y, tails) + uniform[cell, t] * at, 1.0)
+            level = min(below + _mass(y, tails, False) + uniform[cell, t] * at, 1.0)
             out[cell, t] = np.nan if n < 0 or np.isnan(y) else level
 
 
 @kernel
-def _fill_crps(
+def fill_crps(
     support: Matrix,
     mass: Cube,
     shape: Cube,

@@ -13,11 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from xrecal.arrays.compiled import Cube, Matrix, OutCube, Vector, inner, kernel
-from xrecal.arrays.rows import double_blocks
+from xrecal.arrays.compiled import Cube, Matrix, OutCube, inner, kernel
 from xrecal.typing import FloatArray
 
-from .tailed import MASS, SCALE, SHAPE, THRESHOLD, beyond, parts_of, read
+from .tailed import MASS, SCALE, SHAPE, THRESHOLD, answers, beyond, read
 from .tails import WIDTH
 from .weighted import check_levels
 
@@ -35,21 +34,13 @@ MEMBER = 2
 
 
 def tailed_quantile(
-    members: FloatArray, q: FloatArray, weights: FloatArray | None, shape: FloatArray | None
+    q: FloatArray, members: FloatArray, weights: FloatArray | None, shape: FloatArray | None
 ) -> FloatArray:
-    """Quantiles (..., k) at levels (k,) of weighted ensembles (..., n).
-
-    Their tails have shapes (..., 2); without a shape there are none. Members that many forecasts
-    share have an axis less than the weights, as in :func:`.weighted.weighted_quantile`.
-    """
+    """Quantiles (..., k) at levels (k,) of members, weights and shapes of tails."""
     levels = check_levels(q)
     ascending = np.argsort(levels)
-    parts, lead = parts_of(members, weights, shape)
-    out = np.empty((*parts[1].shape[:2], levels.size))
-    for block, given in double_blocks(*parts):
-        _fill_quantiles(*given, levels[ascending], out[block])
-    out = np.maximum.accumulate(out, axis=-1)[..., np.argsort(ascending)]  # but for rounding
-    return out.reshape(*lead, levels.size)
+    found = answers(_fill_quantiles, (members, weights, shape), levels[ascending], new=levels.shape)
+    return np.maximum.accumulate(found, axis=-1)[..., np.argsort(ascending)]  # but for rounding
 
 
 @inner
@@ -59,7 +50,7 @@ def _reach(share: float, tail: Any) -> float:
 
 
 @kernel
-def _fill_quantiles(support: Matrix, mass: Cube, shape: Cube, levels: Vector, out: OutCube) -> None:
+def _fill_quantiles(support: Matrix, mass: Cube, shape: Cube, levels: Cube, out: OutCube) -> None:
     """Quantiles (L, T, k) at levels, each the mean of those around it."""
     size = mass.shape[2]
     z, w, tails = np.empty(size), np.empty(size), np.empty((2, 5))
@@ -72,8 +63,8 @@ def _fill_quantiles(support: Matrix, mass: Cube, shape: Cube, levels: Vector, ou
                 out[cell, t] = np.nan
                 continue
             pieces = room[: _cut(z[:n], w, tails, room)]
-            for k in range(levels.size):
-                p = levels[k]
+            for k in range(levels.shape[2]):
+                p = levels[cell, t, k]
                 half = min(_width(p, tails[0]), _width(1 - p, tails[1])) / 2
                 out[cell, t, k] = _value(p, pieces, tails)
                 if half > FEWEST:
