@@ -12,8 +12,8 @@ from benchmarks.shared.network import draw_dates, draw_network
 from tests.labelled import freeze
 from tests.marks import forbid_compute
 from xrecal.arrays import pool_weights
+from xrecal.arrays.distributions.continuous import Tailed
 from xrecal.arrays.distributions.forms import Forecasts, equal_mass_levels
-from xrecal.arrays.distributions.weighted import weighted_quantile
 from xrecal.arrays.shared.held_out import hold_out
 from xrecal.arrays.shared.network import Cases as ArrayCases
 from xrecal.arrays.shared.passes import folds_of, landmarks_for, run
@@ -127,7 +127,7 @@ def test_quantiles_are_half_a_mixture_and_half_an_average(model, shared):
         average = sum(w * quantiles for w, quantiles in zip(weights, said, strict=True))
         values = np.concatenate([*members, average], -1)
         mass = np.concatenate([*masses, np.full(average.shape, 1 / 400)], -1)
-        expected = weighted_quantile(values[np.newaxis], np.array(LEVELS), mass[np.newaxis])[0]
+        expected = Tailed(values, mass).quantile(np.array(LEVELS))
         found = model.quantile(NEW, LEVELS)[:, place].transpose("time", "quantile")
         np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
 

@@ -267,7 +267,7 @@ def test_small_blocks_change_nothing(method, pool, monkeypatch):
     run = functools.partial(validate, *given, METHODS[method], pool, output="quantile")
     expected = run()
     monkeypatch.setattr(cases, "WORKSPACE", 3000)
-    np.testing.assert_allclose(run(), expected, rtol=1e-12)
+    np.testing.assert_allclose(run(), expected, rtol=1e-12, atol=1e-12)
 
 
 def test_pit_is_drawn_at_the_same_place_within_jumps_at_every_location():

@@ -178,7 +178,8 @@ def test_thresholds_are_rounded_as_the_members_that_are_issued(method, types):
     assert np.isin(truth, np.array(thresholds, of_truth)).any()
     found = model.exceedance(new, thresholds)
     expected = model.apply(new).recal.exceedance(thresholds).t2m
-    np.testing.assert_allclose(found, expected.transpose(*found.dims), atol=1e-6)
+    # In a tail the rounding of thresholds counts as well, by the density times 1e-5.
+    np.testing.assert_allclose(found, expected.transpose(*found.dims), atol=1e-5)
 
 
 @pytest.mark.parametrize("name", [*SCORES, "mean", "std", "quantile", "exceedance", "cdf"])

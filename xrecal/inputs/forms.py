@@ -14,6 +14,7 @@ from xrecal.arrays.advice import Advice, Typed
 from xrecal.chunks.blockwise import like
 from xrecal.typing import FloatArray, Places
 
+from .between import Continuous, read_continuous
 from .circular import PERIOD, read_period
 from .dims import Dims, listed
 from .dims import Labelled as Labelled
@@ -73,6 +74,8 @@ class Form:
     """Levels in [0, 1] of quantiles, from which tasks take the masses of those that are there."""
     lower: xr.DataArray | None = None
     upper: xr.DataArray | None = None
+    continuous: Continuous | None = None
+    """How a weighted ensemble stands for a continuous distribution; None if members are steps."""
     vector: tuple[xr.DataArray, ...] = ()
     """Members of all variables, this one among them, where vectors of them are compared."""
 
@@ -283,7 +286,8 @@ def _read_dataset(
         form = _read_array(Roles(array), explicit, name=f"{name}[{variable!r}]")
         if form is not None and variable in weights:
             weight = read_values(dataset[weights[variable]], name=f"{name}[{weights[variable]!r}]")
-            form = replace(form, kind="weighted", weights=weight)
+            known = read_continuous(dataset, variable, weights[variable], form.member_dim)
+            form = replace(form, kind="weighted", weights=weight, continuous=known)
         if form is not None:
             forms[variable] = form
     if member_dim is not None and all(form.member_dim != member_dim for form in forms.values()):

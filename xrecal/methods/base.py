@@ -5,12 +5,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeAlias, TypeGuard
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeAlias, TypeGuard, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from xrecal import arrays
+from xrecal.arrays.distributions.continuous import Between
 from xrecal.arrays.distributions.forms import VALID, Distribution, Empirical, Forecasts, verdicts
 from xrecal.arrays.status import TOO_FEW
 from xrecal.inputs.dates import CaseAxis
@@ -21,6 +22,8 @@ from .folds import period_of_cases
 if TYPE_CHECKING:
     from xrecal.arrays.kernels.kernel import Features
 
+
+E = TypeVar("E", bound=Empirical)
 
 Output: TypeAlias = Literal["weighted", "normal"]
 """Form of the recalibrated forecast."""
@@ -252,6 +255,11 @@ class Method(ABC):
         return False
 
     @property
+    def between(self) -> Between | None:
+        """How quantiles between the members that it issues are made; None for steps."""
+        return None
+
+    @property
     def condition_on(self) -> str | tuple[str, ...] | None:
         """Covariates given which the forecast is calibrated."""
         return None
@@ -470,10 +478,10 @@ def missing_forecasts(forecasts: Forecasts) -> npt.NDArray[np.bool_]:
     return np.asarray(verdicts(forecasts) != VALID)
 
 
-def equally_likely(members: FloatArray, dtype: npt.DTypeLike) -> Empirical:
-    """Members (L, T, k) of equal weight, which is NaN where a member is."""
+def equally_likely(members: FloatArray, dtype: npt.DTypeLike, form: type[E]) -> E:
+    """Distributions of a form whose members (L, T, k) have equal weights, NaN where a member is."""
     weights = np.where(np.isnan(members), np.nan, 1 / members.shape[-1])
-    return Empirical(members.astype(dtype), weights.astype(dtype))
+    return form(members.astype(dtype), weights.astype(dtype))
 
 
 def count_cases(cases: Cases, min_samples: int) -> dict[str, npt.NDArray[Any]]:

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from xrecal.arrays.dispatch import namespace
+from xrecal.arrays.distributions.continuous import Tailed
 from xrecal.arrays.distributions.forms import Empirical
+from xrecal.inputs.between import TAIL
 from xrecal.typing import FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -70,17 +72,12 @@ def joined(
     assert mass is not None
     xp = namespace(members)
     past = xp.where(xp.isnan(observed[..., :1]), float("nan"), past[:, None, :])
-    return Empirical(
+    both = (
         xp.concatenate([past.astype(members.dtype), members], axis=-1),
         xp.concatenate([observed, mass * gets], axis=-1).astype(mass.dtype),
     )
+    return Tailed(*both, beside.shape) if isinstance(beside, Tailed) else Empirical(*both)
 
-
-TAIL = "tail"
-"""Component of members beyond the record."""
-
-SIDE, SIDES = "side", ("lower", "upper")
-"""Dimension of what is fitted for each tail, and its labels."""
 
 FITTED = {
     "tail_excess": "mean distance from the threshold of a tail, in standard deviations",
@@ -100,7 +97,7 @@ def with_tail_slots(cases: IntArray, components: Sequence[str]) -> tuple[IntArra
     return np.concatenate([cases, np.full(n_tail, -1)]), [*components, *[TAIL] * n_tail]
 
 
-def tailed(issued: Empirical, tails: Tails, bounds: Any) -> Empirical:
+def tailed(issued: Empirical, tails: Tails, bounds: Any) -> Tailed:
     """Weighted ensembles (L, T, n) between bounds (L, 2) with tails."""
     from xrecal.arrays.distributions.tails import POINTS, Tails, with_tails
     from xrecal.arrays.rows import WORKSPACE, location_blocks
@@ -120,7 +117,8 @@ def tailed(issued: Empirical, tails: Tails, bounds: Any) -> Empirical:
             members[at], weights[at] = with_tails(
                 given_members[at], given_weights[at], some, bounds[block]
             )
-    return Empirical(members, weights)
+    sides = tails.shape[:, None, :] + xp.zeros((n_locations, n_new, 1))
+    return Tailed(members, weights, sides)
 
 
 def tails_of_mixture(

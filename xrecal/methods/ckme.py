@@ -10,6 +10,7 @@ import numpy as np
 
 from xrecal import arrays
 from xrecal.arrays.dispatch import namespace
+from xrecal.arrays.distributions.continuous import Between
 from xrecal.arrays.distributions.forms import Distribution, Empirical
 from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.lengths import as_span, read_gap, read_year_start
@@ -207,6 +208,11 @@ class CKME(Settings):
     def shares_members(self) -> bool:
         """Whether the members are the past observations."""
         return self.support == "observations"
+
+    @property
+    def between(self) -> Between | None:
+        """Means over levels where members have tails."""
+        return None if self.tails is None or self.shares_members else "mean"
 
     @property
     def gives_way(self) -> bool:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from xrecal.arrays.distributions.continuous import Tailed
 from xrecal.arrays.distributions.forms import (
     N_QUANTILES,
     Distribution,
@@ -223,9 +224,10 @@ def _forecast(
     learned = cases.only(train)
     fitted = method.fit_locations(learned, 2)
     new = cases.as_new(which)
-    quantiles = method.predict_locations(new, learned, fitted).quantile(
-        equal_mass_levels(N_HELD_OUT)
-    )
+    issued = method.predict_locations(new, learned, fitted)
+    if type(issued) is Empirical:  # rounding must not decide on which side of a step a level falls
+        issued = Tailed(*issued)
+    quantiles = issued.quantile(equal_mass_levels(N_HELD_OUT))
     location, case = np.nonzero(held[:, which])
     out[location, which[case]] = quantiles[location, case]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from xrecal.arrays.distributions.forms import Distribution, Forecasts, find_bounds
+from xrecal.arrays.distributions.forms import Distribution, Empirical, Forecasts, find_bounds
 from xrecal.typing import FloatArray, IntArray
 
 from .base import ANY, Cases, Chosen, FitArrays, NewCases, Parameter, equally_likely
@@ -123,7 +123,7 @@ class ConformalPrediction(KeepsPIT):
             ends = self._with_margins(new.forecasts, fitted, weights)
             bounds = find_bounds(cases.observations)[:2]
             ends = np.clip(ends, *(bound[:, np.newaxis, np.newaxis] for bound in bounds))
-        return equally_likely(ends, new.forecasts.loc.dtype)
+        return equally_likely(ends, new.forecasts.loc.dtype, Empirical)
 
     def _with_margins(
         self, forecasts: Forecasts, fitted: FitArrays, weights: FloatArray | None

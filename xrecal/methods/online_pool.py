@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from xrecal.arrays.distributions.continuous import Between, Linear
 from xrecal.arrays.distributions.forms import Distribution, find_bounds
 from xrecal.inputs.covariates import AHEAD
 from xrecal.inputs.dates import CaseAxis
@@ -142,6 +143,7 @@ class OnlinePool(Settings):
     relearns = True
     in_order = True
     settles_covariates = True
+    between: ClassVar[Between] = "linear"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "delay", read_length(self.delay, "OnlinePool", "delay"))
@@ -319,7 +321,7 @@ class OnlinePool(Settings):
                 at_issue = predictors(one, own.forecasts, np.full(members.shape[1], n))
                 said |= errors.correct(said, at_issue, n, experts.limits(part))
                 members[i] = issue(_state(part), self._settings(part), experts.stacked(said))[0]
-        return equally_likely(members, new.forecasts.loc.dtype)
+        return equally_likely(members, new.forecasts.loc.dtype, Linear)
 
     def novelty_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> FloatArray:
         """Novelty (L, T) of forecasts to those that the pool was fitted to."""

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
+from xrecal.arrays.distributions.continuous import Between, Tailed
 from xrecal.arrays.distributions.forms import N_QUANTILES, Distribution, Empirical, find_bounds
 from xrecal.arrays.status import IDENTICAL, NOT_CONVERGED, TOO_FEW
+from xrecal.inputs.between import SIDE, SIDES
 from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.lengths import as_span, read_gap, read_year_start
 from xrecal.typing import FloatArray, IntArray
@@ -29,7 +31,7 @@ from .base import (
     between,
     names_of,
 )
-from .beyond import FITTED, SIDE, SIDES, shares_left, tailed, tails_of_mixture, with_tail_slots
+from .beyond import FITTED, shares_left, tailed, tails_of_mixture, with_tail_slots
 from .ckme import CKME
 from .climatology import Climatology
 from .components import (
@@ -141,6 +143,7 @@ class LinearPool(Settings):
     keeps_cases = True
     relearns = True
     settles_covariates = True
+    between: ClassVar[Between] = "mean"
 
     def __post_init__(self) -> None:
         automatic = dict.fromkeys(("average", "tails", "novelty"), ("auto", None))
@@ -497,7 +500,7 @@ class LinearPool(Settings):
             shares = np.where(way.takers, gets, 1.0) * shares
         mixture.average(shares, bounds)
         weights[missing] = np.nan
-        issued = Empirical(members, weights)
+        issued = Tailed(members, weights)
         if self.tails is None:
             return issued
         mass = mass_of(np.isfinite(cases.observations).sum(-1))

@@ -9,6 +9,7 @@ import numpy as np
 from xrecal.arrays.distributions.forms import (
     N_QUANTILES,
     Distribution,
+    Empirical,
     distribution_of,
     equal_mass_levels,
 )
@@ -43,4 +44,4 @@ class Raw(Settings):
         members = distribution_of(new.forecasts).quantile(equal_mass_levels(N_QUANTILES))
         members[missing_forecasts(new.forecasts)] = np.nan
         members[(fitted["status"] & TOO_FEW) > 0] = np.nan
-        return equally_likely(members, new.forecasts.loc.dtype)
+        return equally_likely(members, new.forecasts.loc.dtype, Empirical)

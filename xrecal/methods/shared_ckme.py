@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
+from xrecal.arrays.distributions.continuous import Between, Linear
 from xrecal.arrays.distributions.forms import (
     N_QUANTILES,
     Distribution,
-    Empirical,
     Forecasts,
     distribution_of,
     equal_mass_levels,
@@ -34,6 +34,7 @@ from .base import (
     NewCases,
     Parameter,
     Trial,
+    equally_likely,
     missing_forecasts,
 )
 from .ckme import CKME
@@ -95,6 +96,7 @@ class SharedCKME(Method):
     by_sums = True
     keeps_choices = True
     knows_novelty = True
+    between: ClassVar[Between] = "linear"
     name_in_pool = "ckme_shared"
 
     @property
@@ -285,8 +287,7 @@ class SharedCKME(Method):
             issued = issue(unpack(own), here, features, equal_mass_levels(N_QUANTILES))
             values[location] = np.clip(issued.quantiles, own["lower"], own["upper"])
             novelty[location] = issued.novelty
-        weights = np.where(np.isnan(values), np.nan, 1.0 / N_QUANTILES)
-        return Empirical(values.astype(dtype), weights), novelty
+        return equally_likely(values, dtype, Linear), novelty
 
 
 def as_shared(method: Method) -> SharedCKME:

@@ -9,11 +9,13 @@ import numpy as np
 import xarray as xr
 
 from xrecal.arrays.dispatch import to_host
+from xrecal.arrays.distributions.continuous import Tailed
 from xrecal.arrays.distributions.forms import Empirical, Normal
 from xrecal.chunks.blockwise import require_free
 from xrecal.chunks.warnings import warn
 from xrecal.fit.fitted import CASE, Fitted
 from xrecal.fit.mismatch_warnings import OFTEN, first_place, warn_of_novel
+from xrecal.inputs.between import BETWEEN, SIDE, SIDES, TAIL, TAIL_SHAPE
 from xrecal.inputs.covariates import Given
 from xrecal.inputs.forms import Labelled
 from xrecal.inputs.metadata import history_line, joined, with_conventions
@@ -34,11 +36,22 @@ def weights_of(distribution: Empirical) -> tuple[FloatArray, ...]:
 
 @on_device
 def members_and_weights(distribution: Empirical) -> tuple[FloatArray, ...]:
-    """Members and weights (L, T, n) of weighted ensembles with members of their own."""
+    """Members and weights (L, T, n) of weighted ensembles with members of their own.
+
+    Of those with tails the shapes (L, T, 2) as well.
+    """
     members, weights = distribution
     assert weights is not None
-    return members, weights
+    shape = distribution.shape if isinstance(distribution, Tailed) else None
+    return (members, weights) if shape is None else (members, weights, shape)
 
+
+OF_SHAPE = {
+    "long_name": "shape of the generalised Pareto distribution that members of a tail stand for",
+    "units": "1",
+    "role": TAIL_SHAPE,
+}
+"""Attributes of the shapes of tails."""
 
 FAR = 0.05
 """Mass beyond the record by more than its range above which a forecast is counted."""
@@ -173,7 +186,7 @@ def _require_free_names(base: Hashable, source: Recalibrated) -> None:
     ends: tuple[str, ...] = ("loc", "scale", "lower", "upper")
     taken: set[Hashable] = set()
     if fitted.method.output != "normal":
-        ends = ("weight", "novelty", "beyond")
+        ends = ("weight", "novelty", "beyond", TAIL_SHAPE)
         taken |= {name for name, labels in fitted.state.coords.items() if labels.dims == (CASE,)}
         taken |= {"component"} if fitted.method.slots(fitted.state.sizes[CASE])[1] else set()
     of_members = {name for name, c in form.loc.coords.items() if form.member_dim in c.dims}
@@ -233,6 +246,7 @@ def _weighted(
     """Members and their weights, unless these are there already."""
     fitted, member = source.fitted, source.form.member_dim_of_results
     n_cases = fitted.state.sizes[CASE]
+    shape: list[xr.DataArray] = []
     if fitted.method.shares_members:
         if weights is None:
             (weights,) = source.reduce(weights_of, {CASE: n_cases})
@@ -249,10 +263,17 @@ def _weighted(
         members.attrs = {}  # of what was observed, not of what is forecast
     else:
         slots: dict[Hashable, int] = {SLOT: fitted.method.slots(n_cases)[0].size}
-        members, weights = source.reduce(members_and_weights, slots, slots)
+        tails = TAIL in (fitted.method.slots(n_cases)[1] or ())
+        sides: list[dict[Hashable, int]] = [{SIDE: len(SIDES)}] if tails else []
+        members, weights, *shape = source.reduce(members_and_weights, slots, slots, *sides)
         _warn_of_far(base, members, weights, source)
     about = {"long_name": "probability of each member", "role": "member_weight"}
+    if fitted.method.between is not None:
+        about[BETWEEN] = fitted.method.between
     beside = {f"{base}_weight": weights.assign_attrs(about), **source.known_beside(base)}
+    for of_sides in shape:
+        labelled = of_sides.assign_coords({SIDE: list(SIDES)})
+        beside[f"{base}_{TAIL_SHAPE}"] = labelled.assign_attrs(OF_SHAPE)
     issued = source.attrs | {"ancillary_variables": " ".join(map(str, beside))}
     return {base: members.assign_attrs(issued), **beside}
 

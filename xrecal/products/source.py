@@ -17,7 +17,14 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from xrecal.arrays.distributions.forms import Censored, Distribution, Normal, distribution_of
+from xrecal.arrays.distributions.continuous import Between, continuous
+from xrecal.arrays.distributions.forms import (
+    Censored,
+    Distribution,
+    Empirical,
+    Normal,
+    distribution_of,
+)
 from xrecal.arrays.distributions.missing import forecasts_from
 from xrecal.arrays.rows import is_whole
 from xrecal.chunks.blockwise import require_one_chunk, work_on
@@ -168,8 +175,14 @@ class Issued:
             },
             "extras": {i: with_core_last(extra, loops, each) for i, extra in enumerate(extras)},
         }
+        task = StatisticTask(reduction, form.kind)
+        if form.continuous is not None and form.period is None:
+            between, shape, slots = form.continuous
+            known = {} if shape is None else {"shape": with_core_last(shape, loops, each)}
+            given = {**given, "tails": known}
+            task = replace(task, between=between, tail_slots=slots)
         results = run(
-            StatisticTask(reduction, form.kind),
+            task,
             given,
             {i: ({**dict.fromkeys(each, 0), **new}, form.loc.dtype) for i, new in enumerate(out)},
             what=work_on("a statistic", form.name),
@@ -224,6 +237,8 @@ class StatisticTask:
 
     reduction: Reduction
     kind: Kind
+    between: Between | None = None
+    tail_slots: tuple[int, ...] = ()
 
     @property
     def on_device(self) -> bool:
@@ -235,9 +250,12 @@ class StatisticTask:
         """Name of the product, for messages."""
         return f", {name_of(self.reduction)},"
 
-    def __call__(self, forecasts: Named, extras: Named) -> Named:
+    def __call__(self, forecasts: Named, extras: Named, tails: Named | None = None) -> Named:
         """Run the task on one chunk."""
         distribution = DISTRIBUTIONS.get(self.kind, _distribution)(forecasts)
+        if self.between is not None:
+            assert isinstance(distribution, Empirical)
+            distribution = continuous(distribution, self.between, self.tail_slots, **(tails or {}))
         return dict(enumerate(self.reduction(distribution, *extras.values())))
 
 

@@ -28,6 +28,9 @@ SHAPE, PSEUDO = 0.1, 20.0
 THINNEST, HEAVIEST = -0.2, 0.5
 """Shapes at most: with the latter the variance is infinite."""
 
+WIDTH = 1 / 200
+"""Levels over which quantiles are averaged, so that no level falls on a step."""
+
 ROUNDING = 1e-9
 """A smaller part of a member's mass is none."""
 
@@ -133,7 +136,7 @@ class Outer(NamedTuple):
     weights: FloatArray
     """(L, T, n)"""
     threshold: FloatArray
-    """(L, T, 2) members on each side behind which mass was taken; infinite where none was"""
+    """(L, T, 2) quantiles on each side behind which mass was taken; infinite where none was"""
     mass: FloatArray
     """(L, T, 2) that was taken"""
     spread: FloatArray
@@ -161,15 +164,34 @@ def without_outer(
     thresholds, taken, taken_from = [], xp.zeros_like(within), []
     for side, (outside, far) in enumerate(((below, -float("inf")), (above, float("inf")))):
         # Each member gives what the tail still needs once those outside of it have given.
-        needs = mass[:, side, None, None] * total[..., None] - outside
+        level = mass[:, side, None, None] * total[..., None]
+        needs = level - outside
         gives = xp.where(needs < within, xp.where(needs > 0, needs, 0.0), within)
-        # The innermost of them, but for one that gives no more than rounding.
-        among = xp.where(gives > ROUNDING * within, points, far)
-        thresholds.append(xp.min(among, axis=-1) if side else xp.max(among, axis=-1))
+        half = xp.where(level < WIDTH / 2, level, WIDTH / 2)
+        threshold = _mean_quantile(xp, points, (outside, within), level, half)
+        thresholds.append(xp.where(level[..., 0] > 0, threshold, far))
         taken_from.append(xp.sum(gives, axis=-1))
         taken = taken + gives
     left = _put_back(xp, kept - taken, order)
     return Outer(left, xp.stack(thresholds, axis=-1), xp.stack(taken_from, axis=-1), spread)
+
+
+def _mean_quantile(xp: Any, points: Any, masses: Any, level: Any, half: Any) -> Any:
+    """Mean (L, T) of the quantiles over levels (L, T, 1) up to ``half`` away, both from outside.
+
+    ``masses`` are those outside of each point and of the point itself.
+    """
+    outside, own = masses
+    start, end = level - half, level + half
+    first = xp.where(outside > start, outside, start)
+    last = xp.where(outside + own < end, outside + own, end)
+    part = xp.where(last > first, last - first, 0.0)
+    total = xp.sum(part, axis=-1)
+    values = xp.where(part > 0, points, 0.0)
+    centre = xp.max(xp.where(part > 0, points, -float("inf")), axis=-1)
+    centre = xp.where(xp.isfinite(centre), centre, 0.0)[..., None]
+    away = xp.sum(part * xp.where(part > 0, values - centre, 0.0), axis=-1)
+    return centre[..., 0] + away / xp.where(total > 0, total, 1.0)
 
 
 def _put_back(xp: Any, values: Any, order: Any) -> Any:

@@ -1,0 +1,238 @@
+"""Weighted ensembles with generalised Pareto tails: probabilities and scores.
+
+The distribution function is that of the members, ``F(z) = sum of w_i over x_i <= z``, plus
+``m_lower L(z) + m_upper U(z)`` of the tails, which lie beyond thresholds. The last 20 members stand
+for the tails, ten a side: means of equal parts, from which threshold and scale follow if the shape
+is known. So values may be shifted or scaled, or change their sign, and the tails go with them.
+Where points are not in line with a tail, or have no mass, or no shape is known, they count as
+members.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from xrecal.arrays.compiled import Cube, Matrix, OutCube, OutMatrix, inner, kernel
+from xrecal.arrays.rows import double_blocks
+from xrecal.typing import FloatArray
+
+from .tails import POINTS, SMALLEST_SHAPE
+from .weighted import by_support
+
+IN_LINE = 1e-3
+"""Part of their range that the points of a tail may be off it."""
+
+SINGLE = 4 * 1.2e-7
+"""Part of the points of a tail by which numbers of single precision may be off."""
+
+MASS, THRESHOLD, SCALE, SHAPE, GROUP = range(5)
+"""Columns of what is known of a tail."""
+
+
+def answers(
+    fill: Callable[..., None],
+    forecast: tuple[FloatArray, FloatArray | None, FloatArray | None],
+    *cases: FloatArray,
+    new: tuple[int, ...] = (),
+) -> FloatArray:
+    """What a function below fills in for members, weights and shapes (..., 2) of tails.
+
+    ``cases`` (..., *new), as the result, are further arguments. Members that many forecasts share
+    have an axis less than the weights, as in :func:`.weighted.weighted_quantile`.
+    """
+    parts, lead = parts_of(*forecast)
+    shape = (*parts[1].shape[:2], *new)
+    given = (np.broadcast_to(case, (*lead, *new)).reshape(shape) for case in cases)
+    out = np.empty(shape)
+    for block, some in double_blocks(*parts, *given):
+        fill(*some, out[block])
+    return out.reshape(*lead, *new)
+
+
+def parts_of(
+    members: FloatArray, weights: FloatArray | None, shape: FloatArray | None
+) -> tuple[tuple[FloatArray, FloatArray, FloatArray], tuple[int, ...]]:
+    """Members (L, n), weights (L, T, n) and shapes (L, T, 2 or 0), and the shape of the results."""
+    support, mass, lead = by_support(members, weights)
+    sides = np.empty((*lead, 0)) if shape is None else np.broadcast_to(shape, (*lead, 2))
+    return (support, mass, np.reshape(sides, (*mass.shape[:2], sides.shape[-1]))), lead
+
+
+@inner
+def beyond(distance: float, tail: Any) -> float:
+    """Share of a tail that is further than a distance from its threshold."""
+    x = tail[SHAPE] * distance / tail[SCALE]
+    if distance <= 0:
+        return 1.0
+    return math.exp(-math.log1p(x) / tail[SHAPE]) if x > -1 else 0.0
+
+
+@inner
+def _read_tail(points: Any, weights: Any, shape: float, group: int, tails: Any) -> None:
+    """Add the tail that ten points stand for to the lower and the upper one, ``tails`` (2, 5)."""
+    mass = weights.sum()
+    if abs(shape) < SMALLEST_SHAPE:
+        shape = SMALLEST_SHAPE
+    unit = np.empty(POINTS)  # as in tails.py
+    for k in range(POINTS):
+        one, other = 1 - k / POINTS, 1 - (k + 1) / POINTS
+        part = POINTS * (one ** (1 - shape) - other ** (1 - shape))
+        unit[k] = (part - (1 - shape)) / shape
+    last = POINTS - 1
+    size = (points[last] - points[0]) / (unit[last] - unit[0])
+    threshold = points[0] - size * unit[0]
+    room = IN_LINE * abs(points[last] - points[0]) + SINGLE * abs(threshold)
+    row = 1 if size > 0 else 0
+    sound = mass > 0 and abs(size) > 0 and tails[row, MASS] == 0
+    for k in range(POINTS):
+        sound = sound and abs(threshold + size * unit[k] - points[k]) <= room
+    if sound:
+        tails[row, MASS], tails[row, THRESHOLD] = mass, threshold
+        tails[row, SCALE], tails[row, SHAPE] = abs(size) * (1 - shape), shape
+        tails[row, GROUP] = group
+
+
+@inner
+def read(values: Any, weights: Any, order: Any, shape: Any, z: Any, w: Any, tails: Any) -> int:
+    """Ascending members z and shares w of those of positive weight, and tails; how many these are.
+
+    -1 where there are none, or a weight is missing.
+    """
+    first = values.size - shape.size * POINTS
+    tails[:] = 0.0
+    tails[:, GROUP] = -1.0
+    for group in range(shape.size):
+        own = slice(first + group * POINTS, first + (group + 1) * POINTS)
+        _read_tail(values[own], weights[own], shape[group], group, tails)
+    total, k = 0.0, 0
+    for i in order:
+        if np.isnan(values[i]):
+            continue
+        total += weights[i]
+        group = (i - first) // POINTS
+        in_tail = i >= first and (tails[0, GROUP] == group or tails[1, GROUP] == group)
+        if weights[i] > 0 and not in_tail:
+            z[k], w[k] = values[i], weights[i]
+            k += 1
+    if not total > 0:
+        return -1
+    w /= total
+    tails[:, MASS] /= total
+    return k
+
+
+@inner
+def _mass(x: float, tails: Any, above: bool) -> float:
+    """Mass of the tails above x, or up to it."""
+    mass = 0.0
+    for side in range(2):
+        tail = tails[side]
+        if tail[MASS] > 0:
+            share = beyond((x - tail[THRESHOLD]) * (2 * side - 1), tail)
+            mass += tail[MASS] * (share if above == (side == 1) else 1.0 - share)
+    return mass
+
+
+@kernel
+def fill_exceedance(
+    support: Matrix, mass: Cube, shape: Cube, thresholds: Cube, out: OutCube
+) -> None:
+    """Share of forecasts (L, T) above thresholds (L, T, k)."""
+    z, w, tails = np.empty(mass.shape[2]), np.empty(mass.shape[2]), np.empty((2, 5))
+    for cell in range(mass.shape[0]):
+        order = np.argsort(support[cell])
+        for t in range(mass.shape[1]):
+            n = read(support[cell], mass[cell, t], order, shape[cell, t], z, w, tails)
+            for k in range(thresholds.shape[2]):
+                threshold, above, i = thresholds[cell, t, k], 0.0, n - 1
+                while i >= 0 and z[i] > threshold:
+                    above += w[i]
+                    i -= 1
+                above = min(above + _mass(threshold, tails, True), 1.0)
+                out[cell, t, k] = np.nan if n < 0 or np.isnan(threshold) else above
+
+
+@kernel
+def fill_pit(
+    support: Matrix, mass: Cube, shape: Cube, observations: Matrix, uniform: Matrix, out: OutMatrix
+) -> None:
+    """Levels of observations (L, T), drawn within jumps."""
+    z, w, tails = np.empty(mass.shape[2]), np.empty(mass.shape[2]), np.empty((2, 5))
+    for cell in range(mass.shape[0]):
+        order = np.argsort(support[cell])
+        for t in range(mass.shape[1]):
+            n = read(support[cell], mass[cell, t], order, shape[cell, t], z, w, tails)
+            y, below, at = observations[cell, t], 0.0, 0.0
+            for i in range(n):
+                below += w[i] if z[i] < y else 0.0
+                at += w[i] if z[i] == y else 0.0
+            level = min(below + _mass(y, tails, False) + uniform[cell, t] * at, 1.0)
+            out[cell, t] = np.nan if n < 0 or np.isnan(y) else level
+
+
+@kernel
+def fill_crps(
+    support: Matrix,
+    mass: Cube,
+    shape: Cube,
+    observations: Matrix,
+    lower: Matrix,
+    upper: Matrix,
+    out: OutMatrix,
+) -> None:
+    """Scores (L, T): two walks over the members towards the observation."""
+    z, w, tails = np.empty(mass.shape[2]), np.empty(mass.shape[2]), np.empty((2, 5))
+    for cell in range(mass.shape[0]):
+        order = np.argsort(support[cell])
+        for t in range(mass.shape[1]):
+            n = read(support[cell], mass[cell, t], order, shape[cell, t], z, w, tails)
+            low, high = lower[cell, t], upper[cell, t]
+            y = min(max(observations[cell, t], low), high)
+            score, i, body, reached = 0.0, 0, 0.0, low
+            while i < n and z[i] < y:
+                score += _square(reached, z[i], body, tails, False)
+                body, reached, i = body + w[i], max(reached, z[i]), i + 1
+            score += _square(reached, y, body, tails, False)
+            body, reached = 0.0, high
+            for j in range(n - 1, i - 1, -1):
+                score += _square(z[j], reached, body, tails, True)
+                body, reached = body + w[j], min(reached, z[j])
+            score += _square(y, reached, body, tails, True)
+            unknown = n < 0 or np.isnan(low) or np.isnan(high) or np.isnan(observations[cell, t])
+            out[cell, t] = np.nan if unknown else score
+
+
+@inner
+def _square(start: float, end: float, body: float, tails: Any, above: bool) -> float:
+    """Integral of the squared mass below z, or above it, between neighbouring members.
+
+    ``body`` is the mass of members on that side.
+    """
+    lower, upper = tails[0], tails[1]
+    total = 0.0
+    if lower[MASS] > 0 and start < min(end, lower[THRESHOLD]):
+        near = min(end, lower[THRESHOLD])
+        a, b = (body + upper[MASS] + lower[MASS], -lower[MASS]) if above else (body, lower[MASS])
+        total += _arc(a, b, lower[THRESHOLD] - near, lower[THRESHOLD] - start, lower)
+        start = near
+    if upper[MASS] > 0 and end > max(start, upper[THRESHOLD]):
+        near = max(start, upper[THRESHOLD])
+        a, b = (body, upper[MASS]) if above else (body + lower[MASS] + upper[MASS], -upper[MASS])
+        total += _arc(a, b, near - upper[THRESHOLD], end - upper[THRESHOLD], upper)
+        end = near
+    mass = body + (upper[MASS] if above else lower[MASS])
+    return total + mass * mass * (end - start) if end > start and mass > 0 else total
+
+
+@inner
+def _arc(a: float, b: float, near: float, far: float, tail: Any) -> float:
+    """Integral of ``(a + b S)^2`` between distances, S the share of a tail beyond each."""
+    one, other, shape = beyond(near, tail), beyond(far, tail), tail[SHAPE]
+    first = (one ** (1 - shape) - other ** (1 - shape)) * tail[SCALE] / (1 - shape)
+    second = (one ** (2 - shape) - other ** (2 - shape)) * tail[SCALE] / (2 - shape)
+    flat = a * a * (far - near) if a != 0 else 0.0
+    return flat + 2 * a * b * first + b * b * second  # type: ignore[no-any-return]

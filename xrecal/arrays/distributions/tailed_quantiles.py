@@ -1,0 +1,161 @@
+"""Quantiles of weighted ensembles with generalised Pareto tails, so that no level falls on a step.
+
+In a tail they follow from its formula. Members are steps of the distribution function, and rounding
+would decide on which side of a step a level falls: between the tails a quantile is the mean of
+those of the members over half a percent of levels. Of 200 quantiles of equal mass that is the line
+between the middles of their masses.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from xrecal.arrays.compiled import Cube, Matrix, OutCube, inner, kernel
+from xrecal.typing import FloatArray
+
+from .tailed import MASS, SCALE, SHAPE, THRESHOLD, answers, beyond, read
+from .tails import WIDTH
+from .weighted import check_levels
+
+FEWEST = 1e-9
+"""Fewer levels are one."""
+
+ROUNDING = 1e-12
+"""A smaller share of a tail is none: its quantile is the end of the tail."""
+
+START, VALUE, KIND = range(3)
+"""Columns of what is known of a piece of a quantile function."""
+
+MEMBER = 2
+"""A piece of a quantile function that is a member, not part of a tail."""
+
+
+def tailed_quantile(
+    q: FloatArray, members: FloatArray, weights: FloatArray | None, shape: FloatArray | None
+) -> FloatArray:
+    """Quantiles (..., k) at levels (k,) of members, weights and shapes of tails."""
+    levels = check_levels(q)
+    ascending = np.argsort(levels)
+    found = answers(_fill_quantiles, (members, weights, shape), levels[ascending], new=levels.shape)
+    return np.maximum.accumulate(found, axis=-1)[..., np.argsort(ascending)]  # but for rounding
+
+
+@inner
+def _reach(share: float, tail: Any) -> float:
+    """Distance from its threshold that a share of a tail is beyond."""
+    return tail[SCALE] * math.expm1(-tail[SHAPE] * math.log(share)) / tail[SHAPE]  # type: ignore[no-any-return]
+
+
+@kernel
+def _fill_quantiles(support: Matrix, mass: Cube, shape: Cube, levels: Cube, out: OutCube) -> None:
+    """Quantiles (L, T, k) at levels, each the mean of those around it."""
+    size = mass.shape[2]
+    z, w, tails = np.empty(size), np.empty(size), np.empty((2, 5))
+    room = np.empty((2 * size + 3, 3))
+    for cell in range(mass.shape[0]):
+        order = np.argsort(support[cell])
+        for t in range(mass.shape[1]):
+            n = read(support[cell], mass[cell, t], order, shape[cell, t], z, w, tails)
+            if n < 0:
+                out[cell, t] = np.nan
+                continue
+            pieces = room[: _cut(z[:n], w, tails, room)]
+            for k in range(levels.shape[2]):
+                p = levels[cell, t, k]
+                half = min(_width(p, tails[0]), _width(1 - p, tails[1])) / 2
+                out[cell, t, k] = _value(p, pieces, tails)
+                if half > FEWEST:
+                    out[cell, t, k] = _mean(p, half, out[cell, t, k], pieces, tails)
+
+
+@inner
+def _width(level: float, tail: Any) -> float:
+    """Levels over which quantiles are averaged at one, from the side of a tail.
+
+    None in the tail, all from its threshold on, and in between as many as keep quantiles in order.
+    """
+    end = max(tail[MASS] - WIDTH / 2, tail[MASS] / 2)
+    return min(WIDTH, 2 * max(level - end, 0.0))  # type: ignore[no-any-return]
+
+
+@inner
+def _cut(z: Any, w: Any, tails: Any, pieces: Any) -> int:
+    """Cut the quantile function into pieces (k, 3), ascending; how many these are.
+
+    The level at which each starts; the share of its tail that is beyond its start, or the member;
+    and 0, 1 or 2, for the lower tail, the upper one, or a member.
+    """
+    k, level, shares = 0, 0.0, np.array([0.0, 1.0])
+    for i in range(z.size + 1):
+        x = z[i] if i < z.size else np.inf
+        for side in range(2):
+            tail = tails[side]
+            if not tail[MASS] > 0:
+                continue
+            share = beyond((x - tail[THRESHOLD]) * (2 * side - 1), tail)
+            if share != shares[side]:
+                pieces[k, START], pieces[k, VALUE], pieces[k, KIND] = level, shares[side], side
+                level += tail[MASS] * abs(share - shares[side])
+                shares[side], k = share, k + 1
+        if i < z.size:
+            pieces[k, START], pieces[k, VALUE], pieces[k, KIND] = level, x, MEMBER
+            level, k = level + w[i], k + 1
+    return k
+
+
+@inner
+def _mean(level: float, half: float, origin: float, pieces: Any, tails: Any) -> float:
+    """Mean quantile over levels around one, near ``origin``, from which it is taken."""
+    area, total = 0.0, 0.0
+    for i in range(_piece(level - half, pieces), pieces.shape[0]):
+        start = max(pieces[i, START], level - half)
+        if start >= level + half:
+            break
+        end = level + half if i + 1 == pieces.shape[0] else min(pieces[i + 1, START], level + half)
+        total += end - start
+        if pieces[i, KIND] == MEMBER:
+            area += (end - start) * (pieces[i, VALUE] - origin)
+        else:
+            area += _part(start, end, origin, pieces[i], tails)
+    return origin + area / total
+
+
+@inner
+def _part(start: float, end: float, origin: float, piece: Any, tails: Any) -> float:
+    """Integral over levels of how far the quantiles of a tail are from ``origin``."""
+    side = int(piece[KIND])
+    tail, area = tails[side], 0.0
+    for level in (start, end):
+        share = _share(level, piece, tail)
+        area = share ** (1 - tail[SHAPE]) / (1 - tail[SHAPE]) - share - area
+    sign = 2 * side - 1
+    beyond_threshold = sign * abs(area / tail[SHAPE]) * tail[MASS] * tail[SCALE]
+    return (end - start) * (tail[THRESHOLD] - origin) + beyond_threshold  # type: ignore[no-any-return]
+
+
+@inner
+def _value(level: float, pieces: Any, tails: Any) -> float:
+    """Quantile at a level."""
+    piece = pieces[_piece(level, pieces)]
+    if piece[KIND] == MEMBER:
+        return piece[VALUE]  # type: ignore[no-any-return]
+    side = int(piece[KIND])
+    tail = tails[side]
+    return tail[THRESHOLD] + (2 * side - 1) * _reach(_share(level, piece, tail), tail)  # type: ignore[no-any-return]
+
+
+@inner
+def _piece(level: float, pieces: Any) -> int:
+    """Number of the piece in which a level lies."""
+    return max(int(np.searchsorted(pieces[:, START], level, side="right")) - 1, 0)
+
+
+@inner
+def _share(level: float, piece: Any, tail: Any) -> float:
+    """Share of a tail beyond the quantile at a level."""
+    moved = (level - piece[START]) / tail[MASS]
+    share = min(piece[VALUE] + (moved if piece[KIND] == 0 else -moved), 1.0)
+    return share if share > ROUNDING else 0.0

@@ -1,0 +1,57 @@
+"""What a weighted ensemble that stands for a continuous distribution carries beside its weights."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import NamedTuple, get_args
+
+import numpy as np
+import xarray as xr
+
+from xrecal.arrays.distributions.continuous import Between
+from xrecal.arrays.distributions.tails import POINTS
+
+BETWEEN = "between_members"
+"""Attribute of weights: how quantiles between members are made."""
+
+TAIL, TAIL_SHAPE = "tail", "tail_shape"
+"""Component of members that stand for tails, and role of the variable with the shapes of these."""
+
+SIDE, SIDES = "side", ("lower", "upper")
+"""Dimension of what is known of each tail, and its labels."""
+
+
+class Continuous(NamedTuple):
+    """How a continuous distribution follows from members and weights."""
+
+    between: Between
+    shape: xr.DataArray | None = None
+    """Shapes of tails, if the members that stand for these are all there."""
+    slots: tuple[int, ...] = ()
+    """Where these members are."""
+
+
+def read_continuous(
+    dataset: xr.Dataset, name: Hashable, weight: Hashable, member_dim: Hashable
+) -> Continuous | None:
+    """What a Dataset knows of a variable and its weights; None if members are steps."""
+    named = dataset[weight].attrs.get(BETWEEN)
+    between = next((one for one in get_args(Between) if one == named), None)
+    if between is None:
+        return None
+    component, shape = dataset.coords.get("component"), _shape(dataset, name)
+    if shape is None or component is None or component.dims != (member_dim,):
+        return Continuous(between)
+    slots = np.flatnonzero(component.to_numpy() == TAIL)
+    if slots.size != len(SIDES) * POINTS or member_dim in shape.dims:
+        return Continuous(between)
+    return Continuous(between, shape.chunk({SIDE: -1}) if shape.chunks else shape, (*slots,))
+
+
+def _shape(dataset: xr.Dataset, name: Hashable) -> xr.DataArray | None:
+    """Shapes of the tails of a variable, which its attributes name, if both are there."""
+    for named in str(dataset[name].attrs.get("ancillary_variables", "")).split():
+        shape = dataset.get(named)
+        if shape is not None and shape.attrs.get("role") == TAIL_SHAPE:
+            return shape if shape.sizes.get(SIDE) == len(SIDES) else None
+    return None
