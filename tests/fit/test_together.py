@@ -26,7 +26,8 @@ def network(n_places=20, n=N, seed=0):
     rng = np.random.default_rng(seed)
     signal = rng.normal(size=(n_places, n))
     members = signal[..., np.newaxis] + 0.7 * rng.normal(size=(n_places, n, 6))
-    observed = 0.7 * signal + rng.uniform(0.3, 1.5, (n_places, 1)) * rng.normal(size=(n_places, n))
+    noise = rng.uniform(0.8, 1.5, (n_places, 1)) * rng.normal(size=(n_places, n))
+    observed = 0.7 * signal + noise
     coords = {"station": names, "time": time}
     forecasts = xr.DataArray(members, coords, ("station", "time", "member"), "t2m")
     return forecasts, xr.DataArray(observed, coords, ("station", "time"), "t2m")

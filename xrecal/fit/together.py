@@ -321,7 +321,7 @@ class Spread:
         }
         n = n_cases.ravel()
         others = of_kind.pop(TOTAL) - n
-        share = np.where(others > 0, n / (n + np.minimum(others, OF_ALL)), 0.0)
+        share = np.where(others > 0, n / np.maximum(n + np.minimum(others, OF_ALL), 1.0), 0.0)
         chosen_from = of_kind.pop(CHOSEN_FROM)
         found = {CHOSEN_FROM: chosen_from, **self.method.with_own(of_kind, own, share)}
         return tuple(
