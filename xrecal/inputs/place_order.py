@@ -1,0 +1,82 @@
+"""An order of places that follows from their labels alone, to take a sample of them from."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Hashable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import xarray as xr
+
+from xrecal.typing import IntArray
+
+from .dims import text_of
+from .forms import Form
+from .metadata import LATITUDE, LONGITUDE
+
+STEP = 1e-4
+"""Coordinates that differ by less are the same, in single precision as in double."""
+
+
+def order_of_places(form: Form, dims: Sequence[Hashable]) -> IntArray:
+    """Positions of all places along some dimensions, flattened in this order, by a hash of labels.
+
+    Chunks, the order of places and dimensions, the precision of labels and the names of dimensions
+    change nothing. Places with the same labels, and those without, follow by position.
+
+    Parameters
+    ----------
+    form : Form
+        Forecasts, with the labels of their places.
+    dims : sequence of hashable
+        Dimensions of places.
+
+    Returns
+    -------
+    array of int64, shape (P,)
+        Of the smallest hash first.
+    """
+    sizes = {d: n for part in form.parts.values() for d, n in part.sizes.items()}
+    total = np.zeros((), np.uint64)
+    for d in dims:
+        total = np.add.outer(total, _hashes(_labels(form, d), sizes[d]))
+    return np.argsort(total.ravel(), kind="stable")
+
+
+def _labels(form: Form, dim: Hashable) -> list[xr.DataArray]:
+    """Labels along a dimension; without any its latitudes and longitudes."""
+    for part in form.parts.values():
+        if dim in part.indexes:
+            return [part[dim]]
+    along = {n: c for p in form.parts.values() for n, c in p.coords.items() if c.dims == (dim,)}
+    return [c for mark in (LATITUDE, LONGITUDE) for n, c in along.items() if mark.fits(n, c)]
+
+
+def _hashes(labels: Sequence[xr.DataArray], n: int) -> npt.NDArray[np.uint64]:
+    """Hash of each of n places along a dimension; of its position without labels."""
+    texts = [_texts(label) for label in labels] or [[b"%d" % i for i in range(n)]]
+    return np.array([_number(b" ".join(of_place)) for of_place in zip(*texts, strict=True)])
+
+
+def _texts(label: xr.DataArray) -> list[bytes]:
+    """Labels (n,) as bytes: numbers in whole steps, lengths and dates in seconds, others as text.
+
+    Where a longitude and a latitude may have the same number they differ by what they are.
+    """
+    is_longitude = LONGITUDE.fits(label.name, label)
+    kind = b"x" if is_longitude else b"y" if LATITUDE.fits(label.name, label) else b"-"
+    if label.dtype.kind in "iufb":
+        whole = np.round(label.to_numpy().astype(np.float64) / STEP)
+        if is_longitude:
+            whole = whole % np.round(360.0 / STEP)
+        return [b"%s%.0f" % (kind, number) for number in whole + 0.0]
+    if label.dtype.kind in "mM":
+        seconds = label.to_numpy().astype(f"{label.dtype.kind}8[s]").astype(np.int64)
+        return [b"%d" % number for number in seconds]
+    return [text_of(one).encode() for one in label.to_index()]
+
+
+def _number(text: bytes) -> np.uint64:
+    """Hash of a text as a number of 64 bits."""
+    return np.uint64(int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "big"))
