@@ -143,7 +143,7 @@ def test_no_place_knows_what_verifies_later_at_another_one():
 
 
 def test_a_place_finds_only_earlier_cases_of_others_in_its_warm_up():
-    """The last observation of one place moves no score of another one, but what is common."""
+    """The last observation of one place moves no score of another one, only common regrets."""
     marked = OBSERVED.copy()
     marked[49, 2] += 1000
     other = fit(BEGIN, METHOD, FORECASTS, marked)

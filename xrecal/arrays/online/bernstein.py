@@ -42,7 +42,7 @@ def regrets_of(state: Any, cell: int, s: int) -> Regrets:
 
 @inner
 def fill_shared(regrets: Any, common: Any, scale: float, part: float, out: Any) -> Any:
-    """Regrets of which a part is common (K, J), in units of a scale; they are written to ``out``.
+    """Regrets that are common in part, by common ones (K, J) in units of a scale, into ``out``.
 
     Rates stay those of the location itself.
     """
