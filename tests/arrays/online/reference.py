@@ -121,10 +121,9 @@ class Aggregate:
         parts = (0.0,) if common is None else (0.0, *PARTS)
         ways = [(part, s) for part in parts for s in range(len(self.forgetting))]
         score = np.append(self.score[: len(ways)], self.score[-1:] if alone else [])
-        shares = np.full(score.size, 1 / len(parts))
-        shares[len(ways) :] = 1.0
+        shares = np.ones(score.size)
         if self.cases:
-            shares *= np.exp(-self.contrast * self.cases * (score - score.min()) / score.min())
+            shares = np.exp(-self.contrast * self.cases * (score - score.min()) / score.min())
         shares /= shares.sum()
         total = sum(
             shares[i] * self.weights(s, present, common, part) for i, (part, s) in enumerate(ways)

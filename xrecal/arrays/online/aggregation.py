@@ -246,12 +246,11 @@ def _total_weights(
     n_experts, n_levels = out.shape
     n_strategies, alone = settings.forgetting.size, settings.alone
     n_ways = 0 if np.isnan(common[0, 0, 0]) else settings.parts.size
-    prior = np.zeros(state.score.shape[1])  # sharing takes no weight from the one alone
-    prior[: n_strategies * (1 + n_ways)] = 1.0 / (1 + n_ways)
-    with_alone = alone >= 0 and present[alone]
-    prior[-1] = 1.0 if with_alone else 0.0
-    shares, weights = np.empty(prior.size), np.empty((n_experts, n_levels))
-    _strategy_weights(state.score[cell], state.cases[cell], settings.contrast, prior, shares)
+    counted = np.zeros(state.score.shape[1], np.bool_)
+    counted[: n_strategies * (1 + n_ways)] = True
+    counted[-1] = alone >= 0 and present[alone]
+    shares, weights = np.empty(counted.size), np.empty((n_experts, n_levels))
+    _strategy_weights(state.score[cell], state.cases[cell], settings.contrast, counted, shares)
     mixed, scale = np.empty((n_experts, n_levels)), _scale(state, cell)
     out.fill(0.0)
     for s in range(n_strategies):
@@ -264,23 +263,25 @@ def _total_weights(
             for k in range(n_experts):
                 for j in range(n_levels):
                     out[k, j] += shares[h * n_strategies + s] * weights[k, j]
-    if with_alone:
+    if counted[-1]:
         for j in range(n_levels):
             out[alone, j] += shares[-1]
 
 
 @inner
-def _strategy_weights(score: Any, cases: float, contrast: float, prior: Any, out: Any) -> None:
-    """Weights (S,) that sum to one: prior exp(-contrast score / mean CRPS of the best one)."""
+def _strategy_weights(score: Any, cases: float, contrast: float, counted: Any, out: Any) -> None:
+    """Weights (S,) that sum to one: exp(-contrast score / mean CRPS of the best one).
+
+    Strategies that are not counted (S,) have none.
+    """
     best, total = np.inf, 0.0
     for s in range(score.size):
-        if prior[s] > 0.0:
+        if counted[s]:
             best = min(best, score[s])
     for s in range(score.size):
-        out[s] = prior[s]
-        if prior[s] > 0.0 and score[s] > best:
-            worse = contrast * cases * (score[s] - best)
-            out[s] *= math.exp(-worse / best) if best > 0.0 else 0.0
+        out[s] = 1.0 if counted[s] else 0.0
+        if counted[s] and score[s] > best:
+            out[s] = math.exp(-contrast * cases * (score[s] - best) / best) if best > 0.0 else 0.0
         total += out[s]
     for s in range(score.size):
         out[s] /= total
