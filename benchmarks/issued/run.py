@@ -11,7 +11,7 @@ from benchmarks.speed.tables import Report
 
 from .issuing import Found, Limit
 from .real import rising_prices, sets, units
-from .synthetic import rain_tails, record, seasonal_rain, winters
+from .synthetic import drift, hub, rain_tails, record, seasonal_rain, winters
 
 RESULTS = FOLDER / "issued.csv"
 PARTS: dict[str, Callable[[bool], Found]] = {
@@ -21,6 +21,8 @@ PARTS: dict[str, Callable[[bool], Found]] = {
     "rain_tails": rain_tails,
     "seasonal_rain": seasonal_rain,
     "winters": winters,
+    "hub": hub,
+    "drift": drift,
     "prices": rising_prices,
 }
 

@@ -1,8 +1,9 @@
-"""Synthetic forecasts of which the truth is known: records, rain, short records, winters."""
+"""Synthetic forecasts with a known truth: records, rain, winters, hubs, changes."""
 
 import numpy as np
 import xarray as xr
-from scipy.stats import betaprime
+from scipy.signal import lfilter
+from scipy.stats import betaprime, norm
 
 import xrecal
 from benchmarks.speed.tables import Row
@@ -13,6 +14,13 @@ SHAPE = 0.2
 """Tail index of the rain: mass beyond x falls as x ** (-1 / SHAPE)."""
 BODY = 0.8
 """Shape of the gamma distribution that small amounts of rain follow."""
+FITTED_ONCE = {
+    "raw": xrecal.Raw(),
+    "EMOS": xrecal.EMOS(),
+    "CKME": xrecal.CKME(),
+    "LinearPool": xrecal.LinearPool(),
+}
+"""Methods beside an OnlinePool, which goes on learning."""
 
 
 def forecasts(values, *dims) -> xr.DataArray:
@@ -205,3 +213,131 @@ def winters(quick: bool = False) -> Found:
         limits.append(Limit(f"winters: promised skill, {label}", 0.05, at_most))
         limits.append(Limit(f"winters: later skill, {label}", -0.05, at_least, True))
     return Found("winters: skill over climatology, promised and later", rows, limits)
+
+
+HUB_LEVELS = (0.01, 0.025, *np.arange(1, 20) / 20, 0.975, 0.99)
+"""Levels of the quantiles that hubs collect."""
+WAVE = 42
+"""Weeks of a wave."""
+
+
+def waves(rng: np.random.Generator, n_places: int):
+    """Two waves of weekly counts, and the quantiles of their law given the week before.
+
+    Places differ in size, in the height and the time of each wave, and in how well they can be
+    foreseen. What nobody foresees is half common to all places.
+    """
+    week = np.arange(2 * WAVE)
+    log_mean = rng.normal(5.0, 1.5, (n_places, 1))
+    for start in (0, WAVE):
+        peak = start + WAVE / 2 + rng.normal(0, 3, (n_places, 1))
+        height = np.log(rng.uniform(5, 40, (n_places, 1)))
+        log_mean = log_mean + height * np.exp(-(((week - peak) / 6) ** 2) / 2)
+    deviation = rng.uniform(0.1, 0.3, (n_places, 1)) * (1 + 0.3 * rng.random(log_mean.shape))
+    noise = rng.normal(size=log_mean.shape), rng.normal(size=week.size)
+    observed = np.exp(log_mean + deviation * (noise[0] + noise[1]) / np.sqrt(2))
+    scores = deviation[..., np.newaxis] * norm.ppf(HUB_LEVELS)
+    quantiles = forecasts(np.exp(log_mean[..., np.newaxis] + scores), "place", "time", "quantile")
+    dates = np.datetime64("2021-01-02", "ns") + 7 * week * np.timedelta64(1, "D")
+    hub = quantiles.assign_coords(time=dates, quantile=list(HUB_LEVELS))
+    return hub, forecasts(observed, "place", "time").assign_coords(time=dates)
+
+
+def later_scores(hindcast, observed, first: int, online: xrecal.OnlinePool):
+    """CRPS of cases from the first one on: of fits to those before, and of a pool that goes on."""
+    past, new = hindcast.isel(time=slice(first)), hindcast.isel(time=slice(first, None))
+    found = {}
+    for label, method in FITTED_ONCE.items():
+        found[label] = past.recal.fit(observed, method).crps(new, observed)
+    replayed = hindcast.recal.cross_validate(
+        observed, online, by="rolling", every=1, window=first, output="crps"
+    )
+    found["OnlinePool"] = replayed.isel(time=slice(first, None))
+    return found
+
+
+def hub(quick: bool = False) -> Found:
+    """Calibrated forecasts of a hub, where nothing is to be gained: one wave learned, one issued.
+
+    A place alone sees 42 cases, in which recalibration may look worth its while by chance.
+    """
+    rows, methods = [], (*FITTED_ONCE, "OnlinePool")
+    for seed in range(1 if quick else 3):
+        weekly, observed = waves(np.random.default_rng(seed), 3 if quick else 50)
+        scores = later_scores(weekly, observed, WAVE, xrecal.OnlinePool(refit="90D"))
+        mean = {label: float(found.mean()) for label, found in scores.items()}
+        rows.append(Row(f"seed {seed}", {label: mean[label] / mean["raw"] for label in methods}))
+    limits = [
+        Limit(f"hub: {label} over raw, worst seed", 1.02, max(row.cells[label] for row in rows))
+        for label in ("LinearPool", "OnlinePool")
+    ]
+    return Found("hub: CRPS of the second wave over the raw forecast's", rows, limits)
+
+
+LEARNED, ISSUED = 300, 150
+"""Days of a series that change, before and after the first day of issue."""
+
+
+def spikes(rng: np.random.Generator, n: int):
+    """Every fiftieth observation or so is far off, as prices are."""
+    there = rng.random(n) < 0.02
+    return {"observed": there * rng.choice([-1, 1], n) * rng.uniform(20, 60, n)}
+
+
+def levels_beyond(rng: np.random.Generator, n: int):
+    """Forecasts and observations rise together beyond all that the record has."""
+    rise = np.maximum(np.arange(n) - LEARNED, 0) / (n - LEARNED)
+    return {"signal": rng.uniform(10, 30) * rise}
+
+
+def jumps(rng: np.random.Generator, n: int):
+    """The bias of the forecast jumps in the record, and again while it is issued."""
+    day, at = np.arange(n), rng.integers([100, LEARNED], [200, n - 50])
+    return {"bias": (day[:, np.newaxis] >= at) @ rng.normal(0, 3, 2)}
+
+
+def improvement(rng: np.random.Generator, n: int):
+    """The error of the forecast falls to a third towards the end of the record."""
+    return {"error": np.where(np.arange(n) < rng.integers(200, LEARNED), 3.0, 1.0)}
+
+
+CHANGES = {
+    "spikes": spikes,
+    "levels beyond the record": levels_beyond,
+    "jumps": jumps,
+    "a system that gets better": improvement,
+}
+
+
+def changing(change, rng: np.random.Generator, n: int):
+    """Daily forecasts with a bias and too little spread, in which something changes."""
+    zeros = {"observed": 0.0, "signal": 0.0, "bias": 0.0, "error": 1.0}
+    what = zeros | change(rng, n)
+    signal = lfilter([1.0], [1.0, -0.8], rng.normal(0, 2, n)) + what["signal"]
+    centre = signal + 0.5 + what["bias"] + what["error"] * rng.normal(size=n)
+    members = centre[:, np.newaxis] + 0.7 * rng.normal(size=(n, 20))
+    observed = signal + 0.5 * rng.normal(size=n) + what["observed"]
+    dates = np.datetime64("2001-01-01", "ns") + np.arange(n) * np.timedelta64(1, "D")
+    daily = forecasts(members, "time", "member").assign_coords(time=dates)
+    return daily, forecasts(observed, "time").assign_coords(time=dates)
+
+
+def drift(quick: bool = False) -> Found:
+    """Series with spikes, levels beyond the record, jumps, and a better system: each over EMOS."""
+    samples, first, n = (1, 60, 80) if quick else (20, LEARNED, LEARNED + ISSUED)
+    rows, limits = [], []
+    for name, change in CHANGES.items():
+        ratios: dict[str, list[float]] = {}
+        for seed in range(samples):
+            daily, observed = changing(change, np.random.default_rng(seed), LEARNED + ISSUED)
+            some = {"time": slice(LEARNED - first, LEARNED - first + n)}
+            scores = later_scores(daily.isel(some), observed.isel(some), first, xrecal.OnlinePool())
+            for label, found in scores.items():
+                ratio = float(found.mean()) / float(scores["EMOS"].mean())
+                ratios.setdefault(label, []).append(ratio)
+        rows.append(Row(name, {label: float(np.mean(ratio)) for label, ratio in ratios.items()}))
+        limits += [
+            Limit(f"drift: {name}, {label}", 1.03, rows[-1].cells[label])
+            for label in ("LinearPool", "OnlinePool")
+        ]
+    return Found(f"drift: CRPS over that of EMOS, mean of {samples}", rows, limits)

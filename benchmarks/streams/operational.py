@@ -1,6 +1,7 @@
 """What xrecal.OnlinePool issues, by the public call that replays operations."""
 
 import warnings
+from collections.abc import Sequence
 
 import numpy as np
 import xarray as xr
@@ -10,25 +11,46 @@ import xrecal
 from .experts import LEVELS, REFIT
 from .streams import Stream
 
+STREAM = "stream"
+"""Dimension of the streams of a source."""
 
-def issued_by_pool(stream: Stream):
-    """Quantiles (L, n, J) from the first day on, each by a pool that knew what had verified.
+SHARING = (
+    "toulouse", "prices DE", "prices PJM", "flusight", "hannover", "prices EPEX", "glofas",
+)  # fmt: skip
+"""Sources whose streams are positions of one system: they share regrets in one call."""
+
+
+def issued_by_pool(streams: Sequence[Stream]):
+    """Quantiles (L, n, J) of each stream from its first day on, as a pool knew them.
 
     It is fitted to the hindcast, at whose end it warms up, and learns each case as it verifies.
+    Several streams of a source are positions of one call.
     """
-    method = xrecal.OnlinePool(
-        delay=np.timedelta64(round(24 * stream.lag), "h"),
-        refit=np.timedelta64(REFIT.get(stream.source, 90), "D"),
-    )
+    one = streams[0]
+    window = min(stream.first for stream in streams)
+    method = xrecal.OnlinePool(refit=np.timedelta64(REFIT.get(one.source, 90), "D"))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        # The delay tells all of the time to verification: labels of a lead would count it twice.
-        bare = stream.issued.drop_vars(["lead", "valid_time"], errors="ignore")
-        issued = bare.recal.cross_validate(
-            stream.observations, method, by="rolling", every=1, window=stream.first, q=list(LEVELS)
+        issued = xr.concat([bare(stream.issued, stream) for stream in streams], STREAM)
+        observed = xr.concat([bare(stream.observations, stream) for stream in streams], STREAM)
+        late = [np.timedelta64(round(24 * stream.lag), "h") for stream in streams]
+        valid = issued[one.dim] + xr.DataArray(late, dims=[STREAM])
+        found = issued.assign_coords(valid_time=valid).recal.cross_validate(
+            observed, method, by="rolling", every=1, window=window, q=list(LEVELS)
         )
-    if isinstance(issued, xr.Dataset):  # of a normal forecast, by the name of its variable
-        (issued,) = issued.data_vars.values()
-    later = issued.isel({stream.dim: slice(stream.first, None)})
-    quantiles = later.transpose(..., stream.dim, "quantile").values
-    return quantiles.reshape(-1, *quantiles.shape[-2:])
+    if isinstance(found, xr.Dataset):  # of a normal forecast, by the name of its variable
+        (found,) = found.data_vars.values()
+    return [quantiles_of(found.isel({STREAM: i}), own) for i, own in enumerate(streams)]
+
+
+def bare(part, stream: Stream):
+    """Forecasts or observations without coordinates in which streams of a source differ."""
+    kept = {stream.dim, "location", "member", "quantile"}
+    return part.drop_vars([name for name in part.coords if name not in kept])
+
+
+def quantiles_of(found: xr.DataArray, stream: Stream):
+    """Quantiles (L, n, J) of a stream from its first day on."""
+    days = stream.issued[stream.dim][stream.first :]
+    own = found.sel({stream.dim: days}).transpose(..., stream.dim, "quantile").values
+    return own.reshape(-1, *own.shape[-2:])

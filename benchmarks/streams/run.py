@@ -2,13 +2,14 @@
 
 import argparse
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
 from . import table
 from .experts import said, with_corrected
-from .operational import issued_by_pool
+from .operational import SHARING, issued_by_pool
 from .scoring import aggregated, comparison, judged, row_of
 from .streams import SOURCES, Stream, streams
 
@@ -19,9 +20,14 @@ def main(quick=False, keep=None):
     """Run all streams; with a folder, what experts said is kept there and taken from there."""
     begun = time.perf_counter()
     if quick:
-        found = [replayed(thinned(next(streams("toulouse"))))]
+        found = replayed([thinned(next(streams("toulouse")))])
     else:
-        found = [replayed(one, keep) for source in SOURCES for one in streams(source)]
+        found = [
+            one
+            for source in SOURCES
+            for own in together(source, list(streams(source)))
+            for one in replayed(own, keep)
+        ]
     rows = [row_of(one) for one in found]
     if not quick:
         table.store(rows)
@@ -42,21 +48,33 @@ def thinned(stream: Stream) -> Stream:
     return stream._replace(issued=issued, cases=stream.cases.select(which))
 
 
-def replayed(stream: Stream, folder=None):
+def together(source, found: list[Stream]):
+    """Streams of a source in the calls that they are issued by."""
+    return [found] if source in SHARING else [[one] for one in found]
+
+
+def replayed(streams: Sequence[Stream], folder=None):
     """Scores of what experts said and the pool issued, which files keep if a folder is given."""
-    every = with_corrected(stream, kept(said, stream, folder, ""))
-    return judged(stream, every, kept(issued_by_pool, stream, folder, " pool"))
+    every = [
+        kept(lambda some: [said(one) for one in some], [one], folder, "")[0] for one in streams
+    ]
+    issued = kept(issued_by_pool, streams, folder, " pool")
+    return [
+        judged(one, with_corrected(one, own), quantiles)
+        for one, own, quantiles in zip(streams, every, issued, strict=True)
+    ]
 
 
-def kept(replay, stream: Stream, folder, suffix):
-    """What a replay gave, from a file where there is one."""
+def kept(replay, streams: Sequence[Stream], folder, suffix):
+    """What a replay gave for some streams, from files where there are any."""
     if folder is None:
-        return replay(stream)
-    path = Path(folder) / f"{stream.name}{suffix}.npy"
-    if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        np.save(path, replay(stream).astype(np.float32))
-    return np.load(path)
+        return replay(streams)
+    paths = [Path(folder) / f"{one.name}{suffix}.npy" for one in streams]
+    if not all(path.exists() for path in paths):
+        paths[0].parent.mkdir(parents=True, exist_ok=True)
+        for path, quantiles in zip(paths, replay(streams), strict=True):
+            np.save(path, quantiles.astype(np.float32))
+    return [np.load(path) for path in paths]
 
 
 def seconds_a_case(one):

@@ -71,6 +71,18 @@ def check_winters(rows):
     assert all(skill < 0.3 for cells in rows.values() for skill in cells.values())
 
 
+def check_hub(rows):
+    (cells,) = rows.values()
+    assert cells["raw"] == 1
+    assert all(0.9 < ratio < 1.2 for ratio in cells.values())
+
+
+def check_drift(rows):
+    assert len(rows) == 4
+    assert all(cells["EMOS"] == 1 for cells in rows.values())
+    assert all(0.8 < cells["OnlinePool"] < 1.2 for cells in rows.values())
+
+
 def check_prices(rows):
     assert all(0.5 < cells["pool/raw"] < 2 for cells in rows.values())
     assert all(0 <= cells["pool far"] < 0.1 for cells in rows.values())
@@ -83,6 +95,8 @@ CHECKS = {
     "rain_tails": check_rain_tails,
     "seasonal_rain": check_seasonal_rain,
     "winters": check_winters,
+    "hub": check_hub,
+    "drift": check_drift,
     "prices": check_prices,
 }
 

@@ -30,6 +30,7 @@ from xrecal.methods import Method
 from xrecal.methods.folds import WEEK, told_year_start
 from xrecal.typing import IntArray
 
+from .common_regrets import with_common_regrets
 from .fit_hindcast import pair_hindcast, prepare
 from .loop import Fold, KnownName, LoopTask, Round, Wanted, choices_group
 from .shared_component import sharing
@@ -190,14 +191,13 @@ class HeldOut:
         observed, cases = given["observed"][0]
         sizes = {d: observed.sizes[d] for d in cases}
         known = {} if self.known is None else {0: self._over(cases, self.known.astype(float))}
+        task, form = self._task(wanted), pairs.form
+        places = [d for d in form.dims if pairs.pool is None and d != pairs.dim]
+        given = {**given, "known": known, "extras": {}, **self._choices()}
+        given, _ = with_common_regrets(task, given, form, places)
         results = run(
-            self._task(wanted),
-            {
-                **given,
-                "known": known,
-                "extras": {i: self._over(cases, extra) for i, extra in arrays.items()},
-                **self._choices(),
-            },
+            task,
+            {**given, "extras": {i: self._over(cases, extra) for i, extra in arrays.items()}},
             {
                 i: ({**sizes, **new}, dtype)
                 for i, (new, dtype) in enumerate(zip(out, dtypes, strict=True))

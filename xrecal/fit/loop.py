@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,9 @@ from .pooling import OF_PLACE, as_cases, bytes_at, of_all_positions, of_fits, ow
 from .shared_component import Sharing, fit_sharing
 from .together import fit_with
 from .update_task import UpdateTask
+
+if TYPE_CHECKING:
+    from xrecal.arrays.online.common import Record, Timeline
 
 KnownName: TypeAlias = Literal["observed", "cases", "issued", "learned"]
 """Facts of the cases of a round, besides their distributions: observations (L, T), numbers
@@ -66,6 +69,8 @@ class Round(NamedTuple):
     """The cases of a fit with the method and the pool as they suit them; None for an update."""
     learn: IntArray
     test: IntArray
+    common: Record | Timeline | None = None
+    """What places learn, or have in common, in this round."""
 
 
 @dataclass(frozen=True)
@@ -131,14 +136,15 @@ class LoopTask:
     """Whether fits have their cases as a model keeps them: members in ascending order."""
 
     def __call__(
-        self, inside: npt.NDArray[np.bool_] | None = None, **given: Named
+        self,
+        inside: npt.NDArray[np.bool_] | None = None,
+        common: Named | None = None,
+        **given: Named,
     ) -> dict[int, FloatArray]:
         """Run the loop on one chunk."""
-        choices = {
-            number: given.pop(name)
-            for number in range(len(self.rounds))
-            if (name := choices_group(number)) in given
-        }
+        if common:
+            return self._with_common(common[0][0])(inside, **given)
+        given, choices = self._parted(given)
         parts = [self._reduced(block) for block in self._blocks(given, choices, inside)]
         whole = dict(enumerate(np.concatenate(part) for part in zip(*parts, strict=True)))
         if self.pool is None:
@@ -148,6 +154,36 @@ class LoopTask:
             i: of_all_positions(result, observed.shape[: 1 + len(self.pool.dims)], inside)
             for i, result in whole.items()
         }
+
+    def _parted(self, given: Mapping[str, Named]) -> tuple[dict[str, Named], dict[int, Named]]:
+        """Groups of arrays without the choices of all places, and these by the round."""
+        names = {choices_group(number): number for number in range(len(self.rounds))}
+        rest = {group: of for group, of in given.items() if group not in names}
+        return rest, {names[group]: of for group, of in given.items() if group in names}
+
+    @property
+    def method(self) -> Method:
+        """The method of the last fit."""
+        return next(one.fit.method for one in reversed(self.rounds) if one.fit is not None)
+
+    def record(self, **given: Named) -> Sequence[Timeline | None]:
+        """What places have in common in each round, from a first pass over these places."""
+        from xrecal.arrays.online.common import Record, timelines
+
+        records = [Record(with_known=False) for _ in self.rounds]
+        recording = self._with_common(records)
+        given, choices = self._parted(given)
+        for block in recording._blocks(given, choices, None):
+            model: _Model | None = None
+            for number, one in enumerate(recording.rounds):
+                if one.learn.size:
+                    model = recording._learned(block, one, model, block.choices.get(number, {}))
+        return timelines(records, [one.fit is not None for one in self.rounds])
+
+    def _with_common(self, common: Sequence[Record | Timeline | None]) -> LoopTask:
+        """The same loop, with what places learn or have in common in each round."""
+        pairs = zip(self.rounds, common, strict=True)
+        return replace(self, rounds=[one._replace(common=own) for one, own in pairs])
 
     def _blocks(
         self,
@@ -236,7 +272,8 @@ class LoopTask:
         cases = self._selected(block, fold, one.learn, int(one.test[0]))
         if one.fit is None:
             assert model is not None
-            return self._updated(model, cases, one.learn)
+            return self._updated(model, cases, one)
+        cases = replace(cases, common=one.common)
         fitted: FitArrays
         if fold.sharing is not None:
             fitted = fit_sharing(fold.sharing, fold.method, cases, self.min_samples)
@@ -262,8 +299,9 @@ class LoopTask:
         there = block.known[number][:, which] <= at
         return replace(cases, observations=np.where(there, cases.observations, np.nan))
 
-    def _updated(self, model: _Model, added: Cases, dates: IntArray) -> _Model:
+    def _updated(self, model: _Model, added: Cases, one: Round) -> _Model:
         """The model with more cases; it may know some of them."""
+        dates = one.learn
         fold, pool = model.fold, model.fold.pooled
         order, every = order_of_positions(model.dates, dates)
         axis = replace(self.axis.take(every), step=None)
@@ -279,7 +317,7 @@ class LoopTask:
         new = self._kept(replace(added, forecasts=sort_members(added.forecasts)), {})
         partners = {0: kept.observations} if order.has_known else {}
         joined = task.joined(kept, added, new.forecasts, new.covariates, partners)
-        joined = task.learned_again(joined)
+        joined = task.learned_again(joined, one.common)
         return _Model(fold, joined.cases(self.periods, axis), joined.fitted, every)
 
     def _kept(self, cases: Cases, fitted: FitArrays) -> Kept:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import xarray as xr
 
 from xrecal.arrays.status import FILL, INVALID
@@ -20,6 +19,7 @@ from xrecal.methods.base import Cases
 from xrecal.methods.shared_ckme import IN_MEMORY, as_shared
 
 from .cases import parameters_of, usable_cases, without_absurd
+from .common_regrets import as_objects
 from .fitted import CASE, CASE_MEMBER
 from .pooling import DATE
 from .shared_places import PLACES, feature_table, place_labels
@@ -168,14 +168,6 @@ class SharedChunks:
         each = [dask.array.from_delayed(alone([v]), (1,), object) for v in values]  # type: ignore[no-untyped-call]
         whole = dask.array.concatenate(each).reshape(shape)  # type: ignore[no-untyped-call]
         return xr.DataArray(whole, dims=self.locations)
-
-
-def as_objects(values: Sequence[Any]) -> npt.NDArray[Any]:
-    """Objects as an array, which does not look into them."""
-    array = np.empty(len(values), dtype=object)
-    for i, value in enumerate(values):
-        array[i] = value
-    return array
 
 
 def arrays_of_fits(fits: Named) -> Named:

@@ -19,9 +19,10 @@ from xrecal.methods.shared_ckme import as_shared, packed_fit
 from xrecal.typing import FloatArray, IntArray
 
 from .case_order import ADDED, Order, known_observations
+from .common_regrets import as_objects
 from .fitted import CASE, FittedVariable
 from .pooling import DATE
-from .shared_fit import PassesOverChunks, SharedChunks, as_objects
+from .shared_fit import PassesOverChunks, SharedChunks
 from .shared_places import PLACES, places_of_fit
 from .state import Prepared
 from .update_task import joined_values

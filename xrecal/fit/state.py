@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 import xarray as xr
@@ -23,6 +22,7 @@ from xrecal.methods import Method, SharedCKME
 from xrecal.methods.base import Parameter, SharedFits
 
 from .cases import COVARIATE, OBSERVATIONS, cases_of, kept_parts, parameters_of, parts_to_keep
+from .common_regrets import NOTHING, as_objects, nothing_in_common, with_common_regrets
 from .fitted import CASE, CASE_MEMBER
 from .pooling import DATE, OF_PLACE, PooledTask, across, pooled_covariate, position_coordinates
 from .together import (
@@ -37,8 +37,8 @@ from .together import (
     places_together,
 )
 
-NOTHING: Named = MappingProxyType({})
-"""A group without arrays."""
+if TYPE_CHECKING:
+    from xrecal.arrays.online.common import Timeline
 
 NEW_MEMBER = "xrecal_new_member"
 """Dimension of the members of forecasts inside a task, where cases and results have their own."""
@@ -103,11 +103,15 @@ def fit_state(
         out[name] = own | inside, p.dtype
     fit = FitTask(method, prepared.axis, periods, min_samples, "scale" in parts)
     of_places = {n: (a, ()) for n, a in zip(SharedFits._fields, shared, strict=False)}
-    given = {**_with_core(cases, pool), "shared": of_places}
+    given: dict[str, Any] = {**_with_core(cases, pool), "shared": of_places}
     chosen = choices_of_all(prepared, given, min_samples, choose)
+    given = {**inputs_after(given, chosen.known), OF_PLACE: chosen.choices}
+    places = [d for d in pairs.form.dims if pool is None and d != dim]
+    given, found = with_common_regrets(fit, given, pairs.form, places)
+    common = found or nothing_in_common(fit)
     results = run(
         fit if pool is None else PooledTask(fit, pool),
-        {**inputs_after(given, chosen.known), OF_PLACE: chosen.choices},
+        given,
         out,
         what=work_on("the fit", pairs.form.name),
         windows=None if pool is None else pool.windows,
@@ -121,7 +125,8 @@ def fit_state(
     for number in observed:
         names = {n: n for n in bare if n not in observed} | {number: OBSERVATIONS}
         state = xr.Dataset({names[n]: v for n, v in bare.items() if n in names})
-        states.append(_with_labels(state, pairs, parameters))
+        # Last, as the first array of a state has all locations.
+        states.append(_with_labels(state, pairs, parameters).assign(common))
     return states
 
 
@@ -321,13 +326,24 @@ class FitTask:
         covariates: Named,
         shared: Named,
         of_place: Named = NOTHING,
+        common: Named = NOTHING,
     ) -> dict[str, Any]:
         """Run the task on one chunk."""
         cases, flags = cases_of(forecasts, observed, covariates, self.axis, self.periods)
         if shared:
             cases = replace(cases, shared=SharedFits(**shared))
+        if common:
+            cases = replace(cases, common=common[0][0][0])
         fitted = fit_with(self.method, cases, self.min_samples, of_place)
         fitted["status"] = fitted["status"] | flags
         kept = parts_to_keep(forecasts, cases) if self.method.keeps_cases else {}
         usable = zip(observed, (cases.observations, *cases.partners), strict=True)
         return {**fitted, **kept, **dict(usable)}
+
+    def record(self, **given: Named) -> Sequence[Timeline | None]:
+        """What places have in common in the warm-up, from a first pass over these places."""
+        from xrecal.arrays.online.common import Record, timelines
+
+        records = [Record(with_known=False)]
+        self(**given, common={0: as_objects([records])})
+        return timelines(records, [True])

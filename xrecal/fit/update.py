@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import xarray as xr
 
 from xrecal.chunks.blockwise import require_one_chunk, work_on
-from xrecal.chunks.run import Inputs, run
+from xrecal.chunks.run import run
 from xrecal.inputs.covariates import Given
 from xrecal.inputs.forms import VECTOR, Labelled
 from xrecal.inputs.leads import MatchedLeads
@@ -27,6 +27,7 @@ from .case_order import (
     require_positions,
 )
 from .cases import COVARIATE, is_part, kept_parts
+from .common_regrets import with_common_regrets
 from .fitted import CASE, CASE_MEMBER, Fitted, FittedVariable
 from .jointly import Paired, as_one, common_cases
 from .mismatch_warnings import warn_of_other_place
@@ -185,7 +186,7 @@ def _joined_state(
     added = added_cases(pairs, covariates)
     state, order, parts = fitted.arrays, task.order, added["forecasts"]
     compared = [fitted, *partners] if order.has_known else []
-    given: Inputs = {
+    given: dict[str, Any] = {
         # First, as it has all locations in their order.
         "state": {
             n: (of_kept(v), [NAMES.get(d, d) for d in v.dims if d not in fitted.locations])
@@ -209,6 +210,9 @@ def _joined_state(
         if "weights" in kept_parts(parts):
             state.setdefault("weights", xr.ones_like(members))
     changing = {n: v for n, v in state.items() if task.changes(n)}
+    common: dict[str, xr.DataArray] = {}
+    if fitted.pool is None:
+        given, common = with_common_regrets(task, given, pairs.form, fitted.locations)
     results = run(
         task,
         given,
@@ -222,6 +226,7 @@ def _joined_state(
         kept = state[COVARIATE + name]
         results[COVARIATE + name] = joined_values(kept, added["covariates"][name], order)
     # To look at the labels of a hundred arrays that stay as they are takes most of an update.
+    results |= common
     changed = {n: result.assign_attrs(state[n].attrs).variable for n, result in results.items()}
     whole = fitted.state.drop_dims([d for d in (CASE, CASE_MEMBER) if d in fitted.state.dims])
     return whole.assign(changed)[list(state)]

@@ -5,11 +5,11 @@ Known cases keep their place among all, with the new observation if there is one
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import reduce
 from operator import and_
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -33,7 +33,11 @@ from .cases import (
     parameters_of,
     parts_to_keep,
 )
+from .common_regrets import NOTHING, as_objects
 from .fitted import CASE, CASE_MEMBER
+
+if TYPE_CHECKING:
+    from xrecal.arrays.online.common import Record, Timeline
 
 KEPT, KEPT_MEMBER = "xrecal_kept", "xrecal_kept_member"
 """Dimensions inside tasks, where old and new cases have their own."""
@@ -71,6 +75,7 @@ class UpdateTask:
         observed: Named,
         covariates: Named,
         partners: Named,
+        common: Named = NOTHING,
     ) -> dict[str, npt.NDArray[Any]]:
         """Run the task on one chunk."""
         kept, own = kept_of(state), own_members(self.method)
@@ -80,8 +85,17 @@ class UpdateTask:
         parts = parts_to_keep(forecasts, cases) if self.method.keeps_cases else {}
         joined = self.joined(kept, cases, parts, covariates, partners)
         status = (state["status"] | flags).astype(state["status"].dtype)
-        joined = self.learned_again(joined._replace(fitted={**joined.fitted, "status": status}))
+        joined = joined._replace(fitted={**joined.fitted, "status": status})
+        joined = self.learned_again(joined, common[0][0][0] if common else None)
         return {**joined.forecasts, "observations": joined.observations, **joined.fitted}
+
+    def record(self, **given: Named) -> Sequence[Timeline | None]:
+        """What places have in common with the new cases, from a first pass over these places."""
+        from xrecal.arrays.online.common import Record, timelines
+
+        records = [Record(with_known=True)]
+        self(**given, common={0: as_objects([records])})
+        return timelines(records, [True])
 
     def joined(
         self, kept: Kept, added: Cases, parts: Named, covariates: Named, partners: Named
@@ -142,13 +156,18 @@ class UpdateTask:
         moved: npt.NDArray[Any] = np.where(slots < 0, slots, place[slots]).astype(slots.dtype)
         return moved
 
-    def learned_again(self, joined: Kept) -> Kept:
-        """The same, with parameters that the method learns from all cases together."""
+    def learned_again(self, joined: Kept, common: Record | Timeline | None = None) -> Kept:
+        """The same, with parameters that the method learns from all cases together.
+
+        And from what places have in common, if there is any.
+        """
         if not self.method.relearns:
             return joined
-        shared = {name for name, p in self.parameters.items() if p.of_all_places}
+        shared: set[str] = set()
+        if not self.method.shares_regrets:
+            shared = {name for name, p in self.parameters.items() if p.of_all_places}
         fitted = {name: a for name, a in joined.fitted.items() if name not in shared}
-        cases = joined.cases(self.periods, self.axis)
+        cases = replace(joined.cases(self.periods, self.axis), common=common)
         learned = {**fitted, **self.method.relearn_locations(cases, fitted, self.min_samples)}
         learned["status"] = fitted["status"] & (INVALID | FILL) | learned["status"]
         return joined._replace(fitted={**joined.fitted, **learned})

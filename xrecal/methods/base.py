@@ -21,6 +21,7 @@ from .folds import period_of_cases
 
 if TYPE_CHECKING:
     from xrecal.arrays.kernels.kernel import Features
+    from xrecal.arrays.online.common import Record, Timeline
 
 
 E = TypeVar("E", bound=Empirical)
@@ -152,6 +153,8 @@ class Cases:
     """(L, n) observations of each further variable that is recalibrated jointly."""
     shared: SharedFits | None = None
     """Of a pool in which one fit that places share competes with those of each place."""
+    common: Record | Timeline | None = None
+    """What places learn as a first pass records it, or had in common as that has found."""
 
     def take(self, block: slice | IntArray) -> Cases:
         """Cases of some locations."""
@@ -243,6 +246,9 @@ class Method(ABC):
     """Whether a pool keeps its parameters when more cases join."""
     in_order: ClassVar[bool] = False
     """Whether each case teaches it in turn, so that it matters in which order they come."""
+
+    shares_regrets: ClassVar[bool] = False
+    """Whether places learn from what all of them have in common, which a first pass finds."""
 
     delay: int | str | None = None
     """How much later than its valid time it takes an observation to be there, if it asks."""

@@ -51,6 +51,9 @@ EARLIER = "earlier:"
 FORMER = "former_"
 """Prefix of the slow experts of before the last fit."""
 
+COMMON = "common_regret"
+"""Name of the parameter that all places share."""
+
 STRATEGY, SCORED, EXPERT, LEVEL = "pool_strategy", "scored_strategy", "expert", "expert_level"
 """Dimensions of what weights are made from."""
 
@@ -93,8 +96,15 @@ class OnlinePool(Settings):
     moved and widened by what a regression on their last 400 errors foretells. Each says
     100 quantiles. What is issued is their average level by level, with weights for each level by
     Bernstein online aggregation [1]_, smoothed over levels [2]_, for three rates of forgetting at
-    once; the pool by itself is a fourth strategy, and strategies are weighed by their CRPS. At a
-    bound its probability is mixed.
+    once; the pool by itself is a strategy too, and strategies are weighed by their CRPS. At a bound
+    its probability is mixed.
+
+    Where there are several places, weights are learned from common regrets as well: those of the
+    places on average, in units of the CRPS of each, of what had verified anywhere by then. For each
+    rate there are two more strategies, from half own and half common regrets and from common ones
+    alone. Of more than 64 places a sample that follows from their labels stands for all. An update
+    of several places shares what it learns; one of a single place uses the common regrets that were
+    last known.
 
     ``fit`` fits the experts without the end of the hindcast and learns weights from how they
     forecast that; then it fits them to all. ``model.update`` learns from each case, in order: what
@@ -144,6 +154,7 @@ class OnlinePool(Settings):
     in_order = True
     settles_covariates = True
     between: ClassVar[Between] = "linear"
+    shares_regrets = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "delay", read_length(self.delay, "OnlinePool", "delay"))
@@ -196,10 +207,11 @@ class OnlinePool(Settings):
     @once
     def parameters(self, n_features: int) -> Mapping[str, Parameter]:
         """What weights are made from, and the slow experts, those of before their last fit too."""
-        from xrecal.arrays.online.state import FORGETTING
+        from xrecal.arrays.online.state import FORGETTING, PARTS
 
         labels = self.experts.labels
         n_strategies = len(FORGETTING)
+        n_scored = n_strategies * (1 + len(PARTS)) + 1
         by_level = {STRATEGY: n_strategies, EXPERT: len(labels), LEVEL: N_LEVELS}
         by_expert = {STRATEGY: n_strategies, EXPERT: len(labels)}
         last = partial(Parameter, dtype=np.int32, of_slots=True)
@@ -218,9 +230,7 @@ class OnlinePool(Settings):
             "regret": Parameter("regret of each expert", True, dims=by_level),
             "square": Parameter("sum of squared steps", dims=by_level, within=NOT_NEGATIVE),
             "largest": Parameter("largest step", True, dims=by_expert, within=NOT_NEGATIVE),
-            "score": Parameter(
-                "discounted CRPS of each strategy", True, dims={SCORED: n_strategies + 1}
-            ),
+            "score": Parameter("discounted CRPS of each strategy", True, dims={SCORED: n_scored}),
             "n_scored": Parameter("discounted number of cases in the scores", within=NOT_NEGATIVE),
             "lower": Parameter("lower bound", True, within=ANY),
             "upper": Parameter("upper bound", True, within=ANY),
@@ -236,6 +246,11 @@ class OnlinePool(Settings):
             **slow,
             **former,
             **FROM_PLACES,
+            COMMON: Parameter(
+                "mean regret of each expert over places, in units of their CRPS",
+                dims=by_level,
+                of_all_places=True,
+            ),
         }
 
     def check(self, axis: CaseAxis, n_cases: int) -> tuple[Method, str | None]:
@@ -320,7 +335,8 @@ class OnlinePool(Settings):
                 errors, _ = Errors.of(part, one, self._known(one))
                 at_issue = predictors(one, own.forecasts, np.full(members.shape[1], n))
                 said |= errors.correct(said, at_issue, n, experts.limits(part))
-                members[i] = issue(_state(part), self._settings(part), experts.stacked(said))[0]
+                settings, common = self._settings(part), part[COMMON][0]
+                members[i] = issue(_state(part), settings, experts.stacked(said), common)[0]
         return equally_likely(members, new.forecasts.loc.dtype, Linear)
 
     def novelty_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> FloatArray:
@@ -339,8 +355,10 @@ class OnlinePool(Settings):
         """All locations with what their cases teach, from what was learned so far."""
         parts = []
         for i, (one, part) in enumerate(_each(cases, given)):
+            _record_known(one, part)
             learn = self._begun if part["last_fitted"][0] < 0 else self._advanced
-            parts.append(learn(one, part, fitting.at(i), together=together))
+            part = learn(one, part, fitting.at(i), together=together)
+            parts.append(self._weighed(part | _common_at_end(one)))
         whole: Arrays = {
             name: np.concatenate([part[name] for part in parts]).astype(like.dtype, copy=False)
             for name, like in given.items()
@@ -390,8 +408,6 @@ class OnlinePool(Settings):
         Each is forecast by itself, so that it makes no difference how many come at once; or all
         between two fits ``together``, which is faster and the same but for rounding.
         """
-        from xrecal.arrays.online.aggregation import learn, mean_weights
-
         known = self._known(cases)
         verified = np.flatnonzero(np.isfinite(cases.observations[0]))
         verified = verified[verified > int(part["last_learned"][0])]
@@ -399,14 +415,40 @@ class OnlinePool(Settings):
             due = self._due(cases, verified, known, int(part["last_fitted"][0]))
             now, verified = verified[: due + 1], verified[due + 1 :]
             said, errors = self._said(cases, now, known, part, together=together)
-            settings, observed = self._settings(part), cases.observations[:, now]
-            learned = learn(_state(part), settings, said, observed)
+            learned = self._weights_learned(cases, part, now, said)
             part = part | dict(zip(OF_WEIGHTS, learned, strict=True)) | errors.named()
-            part["expert_weight"] = mean_weights(learned, settings)
             part["last_learned"] = now[-1:]
             if due < now.size:
                 part = self._fitted_again(cases, part, int(now[-1]), fitting)
         return part
+
+    def _weights_learned(
+        self, cases: Cases, part: Arrays, which: IntArray, said: FloatArray
+    ) -> State:
+        """The state of a location's weights after some cases; a first pass records each step."""
+        from xrecal.arrays.online.aggregation import learn
+        from xrecal.arrays.online.common import Common, Record, comparable
+
+        state, settings, observed = _state(part), self._settings(part), cases.observations
+        times, common = self._verification_times(cases), cases.common
+        if isinstance(common, Record):
+            for t, case in enumerate(which):
+                before = comparable(state)
+                state = learn(state, settings, said[:, t : t + 1], observed[:, case : case + 1])
+                common.add(float(times[case]), comparable(state) - before)
+            return state
+        last_known = Common(part[COMMON], np.zeros((1, which.size), np.int64))
+        found = last_known if common is None else common.before(times[which])
+        return learn(state, settings, said, observed[:, which], found)
+
+    def _weighed(self, part: Arrays) -> Arrays:
+        """A location with the mean weights of its experts, once they are fitted."""
+        from xrecal.arrays.online.aggregation import mean_weights
+
+        if part["last_fitted"][0] < 0:
+            return part
+        weights = mean_weights(_state(part), self._settings(part), part[COMMON][0])
+        return part | {"expert_weight": weights}
 
     def _due(self, cases: Cases, verified: IntArray, known: IntArray, fitted: int) -> int:
         """Place of the first verified case with which experts are to be fitted again.
@@ -454,8 +496,6 @@ class OnlinePool(Settings):
 
     def _fitted_again(self, cases: Cases, part: Arrays, last: int, fitting: Fitting) -> Arrays:
         """A location whose slow experts are fitted to the cases up to the ``last``."""
-        from xrecal.arrays.online.aggregation import mean_weights
-
         learned = cases.select(np.arange(last + 1))
         names = [n.removeprefix(FORMER) for n in part if n.startswith(FORMER)]
         former = {FORMER + name: part[name] for name in names}
@@ -463,13 +503,20 @@ class OnlinePool(Settings):
         lower, upper, _ = find_bounds(learned.observations, self.bounds)
         new = {name: _as(fitted[name], part[name]) for name in names if name in fitted}
         new |= {"lower": lower, "upper": upper, "last_fitted": np.array([last])}
-        whole = {**part, **former, **new}
-        return whole | {"expert_weight": mean_weights(_state(whole), self._settings(whole))}
+        return {**part, **former, **new}
 
     def _known(self, cases: Cases) -> IntArray:
         """How many cases (n,) had verified when each was issued."""
         ahead = cases.covariates.values[0, :, cases.covariates.names.index(AHEAD)]
         return known_cases(cases.axis, ahead, self.delay)
+
+    def _verification_times(self, cases: Cases) -> FloatArray:
+        """When cases (n,) verify, in days or steps, which orders those of all locations."""
+        ahead = cases.covariates.values[0, :, cases.covariates.names.index(AHEAD)]
+        if cases.axis.days is None:
+            return cases.axis.steps(ahead.size).astype(np.float64)
+        times: FloatArray = np.maximum.accumulate(cases.axis.days + ahead)
+        return times
 
     def _settings(self, part: FitArrays) -> Learning:
         """How weights are learned at a location; the pool, named last, is a strategy by itself."""
@@ -512,3 +559,19 @@ def _state(part: FitArrays) -> State:
     from xrecal.arrays.online.state import State
 
     return State(*(np.ascontiguousarray(part[name], np.float64) for name in OF_WEIGHTS))
+
+
+def _record_known(cases: Cases, part: FitArrays) -> None:
+    """Record what a location knew before, where a first pass asks for that."""
+    from xrecal.arrays.online.common import Record, comparable
+
+    if isinstance(cases.common, Record) and cases.common.with_known:
+        cases.common.add(-np.inf, comparable(_state(part)))
+
+
+def _common_at_end(cases: Cases) -> Arrays:
+    """Regrets (1, ...) that locations have in common at the end, where a first pass found any."""
+    from xrecal.arrays.online.common import Timeline
+
+    common = cases.common
+    return {COMMON: common.last[np.newaxis]} if isinstance(common, Timeline) else {}

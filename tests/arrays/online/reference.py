@@ -3,6 +3,8 @@
 import numpy as np
 from scipy.stats import norm
 
+PARTS = 0.5, 1.0
+
 
 def smoothing(n_levels, deviation):
     """Matrix (J, J) of a Gaussian average over levels, reflected at both ends of [0, 1]."""
@@ -55,7 +57,7 @@ class Aggregate:
         shape = len(forgetting), n_experts, n_levels
         self.regret, self.square = np.zeros(shape), np.zeros(shape)
         self.largest = np.zeros(shape[:2])
-        self.score, self.cases = np.zeros(len(forgetting) + 1), 0.0
+        self.score, self.cases = np.zeros(len(forgetting) * (1 + len(PARTS)) + 1), 0.0
         self.alone, self.forgetting, self.memory = alone, forgetting, memory
         self.contrast, self.fading = contrast, fading
         self.smooth = smoothing(n_levels, deviation)
@@ -66,16 +68,26 @@ class Aggregate:
             rate = np.minimum(largest, np.sqrt(np.log(len(largest) + 1) / self.square[s]))
         return np.where(np.isfinite(rate), rate, 0.0)
 
-    def weights(self, s, present):
-        rate = self.rates(s)
+    def weights(self, s, present, common=None, part=0.0):
+        rate, regret = self.rates(s), self.regret[s]
+        if part:
+            regret = (1 - part) * regret + part * self.scale() * common[s]
         out = np.zeros(rate.shape)
         for j in range(rate.shape[1]):
             known = present & (rate[:, j] > 0)
             eta = np.where(rate[:, j] > 0, rate[:, j], rate[known, j].mean() if known.any() else 1)
-            out[:, j] = np.where(present, eta * np.exp(eta * self.regret[s, :, j]), 0)
+            out[:, j] = np.where(present, eta * np.exp(eta * regret[:, j]), 0)
         return out / out.sum(0)
 
-    def learn(self, quantiles, y, bounds):
+    def scale(self):
+        n = len(self.forgetting)
+        return self.score[:n].min() / self.cases if self.cases else 0.0
+
+    def comparable(self):
+        """Regrets in units of the mean CRPS, at most as large as the number of cases."""
+        return np.clip(self.regret / self.scale(), -self.cases, self.cases)
+
+    def learn(self, quantiles, y, bounds, common=None):
         present = ~np.isnan(quantiles).any(1)
         if np.isnan(y) or not present.any():
             return
@@ -84,6 +96,10 @@ class Aggregate:
         for s, g in enumerate(self.forgetting):
             weights = self.weights(s, present)
             scores[s] = crps(average(quantiles, weights, *bounds), y)
+            for h, part in enumerate(PARTS):
+                own = weights if common is None else self.weights(s, present, common, part)
+                at = (1 + h) * len(self.forgetting) + s
+                scores[at] = crps(average(np.nan_to_num(quantiles), own, *bounds), y)
             q = np.nansum(weights * quantiles, 0)
             r = 2 * ((y < q) - p) * (q - quantiles) @ self.smooth.T
             for k in np.flatnonzero(present):
@@ -97,17 +113,21 @@ class Aggregate:
         self.score = self.memory * self.score + scores
         self.cases = self.memory * self.cases + 1
 
-    def issue(self, quantiles, bounds):
+    def issue(self, quantiles, bounds, common=None):
         present = ~np.isnan(quantiles).any(1)
         if not present.any():
             return np.full(quantiles.shape[1], np.nan)
         alone = self.alone >= 0 and present[self.alone]
-        score = self.score if alone else self.score[:-1]
+        parts = (0.0,) if common is None else (0.0, *PARTS)
+        ways = [(part, s) for part in parts for s in range(len(self.forgetting))]
+        score = np.append(self.score[: len(ways)], self.score[-1:] if alone else [])
         shares = np.ones(score.size)
         if self.cases:
             shares = np.exp(-self.contrast * self.cases * (score - score.min()) / score.min())
         shares /= shares.sum()
-        total = sum(shares[s] * self.weights(s, present) for s in range(len(self.forgetting)))
+        total = sum(
+            shares[i] * self.weights(s, present, common, part) for i, (part, s) in enumerate(ways)
+        )
         if alone:
             total[self.alone] += shares[-1]
         return average(np.where(present[:, np.newaxis], quantiles, 0), total, *bounds)

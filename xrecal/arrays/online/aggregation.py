@@ -2,7 +2,9 @@
 
 Experts say quantiles at the levels (j - ½) / J. At each location there are strategies, each with
 weights of the experts (:mod:`xrecal.arrays.online.bernstein`), and perhaps one expert by itself;
-strategies are weighed in turn by their discounted CRPS. What is given is left as it was.
+strategies are weighed in turn by their discounted CRPS. Further strategies share regrets with other
+locations, as far as these are known (:mod:`xrecal.arrays.online.common`). What is given is left as
+it was.
 
 An expert that is NaN at a level is missing in that case: the others share its weight, and it learns
 nothing. A case without observation teaches nothing; one without any expert is NaN. Where the expert
@@ -17,18 +19,23 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from xrecal.arrays.compiled import Floats4, Matrix, OutCube, OutMatrix, inner, kernel
+from xrecal.arrays.compiled import Cube, Floats4, Matrix, OutCube, OutMatrix, inner, kernel
 from xrecal.typing import FloatArray
 
 from .averages import average_by_level, present_experts, quantile_crps
-from .bernstein import expert_weights, fill_steps, learn_steps, regrets_of
+from .bernstein import expert_weights, fill_shared, fill_steps, learn_steps, regrets_of
+from .common import Common, none_common
 from .state import Settings, State, empty_state
 
-Record = TypeVar("Record", Settings, State)
+Record = TypeVar("Record", Settings, State, Common)
 
 
 def learn(
-    state: State, settings: Settings, quantiles: npt.ArrayLike, observations: npt.ArrayLike
+    state: State,
+    settings: Settings,
+    quantiles: npt.ArrayLike,
+    observations: npt.ArrayLike,
+    common: Common | None = None,
 ) -> State:
     """The state after verified cases, one after the other.
 
@@ -42,6 +49,8 @@ def learn(
         What each expert said of n cases when they were issued, ascending.
     observations : array_like of float, shape (L, n)
         What verified, in the same unit; NaN where nothing did.
+    common : Common, optional
+        Regrets that all locations had in common before each case.
 
     Returns
     -------
@@ -55,31 +64,40 @@ def learn(
 
     Notes
     -----
-    O(S K J) a case and location, for S strategies.
+    O(S H K J) a case and location, for S rates of forgetting and H ways of sharing.
     """
     said, observed = _checked(state, settings, quantiles, observations)
     learned = _own(state)
-    _learn_cases(said, observed, _own(settings), learned)
+    known = Common(none_common(state), np.zeros(observed.shape, int)) if common is None else common
+    _learn_cases(said, observed, _own(known), _own(settings), learned)
     return learned
 
 
-def issue(state: State, settings: Settings, quantiles: npt.ArrayLike) -> FloatArray:
+def issue(
+    state: State,
+    settings: Settings,
+    quantiles: npt.ArrayLike,
+    common: FloatArray | None = None,
+) -> FloatArray:
     """Quantiles (L, n, J) of the aggregate of experts who say quantiles (L, n, K, J).
 
     Ascending; NaN without any expert. At a bound probabilities are mixed, quantiles averaged
-    between bounds. ValueError if shapes do not fit the settings.
+    between bounds. ``common`` are the regrets (S, K, J) that all locations have in common now.
+    ValueError if shapes do not fit the settings.
     """
     said, _ = _checked(state, settings, quantiles, None)
     issued = np.empty((*said.shape[:2], said.shape[3]))
-    _issue_cases(said, _own(settings), _own(state), issued)
+    known = none_common(state)[0] if common is None else np.array(common, order="C")
+    _issue_cases(said, known, _own(settings), _own(state), issued)
     return issued
 
 
-def mean_weights(state: State, settings: Settings) -> FloatArray:
+def mean_weights(state: State, settings: Settings, common: FloatArray | None = None) -> FloatArray:
     """Weights (L, K) of the experts, all of them present, on average over the levels."""
     shape = settings.bounds.shape[0], settings.prior.size
     weights = np.empty(shape)
-    _fill_mean_weights(_own(settings), _own(state), weights)
+    known = none_common(state)[0] if common is None else np.array(common, order="C")
+    _fill_mean_weights(known, _own(settings), _own(state), weights)
     return weights
 
 
@@ -125,38 +143,68 @@ def _checked(
 
 @kernel
 def _learn_cases(
-    quantiles: Floats4, observations: Matrix, settings: Settings, state: State
+    quantiles: Floats4, observations: Matrix, common: Common, settings: Settings, state: State
 ) -> None:
-    n_cells, n_cases, n_experts, n_levels = quantiles.shape
-    n_strategies, alone = settings.forgetting.size, settings.alone
-    weights, steps = np.empty((n_experts, n_levels)), np.empty((n_experts, n_levels))
-    issued, scores = np.empty(n_levels), np.zeros(n_strategies + 1)
-    for cell in range(n_cells):
-        low, high = settings.bounds[cell]
-        for i in range(n_cases):
+    alone = settings.alone
+    scores = np.zeros(state.score.shape[1])
+    for cell in range(observations.shape[0]):
+        for i in range(observations.shape[1]):
             said, y = quantiles[cell, i], observations[cell, i]
             present, n_present = present_experts(said)
             if np.isnan(y) or n_present == 0:
                 continue
-            for s in range(n_strategies):
-                regrets = regrets_of(state, cell, s)
-                expert_weights(regrets, settings.prior, present, weights)
-                average_by_level(said, weights, low, high, issued)
-                scores[s] = quantile_crps(issued, y)
-                fill_steps(said, weights, y, steps)
-                forgetting, fading = settings.forgetting[s], settings.fading
-                learn_steps(regrets, steps, present, forgetting, fading, settings.cosines)
+            known = common.regrets[common.at[cell, i]]
+            _learn_case(said, y, cell, present, known, settings, state, scores)
             if alone >= 0:
                 if not present[alone]:
                     continue
-                scores[n_strategies] = quantile_crps(said[alone], y)
+                scores[-1] = quantile_crps(said[alone], y)
             state.cases[cell] = settings.memory * state.cases[cell] + 1.0
-            for s in range(n_strategies + 1):
+            for s in range(scores.size):
                 state.score[cell, s] = settings.memory * state.score[cell, s] + scores[s]
 
 
+@inner
+def _learn_case(
+    said: Any,
+    y: float,
+    cell: int,
+    present: Any,
+    common: Any,
+    settings: Any,
+    state: Any,
+    scores: Any,
+) -> None:
+    """Add a case to the regrets of a location, and fill in the scores of strategies before it.
+
+    A strategy that shares has the score of its own regrets as long as none are common.
+    """
+    n_experts, n_levels = said.shape
+    n_strategies = settings.forgetting.size
+    low, high = settings.bounds[cell]
+    weights, steps = np.empty((n_experts, n_levels)), np.empty((n_experts, n_levels))
+    issued, scale, shares = np.empty(n_levels), _scale(state, cell), not np.isnan(common[0, 0, 0])
+    for s in range(n_strategies):
+        regrets = regrets_of(state, cell, s)
+        for h in range(settings.parts.size if shares else 0):
+            mixed = fill_shared(regrets, common[s], scale, settings.parts[h], steps)
+            expert_weights(mixed, settings.prior, present, weights)
+            average_by_level(said, weights, low, high, issued)
+            scores[(1 + h) * n_strategies + s] = quantile_crps(issued, y)
+        expert_weights(regrets, settings.prior, present, weights)
+        average_by_level(said, weights, low, high, issued)
+        scores[s] = quantile_crps(issued, y)
+        for h in range(0 if shares else settings.parts.size):
+            scores[(1 + h) * n_strategies + s] = scores[s]
+        fill_steps(said, weights, y, steps)
+        forgetting, fading = settings.forgetting[s], settings.fading
+        learn_steps(regrets, steps, present, forgetting, fading, settings.cosines)
+
+
 @kernel
-def _issue_cases(quantiles: Floats4, settings: Settings, state: State, out: OutCube) -> None:
+def _issue_cases(
+    quantiles: Floats4, common: Cube, settings: Settings, state: State, out: OutCube
+) -> None:
     n_cells, n_cases, n_experts, n_levels = quantiles.shape
     total = np.empty((n_experts, n_levels))
     for cell in range(n_cells):
@@ -165,16 +213,16 @@ def _issue_cases(quantiles: Floats4, settings: Settings, state: State, out: OutC
             out[cell, i].fill(np.nan)
             present, n_present = present_experts(quantiles[cell, i])
             if n_present > 0:
-                _total_weights(cell, present, settings, state, total)
+                _total_weights(cell, present, common, settings, state, total)
                 average_by_level(quantiles[cell, i], total, low, high, out[cell, i])
 
 
 @kernel
-def _fill_mean_weights(settings: Settings, state: State, out: OutMatrix) -> None:
+def _fill_mean_weights(common: Cube, settings: Settings, state: State, out: OutMatrix) -> None:
     n_experts, n_levels = settings.prior.size, settings.cosines.shape[1]
     total = np.empty((n_experts, n_levels))
     for cell in range(out.shape[0]):
-        _total_weights(cell, np.ones(n_experts, np.bool_), settings, state, total)
+        _total_weights(cell, np.ones(n_experts, np.bool_), common, settings, state, total)
         for k in range(n_experts):
             out[cell, k] = 0.0
             for j in range(n_levels):
@@ -182,35 +230,58 @@ def _fill_mean_weights(settings: Settings, state: State, out: OutMatrix) -> None
 
 
 @inner
-def _total_weights(cell: int, present: Any, settings: Any, state: Any, out: Any) -> None:
-    """Weights (K, J) at a location of the experts that are present (K,), by all strategies."""
-    n_experts, n_levels = out.shape
-    n_strategies, alone = settings.forgetting.size, settings.alone
-    shares, weights = np.empty(n_strategies + 1), np.empty((n_experts, n_levels))
-    with_alone = alone >= 0 and present[alone]
-    _strategy_weights(state.score[cell], state.cases[cell], settings.contrast, with_alone, shares)
-    out.fill(0.0)
-    for s in range(n_strategies):
-        expert_weights(regrets_of(state, cell, s), settings.prior, present, weights)
-        for k in range(n_experts):
-            for j in range(n_levels):
-                out[k, j] += shares[s] * weights[k, j]
-    if with_alone:
-        for j in range(n_levels):
-            out[alone, j] += shares[n_strategies]
+def _scale(state: Any, cell: int) -> float:
+    """Mean CRPS of the best strategy with own regrets at a location, 0 before the first case."""
+    least = np.inf
+    for s in range(state.regret.shape[1]):
+        least = min(least, state.score[cell, s])
+    return least / state.cases[cell] if state.cases[cell] > 0.0 else 0.0
 
 
 @inner
-def _strategy_weights(score: Any, cases: float, contrast: float, with_last: bool, out: Any) -> None:
-    """Weights (S + 1,) that sum to one: exp(-contrast score / mean CRPS of the best one)."""
-    n = score.size if with_last else score.size - 1
+def _total_weights(
+    cell: int, present: Any, common: Any, settings: Any, state: Any, out: Any
+) -> None:
+    """Weights (K, J) at a location of the experts that are present (K,), by all strategies."""
+    n_experts, n_levels = out.shape
+    n_strategies, alone = settings.forgetting.size, settings.alone
+    n_ways = 0 if np.isnan(common[0, 0, 0]) else settings.parts.size
+    counted = np.zeros(state.score.shape[1], np.bool_)
+    counted[: n_strategies * (1 + n_ways)] = True
+    counted[-1] = alone >= 0 and present[alone]
+    shares, weights = np.empty(counted.size), np.empty((n_experts, n_levels))
+    _strategy_weights(state.score[cell], state.cases[cell], settings.contrast, counted, shares)
+    mixed, scale = np.empty((n_experts, n_levels)), _scale(state, cell)
+    out.fill(0.0)
+    for s in range(n_strategies):
+        regrets = regrets_of(state, cell, s)
+        for h in range(1 + n_ways):
+            one = regrets
+            if h > 0:
+                one = fill_shared(regrets, common[s], scale, settings.parts[h - 1], mixed)
+            expert_weights(one, settings.prior, present, weights)
+            for k in range(n_experts):
+                for j in range(n_levels):
+                    out[k, j] += shares[h * n_strategies + s] * weights[k, j]
+    if counted[-1]:
+        for j in range(n_levels):
+            out[alone, j] += shares[-1]
+
+
+@inner
+def _strategy_weights(score: Any, cases: float, contrast: float, counted: Any, out: Any) -> None:
+    """Weights (S,) that sum to one: exp(-contrast score / mean CRPS of the best one).
+
+    Strategies that are not counted (S,) have none.
+    """
     best, total = np.inf, 0.0
-    for s in range(n):
-        best = min(best, score[s])
-    for s in range(n):
-        out[s] = 1.0
-        if score[s] > best:
+    for s in range(score.size):
+        if counted[s]:
+            best = min(best, score[s])
+    for s in range(score.size):
+        out[s] = 1.0 if counted[s] else 0.0
+        if counted[s] and score[s] > best:
             out[s] = math.exp(-contrast * cases * (score[s] - best) / best) if best > 0.0 else 0.0
         total += out[s]
     for s in range(score.size):
-        out[s] = out[s] / total if s < n else 0.0
+        out[s] /= total

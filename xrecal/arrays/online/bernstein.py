@@ -40,6 +40,19 @@ def regrets_of(state: Any, cell: int, s: int) -> Regrets:
     return Regrets(state.regret[cell, s], state.square[cell, s], state.largest[cell, s])
 
 
+@inner
+def fill_shared(regrets: Any, common: Any, scale: float, part: float, out: Any) -> Any:
+    """Regrets that are common in part, by common ones (K, J) in units of a scale, into ``out``.
+
+    Rates stay those of the location itself.
+    """
+    regret, square, largest = regrets
+    for k in range(regret.shape[0]):
+        for j in range(regret.shape[1]):
+            out[k, j] = (1.0 - part) * regret[k, j] + part * scale * common[k, j]
+    return Regrets(out, square, largest)
+
+
 @lru_cache(maxsize=16)
 def smoothing_cosines(n_levels: int, deviation: float) -> FloatArray:
     r"""Cosines (F, J) with which rows are smoothed over levels: ``cosines.T @ (cosines @ row)``.

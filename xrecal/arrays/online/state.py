@@ -17,6 +17,9 @@ FORGETTING = (1.0, 0.998, 0.99)
 FADING = 0.99
 """What is left of the largest step of an expert after a case."""
 
+PARTS = 0.5, 1.0
+"""Of the regrets of a strategy that shares them, how much is common to all locations."""
+
 SMOOTHING = 0.15
 """Standard deviation of the smoothing of regrets over levels, as a fraction of these."""
 
@@ -46,6 +49,13 @@ class Settings(NamedTuple):
     """How strongly strategies are told apart, >= 0"""
     bounds: Matrix
     """(L, 2) lower and upper bound of the variable, infinite without"""
+    parts: Vector
+    """(H,) how much of the regrets is common to all locations, for each way of sharing them"""
+
+    @property
+    def n_scored(self) -> int:
+        """Number of the strategies that are scored: own ones, those that share, the one alone."""
+        return self.forgetting.size * (1 + self.parts.size) + 1
 
 
 class State(NamedTuple):
@@ -58,7 +68,10 @@ class State(NamedTuple):
     largest: OutCube
     """(L, S, K) in u, >= 0, faded"""
     score: OutMatrix
-    """(L, S + 1) discounted sums of the CRPS of the strategies, in u; of ``alone`` last"""
+    """(L, S + H S + 1) discounted sums of the CRPS of strategies, in u.
+
+    Own regrets come first, then those of each way of sharing, ``alone`` last.
+    """
     cases: OutVector
     """(L,) discounted number of the cases in them"""
 
@@ -104,6 +117,7 @@ def settings_of(
         MEMORY,
         CONTRAST,
         given,
+        np.array(PARTS),
     )
 
 
@@ -115,6 +129,6 @@ def empty_state(settings: Settings) -> State:
         np.zeros((*shape, n_experts, n_levels)),
         np.zeros((*shape, n_experts, n_levels)),
         np.zeros((*shape, n_experts)),
-        np.zeros((shape[0], shape[1] + 1)),
+        np.zeros((shape[0], settings.n_scored)),
         np.zeros(shape[0]),
     )

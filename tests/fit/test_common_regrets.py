@@ -1,0 +1,199 @@
+"""Places that share regrets: fits, updates and replays, in any order and any chunks."""
+
+from functools import cache
+from itertools import combinations
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import xrecal
+from tests.marks import forbid_compute
+from tests.methods.test_online_pool import METHOD, SMALL, N, assert_same_state, fit, stream
+from xrecal.arrays.online.state import FORGETTING
+from xrecal.fit import common_regrets
+
+FORECASTS, OBSERVED = stream(n_places=3)
+BEGIN, LATER = slice(0, 50), slice(50, None)
+Q = [0.1, 0.5, 0.9]
+OTHER = [2, 0, 1]
+
+
+@cache
+def begun():
+    return fit(BEGIN, METHOD, FORECASTS, OBSERVED)
+
+
+@cache
+def learned():
+    return begun().update(FORECASTS[LATER], OBSERVED)
+
+
+def assert_places_alike(model, moved):
+    """States are equal but for the order of places."""
+    assert list(model.state.data_vars) == list(moved.state.data_vars)
+    for name, array in model.state.data_vars.items():
+        own = array.isel(place=OTHER) if "place" in array.dims else array
+        np.testing.assert_array_equal(own, moved.state[name], err_msg=str(name))
+
+
+def comparable(state):
+    """Regrets in units of the mean CRPS of the best own strategy, at most the number of cases."""
+    least = state["score"][: len(FORGETTING)].min() / state["n_scored"]
+    return (state["regret"] / least).clip(-state["n_scored"], state["n_scored"])
+
+
+def test_common_regrets_are_the_mean_of_places_that_learn_alone():
+    places = FORECASTS["place"].values
+    alone = {}
+    for place in places:
+        at = {"place": place}
+        alone[place] = FORECASTS[BEGIN].sel(at).recal.fit(OBSERVED[BEGIN].sel(at), METHOD)
+        assert np.isnan(alone[place].state["common_regret"]).all()
+    for model in (begun(), learned()):
+        states = [alone[place].state for place in places]
+        expected = np.mean([comparable(state) for state in states], axis=0)
+        np.testing.assert_allclose(model.state["common_regret"], expected, atol=1e-8)
+        for number, state in enumerate(states):
+            for name in ("regret", "square", "largest", "n_scored", "error"):
+                np.testing.assert_array_equal(state[name], model.state[name][number])
+            own, shared = state["score"].values, model.state["score"][number].values
+            n = len(FORGETTING)
+            np.testing.assert_array_equal(own[:n], shared[:n])
+            np.testing.assert_array_equal(own[:-1], np.tile(own[:n], 3))
+            assert (own[n:-1] != shared[n:-1]).all()
+        alone = {
+            place: one.update(FORECASTS[LATER].sel(place=place), OBSERVED.sel(place=place))
+            for place, one in alone.items()
+        }
+
+
+def test_the_order_of_places_changes_nothing():
+    moved = fit(BEGIN, METHOD, FORECASTS[:, OTHER], OBSERVED[:, OTHER])
+    assert_places_alike(begun(), moved)
+    assert_places_alike(learned(), moved.update(FORECASTS[LATER][:, OTHER], OBSERVED[:, OTHER]))
+
+
+def test_chunks_change_nothing():
+    forecasts, observed = FORECASTS.chunk(place=2), OBSERVED.chunk(place=1)
+    with forbid_compute():
+        first = fit(BEGIN, METHOD, forecasts, observed)
+        lazy = first.update(forecasts[LATER], observed[LATER])
+    assert_same_state(first.compute(), begun())
+    assert_same_state(lazy.compute(), learned())
+
+
+def test_twenty_days_at_once_are_twenty_updates():
+    daily = begun()
+    for day in range(50, N):
+        daily = daily.update(FORECASTS[day : day + 1], OBSERVED)
+    assert_same_state(daily, learned())
+
+
+def test_one_place_alone_uses_what_was_last_known(tmp_path):
+    begun().save(tmp_path / "all.nc")
+    with xr.open_dataset(tmp_path / "all.nc", decode_cf=False) as whole:
+        whole.isel(place=[1]).to_netcdf(tmp_path / "one.nc")
+    one = xrecal.open_recalibrator(tmp_path / "one.nc")
+    at = {"place": [1]}
+    with_known = one.update(FORECASTS[LATER].isel(at), OBSERVED.isel(at))
+    assert_known = np.testing.assert_array_equal
+    assert_known(with_known.state["common_regret"], begun().state["common_regret"])
+    assert_known(with_known.state["regret"][0], learned().state["regret"][1])
+    scores = with_known.state["score"][0].values
+    n = len(FORGETTING)
+    assert (scores[n:-1] != np.tile(scores[:n], 2)).all()
+    assert (scores[n:-1] != learned().state["score"][1].values[n:-1]).all()
+
+
+def replayed(forecasts=FORECASTS, observed=OBSERVED):
+    return forecasts.recal.cross_validate(
+        observed, METHOD, by="rolling", every=1, window=50, q=Q
+    ).transpose("time", "place", "quantile")
+
+
+def test_replays_are_updates_in_any_order_and_chunks():
+    whole = replayed()
+    model = begun()
+    for day in range(50, N):
+        now = slice(day, day + 1)
+        issued = model.quantile(FORECASTS[now], Q).transpose("time", "place", "quantile")
+        np.testing.assert_allclose(whole[now], issued, rtol=1e-12)
+        model = model.update(FORECASTS[now], OBSERVED)
+    lazy = replayed(FORECASTS.chunk(place=1), OBSERVED.chunk(place=1)).compute()
+    np.testing.assert_array_equal(lazy, whole)
+    moved = replayed(FORECASTS[:, OTHER], OBSERVED[:, OTHER])
+    np.testing.assert_array_equal(moved, whole[:, OTHER])
+
+
+def test_no_place_knows_what_verifies_later_at_another_one():
+    """A marker in one observation of another place changes no forecast up to that day."""
+    marked = OBSERVED.copy()
+    marked[60, 2] += 1000
+    before, after = replayed(), replayed(observed=marked)
+    np.testing.assert_array_equal(before[:61], after[:61])
+    assert (before[61:, :2] != after[61:, :2]).any()
+    late = xrecal.OnlinePool(SMALL, refit=12, bounds=None, delay=3)
+    before, after = (
+        FORECASTS.recal.cross_validate(o, late, by="rolling", every=1, window=50, q=Q)
+        for o in (OBSERVED, marked)
+    )
+    np.testing.assert_array_equal(before.isel(time=slice(64)), after.isel(time=slice(64)))
+    assert (before != after).isel(time=slice(64, None), place=slice(2)).any()
+
+
+def test_a_place_finds_only_earlier_cases_of_others_in_its_warm_up():
+    """The last observation of one place moves no score of another one, only common regrets."""
+    marked = OBSERVED.copy()
+    marked[49, 2] += 1000
+    other = fit(BEGIN, METHOD, FORECASTS, marked)
+    np.testing.assert_array_equal(other.state["score"][:2], begun().state["score"][:2])
+    assert (other.state["common_regret"] != begun().state["common_regret"]).any()
+
+
+def test_positions_at_several_leads_share():
+    one = FORECASTS.rename(time="init").isel(place=0)
+    both = xr.concat([one, one + 0.3], "lead").transpose("init", "lead", ...)
+    label = xr.Variable("lead", [1, 4], {"units": "days"})
+    forecasts = both.assign_coords(lead=label).assign_attrs(units="K")
+    observed = OBSERVED.isel(place=0)
+    model = forecasts[BEGIN].recal.fit(observed[BEGIN], METHOD)
+    whole = model.update(forecasts[:60], observed[:60])
+    daily = model
+    for day in range(50, 60):
+        daily = daily.update(forecasts[: day + 1], observed[: day + 1])
+    assert_same_state(daily, whole)
+    assert np.isfinite(whole.state["common_regret"]).all()
+
+
+def test_a_sample_stands_for_all(monkeypatch):
+    of_all = begun()
+    monkeypatch.setattr(common_regrets, "SAMPLE", 2)
+    models = [
+        fit(BEGIN, METHOD, FORECASTS[:, order], OBSERVED[:, order]) for order in ([0, 1, 2], OTHER)
+    ]
+    assert_places_alike(*models)
+    found = models[0].state["common_regret"]
+    assert (found != of_all.state["common_regret"]).any()
+    own = [comparable(models[0].state.isel(place=place)) for place in range(3)]
+    errors = [float(abs((a + b) / 2 - found).max()) for a, b in combinations(own, 2)]
+    assert min(errors) < 1e-8
+
+
+def test_places_without_observations_share_nothing():
+    gone = OBSERVED.copy()
+    gone[:, 2] = np.nan
+    model = fit(BEGIN, METHOD, FORECASTS, gone)
+    two = fit(BEGIN, METHOD, FORECASTS[:, :2], OBSERVED[:, :2])
+    np.testing.assert_array_equal(model.state["common_regret"], two.state["common_regret"])
+    assert int(model.state["status"][2]) == 1
+    nowhere = fit(BEGIN, METHOD, FORECASTS, gone.where(False))
+    assert np.isnan(nowhere.state["common_regret"]).all()
+
+
+@pytest.mark.parametrize("pool", ["place", {"place": 3}])
+def test_pooled_fits_share_nothing(pool):
+    model = FORECASTS[BEGIN].recal.fit(OBSERVED[BEGIN], METHOD, pool=pool)
+    model = model.update(FORECASTS[50:53], OBSERVED)
+    assert np.isnan(model.state["common_regret"]).all()
+    assert np.isfinite(model.quantile(FORECASTS[53:], 0.5)).all()
