@@ -86,10 +86,10 @@ class LinearPool(Settings):
     The ridge of a CKME is chosen on all calibration cases before its held-out forecasts are
     weighed, which flatters it a little against methods without one; so are its kernel and bounds.
 
-    Components are named by method and covariates: ``ckme_season`` has errors around a regression on
-    the forecast mean, weighed by likeness of forecast and season, ``ckme`` by that of the forecast
-    alone; ``ckme_shapes_season`` compares forecasts without their means, and has errors in units of
-    the spread that EMOS gives; then ``idr_season``, ``climatology`` and ``raw``, the forecast as it
+    Components are named by method and covariates: ``ckme_season`` has errors in units of the spread
+    that EMOS gives, weighed by likeness of forecast and season; ``ckme_shapes_season`` too, and
+    compares forecasts without their means; ``ckme`` has errors around a regression on the forecast
+    mean, weighed by likeness of the forecast alone; then ``idr_season``, ``climatology`` and ``raw``, the forecast as it
     was issued. A CKME that is given with several supports to choose from adds that to its name:
     members at past ``observations``, or past errors around the ``mean``, around a ``regression``,
     ``standardised``, or as a ``ratio`` to the mean. ``model.state["pool_weight"].description`` has
@@ -179,7 +179,8 @@ class LinearPool(Settings):
             return tuple(m.in_time(self.gap, self.year_start) for m in conditioned)
         ckme = CKME(support="regression", bounds=self.bounds, gap=self.gap)
         ckme = replace(ckme, year_start=self.year_start)
-        given = ckme if names is None else replace(ckme, bandwidth="cv", condition_on=names)
+        of_spread = replace(ckme, support="standardised", bandwidth="cv", condition_on=names)
+        given = ckme if names is None else of_spread
         shapes = replace(given, support="standardised", compare="shapes")
         plain = () if names is None else (ckme,)
         return (given, shapes, *plain, IDR(condition_on=names), Climatology(), Raw())
