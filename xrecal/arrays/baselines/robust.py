@@ -56,12 +56,15 @@ def believed(predictors: FloatArray) -> npt.NDArray[np.bool_]:
     return near
 
 
-def cut(target: FloatArray) -> FloatArray:
-    """Targets (n,) without values so far away that the rest would be rounding beside them."""
-    middle, typical = deviations(target)
+def cut(values: FloatArray, past: FloatArray | None = None, far: float = FAR) -> FloatArray:
+    """Values (n,) without those so far away that the rest would be rounding beside them.
+
+    They are cut at ``far`` typical deviations from the median of past values, of these if None.
+    """
+    middle, typical = deviations(values if past is None else past)
     if typical == 0.0:
-        return target
-    return np.asarray(np.clip(target, middle - FAR * typical, middle + FAR * typical))
+        return values
+    return np.asarray(np.clip(values, middle - far * typical, middle + far * typical))
 
 
 def fit_line(
