@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri
 
-from xrecal.arrays.baselines.robust import cut
+from xrecal.arrays.baselines.robust import EDGE, cut
 from xrecal.arrays.compiled import Indices, Matrix, OutMatrix, Vector, inner, kernel
 from xrecal.typing import FloatArray
 
@@ -30,12 +30,6 @@ RIDGE = 50.0
 
 LARGEST = 3.0
 """Standard deviations at which predictors are cut off."""
-
-EDGE = 8.0
-"""Typical deviations from the median at which predictors are cut off before they are standardised.
-
-One wild predictor of 100 then adds about a fifth to their standard deviation.
-"""
 
 LARGEST_SHIFT, LARGEST_STRETCH = 1.0, 0.7
 """Of a normal score, and of the logarithm of a spread."""
