@@ -39,7 +39,8 @@ def typical_size(values: FloatArray, most: float = 0.99) -> float:
     size = np.abs(values[values != 0.0])
     if size.size == 0:
         return 0.0
-    return float(np.minimum(size, np.quantile(size, most, method="lower")).mean())
+    last = int(most * (size.size - 1))
+    return float(np.minimum(size, np.partition(size, last)[last]).mean())
 
 
 def deviations(values: FloatArray) -> tuple[float, float]:
@@ -72,6 +73,13 @@ def cut(values: FloatArray, past: FloatArray | None = None, far: float = FAR) ->
     if typical == 0.0:
         return values
     return np.asarray(np.clip(values, middle - far * typical, middle + far * typical))
+
+
+def without_wild_errors(mean: FloatArray, observations: FloatArray) -> FloatArray:
+    """Observations (n,), those with errors of the mean that :func:`cut` changes put at the cut."""
+    errors = observations - mean
+    near = cut(errors)
+    return np.where(near == errors, observations, mean + near)
 
 
 def fit_line(
