@@ -50,3 +50,24 @@ def test_the_index_of_idr_stays_that_of_most_cases(prices):
         for part in (forecast, forecast[usual])
     )
     np.testing.assert_allclose(one[..., 1], other[..., 1], atol=0.1)  # 0.47 by least squares
+
+
+@pytest.mark.parametrize("far", [1e6, -1e100, 1e200, -1e308])
+@pytest.mark.parametrize("in_record", [False, True])
+@pytest.mark.parametrize(
+    "method", ["CKME", "Climatology", "ConformalPrediction", "EMOS", "IDR", "PITRecalibration"]
+)
+def test_a_forecast_is_issued_however_far_a_predictor_lies(method, in_record, far):
+    rng = np.random.default_rng(7)
+    time = {"time": pd.date_range("2017-01-01", periods=66)}
+    level = rng.normal(size=66)
+    wind = xr.DataArray(rng.normal(size=66), time, "time")
+    wind[5 if in_record else 62] = far
+    members = level[:, np.newaxis] + rng.normal(size=(66, 5))
+    forecast = xr.DataArray(members, time, ("time", "member"), name="heat")
+    observed = xr.DataArray(level + 0.3 * rng.normal(size=66), time, "time", name="heat")
+    past, new = slice(60), slice(60, None)
+    made = getattr(xrecal, method)(condition_on="wind")
+    model = forecast[past].recal.fit(observed[past], made, covariates={"wind": wind[past]})
+    issued = model.quantile(forecast[new], [0.1, 0.9], covariates={"wind": wind[new]})
+    assert np.isfinite(issued).all()

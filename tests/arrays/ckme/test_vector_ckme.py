@@ -278,6 +278,32 @@ def test_observations_that_hardly_vary_do_not_drown_the_others():
     np.testing.assert_array_equal(*scales)
 
 
+@pytest.mark.parametrize("dry", [False, True])
+@pytest.mark.parametrize("variable", [0, 1])
+def test_one_wild_member_hardly_changes_a_scale(variable, dry):
+    cases, observed = joint_cases(n=60, n_locations=1)
+    if dry:  # most members of a variable are equal
+        cases.members[..., variable, :][cases.members[..., variable, :] < 1.5] = 0.0
+    periods = (None, 360.0) if variable == 0 else (None, None)
+    usual, *wild = (scale_with(cases, observed, periods, variable, by) for by in (0, 1e4, -1e9))
+    np.testing.assert_allclose(wild, [usual, usual], rtol=0.6 if dry else 0.2)
+
+
+def scale_with(cases, observed, periods, variable, more):
+    """The scale of a fit to ensembles of which one has a member with this much more."""
+    members = cases.members.copy()
+    members[0, 7, variable, 2] += more
+    settings = ENERGY._replace(ridge=0.03)
+    return fit_vector_ckme(Vectors(members), observed, periods, settings)[1][0]
+
+
+@pytest.mark.parametrize("wild", [1e4, -1e9])
+def test_a_wild_value_of_a_circle_is_a_direction(wild):
+    cases, observed = joint_cases(n=60, n_locations=1)
+    usual, found = (scale_with(cases, observed, (None, 360.0), 1, by) for by in (0, wild))
+    np.testing.assert_allclose(found, usual, rtol=0.2)
+
+
 def test_shapes_and_losses_that_do_not_fit_are_refused():
     cases, observed = joint_cases()
     with pytest.raises(ValueError, match=r"with 3 variables, got \(2, 40, 2, 4\)"):

@@ -145,6 +145,7 @@ def expected_corrections(errors, earlier, predictors, new, rate=0.2, ridge=50.0)
 
     sizes = np.abs(errors) / np.sqrt(2 / np.pi) - 1
     every = np.concatenate([np.reshape(predictors, (errors.size, 3)), new])
+    every = np.column_stack([within_reach(column, errors.size) for column in every.T])
     counts = [*earlier, *[errors.size] * len(new)]
     columns = []
     for target, table, largest in ((errors, every, 1.0), (sizes, np.abs(every), 0.7)):
@@ -158,6 +159,17 @@ def expected_corrections(errors, earlier, predictors, new, rate=0.2, ridge=50.0)
         slopes = np.linalg.solve(past.T @ past + ridge * np.eye(4), past.T @ target)
         columns.append((table[errors.size :] @ slopes).clip(-largest, largest))
     return np.stack(columns, axis=-1)
+
+
+def within_reach(column, n):
+    """Cut at 8 mean sizes of what is not at the median of the first n, the largest 5 % cut."""
+    middle = np.median(column[:n])
+    size = np.sort([abs(value - middle) for value in column[:n] if value != middle])
+    if not size.size:
+        return column
+    largest = size[int(0.95 * (size.size - 1))]
+    far = 8 * np.mean([min(s, largest) for s in size])
+    return column.clip(middle - far, middle + far)
 
 
 def quantiles_corrected(quantiles, shift, stretch):

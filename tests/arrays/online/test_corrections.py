@@ -9,9 +9,11 @@ from sklearn.linear_model import Ridge
 
 from xrecal.arrays.online.corrections import MEAN_SIZE, corrected, corrections, normal_scores
 
-from .reference import expected_corrections, quantiles_corrected
+from .reference import expected_corrections, quantiles_corrected, within_reach
 
 FREE = (-np.inf, np.inf)
+BY_ONE = 0.7
+"""By which a wild predictor of a hundred moves a correction at most."""
 
 
 def past(seed=0, n=60, lag=3, n_new=4):
@@ -43,8 +45,11 @@ def test_scores_of_what_is_normal_are_standard_normal():
 
 @pytest.mark.parametrize("n", [0, 1, 2, 7, 60])
 @pytest.mark.parametrize("lag", [0, 5])
-def test_corrections_are_those_of_regressions_written_out(n, lag):
+@pytest.mark.parametrize("wild", [1.0, -1e9])
+def test_corrections_are_those_of_regressions_written_out(n, lag, wild):
     errors, earlier, predictors, new = past(2, n, lag)
+    predictors[n // 3 : n // 3 + 1, 1] *= wild
+    new[1, 0] *= wild
     found = corrections(errors, earlier, predictors, new)
     if n == 0:
         np.testing.assert_array_equal(found, 0)
@@ -57,7 +62,8 @@ def test_a_regression_is_the_ridge_regression_of_a_library():
     errors, ridge = 0.4 * errors + 0.3 * predictors[:, 0], 20.0
     recent = [sum(0.1 * 0.9 ** (k - 1 - i) * errors[i] for i in range(k)) for k in earlier]
     recent.append(sum(0.1 * 0.9 ** (199 - i) * errors[i] for i in range(200)))
-    table = np.column_stack([recent, np.concatenate([predictors, new[:1]])])
+    cut = [within_reach(column, 200) for column in np.concatenate([predictors, new[:1]]).T]
+    table = np.column_stack([recent, *cut])
     centred = table - np.r_[0, table[:200, 1:].mean(0)]
     scaled = (centred / np.sqrt((centred[:200] ** 2).mean(0))).clip(-3, 3)
     model = Ridge(alpha=ridge, fit_intercept=False).fit(scaled[:200], errors)
@@ -81,6 +87,40 @@ def test_what_is_missing_is_missing_alone():
         False,
         False,
     ]
+
+
+@settings(max_examples=50)
+@given(
+    seed=st.integers(0, 10_000),
+    column=st.integers(0, 2),
+    case=st.integers(0, 99),
+    wild=st.sampled_from([1e3, -1e3, 1e6, -1e12, 1e300]),
+)
+def test_a_wild_predictor_counts_as_one_at_an_edge(seed, column, case, wild):
+    errors, earlier, predictors, new = past(seed, 100)
+    errors = 0.5 * errors + predictors[:, column]
+    usual = corrections(errors, earlier, predictors, new)
+    far = predictors.copy()
+    far[case, column] = wild
+    found = corrections(errors, earlier, far, new)
+    far[case, column] = np.copysign(1e3, wild)
+    np.testing.assert_allclose(found, corrections(errors, earlier, far, new), atol=1e-9)
+    assert np.abs(found - usual).max() < BY_ONE
+    # What is learned of the others stays: the shift still follows the predictor.
+    assert found[:, 0] @ usual[:, 0] > 0.2 * usual[:, 0] @ usual[:, 0]
+
+    now = new.copy()
+    now[0, column] = wild
+    found = corrections(errors, earlier, predictors, now)
+    np.testing.assert_array_equal(found[1:], usual[1:])
+    now[0, column] = np.copysign(1e3, wild)
+    np.testing.assert_array_equal(found, corrections(errors, earlier, predictors, now))
+
+
+def test_scores_of_wild_observations_are_bounded():
+    wild = np.array([-1e300, -np.inf, 1e300, np.inf])
+    found = normal_scores(np.tile(np.arange(100.0), (4, 1)), wild)
+    np.testing.assert_allclose(np.abs(found), norm.ppf(100.5 / 101))
 
 
 @settings(max_examples=50)

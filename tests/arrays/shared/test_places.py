@@ -208,6 +208,25 @@ def test_a_place_with_a_spread_of_its_own_is_odd(pooled):
     assert fit_places(broken, features, pooled.kurtosis).odd[9]
 
 
+@pytest.mark.parametrize("spike", [1e3, -1e6, 1e12])
+@pytest.mark.parametrize("part", [0, 2], ids=["forecast", "observation"])
+def test_a_spike_changes_little_of_what_places_share(pooled, part, spike):
+    wild = [values.copy() for values in cases]
+    wild[part][17] = spike
+    if part == 0:  # as much as the forecast said
+        wild[2][17] = spike
+    found = fit_pooled(*wild)
+    np.testing.assert_allclose(found.coefficients, pooled.coefficients, atol=0.02)
+    assert found.level == pytest.approx(pooled.level, abs=0.01)
+    assert found.width == pytest.approx(pooled.width, rel=0.01)
+
+
+def test_a_spike_that_is_far_from_all_is_no_reason_to_give_up(pooled):
+    wild = observations.copy()
+    wild[17] = 1e15
+    assert fit_pooled(mean, variance, wild).width == pooled.width
+
+
 def test_no_errors_to_learn_from():
     with pytest.raises(ValueError, match="leaves no errors to learn from"):
         fit_pooled(mean[:100], variance[:100], 2 * mean[:100] + 1)

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from xrecal.typing import FloatArray, IntArray
 
 from .crps_regression import LARGEST_EXPONENT, fit_location
+from .robust import without_wild_errors
 
 
 def fit_emos(
@@ -77,6 +78,9 @@ def fit_emos(
     n = 1000. It does not help outside the regressors' range in the fit, where the spread grows
     exponentially: fit a season's harmonics to cases from all seasons.
 
+    An error of the mean counts as at most 1000 typical deviations from the median one. Farther away
+    only its side counts, and all others would be rounding beside it.
+
     References
     ----------
     Gneiting et al. (2005), doi:10.1175/MWR2904.1; for bounds Messner et al. (2016),
@@ -111,7 +115,7 @@ def fit_emos(
         converged[i] = fit_location(
             x[i, used],
             v[i, used],
-            y[i, used],
+            without_wild_errors(x[i, used], y[i, used]),
             shared[used],
             below[i],
             above[i],

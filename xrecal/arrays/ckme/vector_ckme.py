@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from xrecal.arrays.baselines.robust import EDGE, cut
 from xrecal.arrays.distributions.circular import on_circle
 from xrecal.arrays.distributions.forms import INVALID_FORECAST, VALID, Forecasts, Squared, verdicts
 from xrecal.arrays.distributions.vectors import VectorDistances, spread_of_observations
@@ -62,7 +63,8 @@ def fit_vector_ckme(
         Bandwidths are in units of the scaled distance.
     scale : array of float64, shape (L, d)
         Standard deviation of the members of each variable, by which forecasts are divided, so that
-        each counts alike; of a circular one in the plane of its circle.
+        each counts alike; of a circular one in the plane of its circle. Members more than 8 typical
+        deviations from the median count as if they were there.
 
     Raises
     ------
@@ -277,6 +279,10 @@ def _embed(values: FloatArray, scale: FloatArray, periods: Periods) -> FloatArra
 
 
 def _scales(values: FloatArray, periods: Periods) -> FloatArray:
-    """Spread (d,) of the values (n, d) of each variable."""
-    columns = zip(values.astype(np.float64).T, periods, strict=True)
-    return np.array([spread_of_observations(column, period) for column, period in columns])
+    """Spread (d,) of the values (n, d) of each variable, the wild ones cut; a circle has none."""
+    found = []
+    for column, period in zip(values.astype(np.float64).T, periods, strict=True):
+        known = column[np.isfinite(column)]
+        near = cut(known, far=EDGE) if period is None else known
+        found.append(spread_of_observations(near, period))
+    return np.array(found)

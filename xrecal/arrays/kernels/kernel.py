@@ -20,6 +20,9 @@ IDENTICAL = 1e-12
 # The median over 400 forecasts (79 800 pairs) is as good as that over all of them.
 MEDIAN_CASES = 400
 
+LARGEST = 1e150
+"""Size beyond which covariates are cut, as distances are sums of squares."""
+
 
 def similarity(
     squared_distance: FloatArray, bandwidth: float, kernel: str = "gaussian"
@@ -163,7 +166,8 @@ def features(covariates: FloatArray, periods: tuple[float | None, ...]) -> Featu
     Parameters
     ----------
     covariates : array of float, shape (L, n, p)
-        Values in any unit, NaN where unknown; infinite ones count as unknown.
+        Values in any unit, NaN where unknown; infinite ones count as unknown, those beyond 1e150
+        as at it.
     periods : tuple of float or None, length p
         Period of a circular covariate in its unit; None for one on the real line.
 
@@ -193,7 +197,7 @@ def features(covariates: FloatArray, periods: tuple[float | None, ...]) -> Featu
         value = covariates[..., i].astype(np.float64)
         value = xp.where(xp.isinf(value), np.nan, value)
         if period is None:
-            columns.append(value)
+            columns.append(xp.clip(value, -LARGEST, LARGEST))
             circular.append(False)
             continue
         if not period > 0:

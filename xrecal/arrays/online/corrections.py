@@ -2,8 +2,11 @@
 
 The error of a forecast is a normal score: the level at which what verified lay in it, as a quantile
 of a standard normal, 0 if it lay in the middle. A regression on the errors before, and on where the
-forecast lies, tells the error to expect; a second one, on their sizes, how large it will be.
+forecast lies, gives the error to expect; a second one, on their sizes, how large it will be.
 Floods, prices and fronts that are missed today are missed tomorrow too.
+
+Normal scores are bounded, predictors are not: those far from most count as at an edge, so that a
+wild one takes little from the others.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri
 
+from xrecal.arrays.baselines.robust import EDGE, cut
 from xrecal.arrays.compiled import Indices, Matrix, OutMatrix, Vector, inner, kernel
 from xrecal.typing import FloatArray
 
@@ -100,14 +104,16 @@ def corrections(
     The mean of recent errors is :math:`m \leftarrow m + \lambda (z - m)`, that of their sizes the
     same of :math:`|z| / \sqrt{2 / \pi} - 1`. Errors are regressed on the first of these and the
     predictors, sizes on the second, the absolute values of the first two predictors, and the third
-    one; all but the means of errors are centred, and all are standardised and cut off at ±3.
-    O(n + T).
+    one. Predictors are cut off at 8 typical deviations from the median of the past ones. Then all
+    but the means of errors are centred, and all are standardised and cut off at ±3. O(n + T).
     """
     scores, known = (
         np.ascontiguousarray(errors, np.float64),
         np.ascontiguousarray(earlier, np.int64),
     )
     every = np.concatenate([predictors, new], dtype=np.float64)
+    for column in every.T:
+        column[:] = cut(column, column[: scores.size], EDGE)
     out = np.empty((new.shape[0], 2))
     _fill_corrections(scores, known, every, rate, ridge, out)
     return out

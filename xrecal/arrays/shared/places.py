@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from xrecal.arrays.baselines.emos import fit_emos
+from xrecal.arrays.baselines.robust import EDGE, cut
 from xrecal.typing import FloatArray, IntArray
 
 from .cells import NothingToLearnError
@@ -44,7 +45,7 @@ class Pooled(NamedTuple):
     coefficients: FloatArray
     """(4,) a, b, c, d"""
     level: float
-    """Mean of the ensemble means"""
+    """Mean of the ensemble means, the wild ones cut"""
     width: float
     """Their standard deviation, by which slopes of a place are counted"""
     kurtosis: float
@@ -80,19 +81,19 @@ def fit_pooled(mean: FloatArray, variance: FloatArray, observations: FloatArray)
     """
     coefficients, _, _ = fit_emos(*(part[np.newaxis] for part in (mean, variance, observations)))
     known = np.isfinite(mean) & np.isfinite(variance) & np.isfinite(observations)
-    x = mean[known]
-    width = float(x.std()) if x.size else 0.0
+    x, y = mean[known], observations[known]
     a, b, c, d = coefficients[0]
-    apart = float((observations[known] - a - b * x).std()) if x.size else 0.0
+    apart = float(cut(y - a - b * x).std()) if x.size else 0.0
     fitted = np.array([a, b, max(abs(c), NARROWEST * apart), d])
-    pooled = Pooled(fitted, float(x.mean()) if x.size else 0.0, width or 1.0, 3.0)
+    near = cut(x, far=EDGE) if x.size else np.zeros(1)
+    pooled = Pooled(fitted, float(near.mean()), float(near.std()) or 1.0, 3.0)
     location, scale, _ = pooled.standardised(x, variance[known])
-    if not x.size or apart <= EXACT * float(np.abs(observations[known]).max()):
+    if not x.size or apart <= EXACT * float(np.abs(cut(y)).max()):
         raise NothingToLearnError(
             f"a regression of {x.size} cases leaves no errors to learn from; there must be 20 or "
             "more, and observations that the ensemble mean does not tell exactly"
         )
-    errors = (observations[known] - location) / scale
+    errors = (y - location) / scale
     spread = errors.std()
     kurtosis = float((((errors - errors.mean()) / spread) ** 4).mean())
     return pooled._replace(kurtosis=min(max(kurtosis, 1.5), 30.0))
