@@ -9,7 +9,8 @@ import xarray as xr
 import xrecal
 from tests.labelled import random
 from tests.marks import forbid_compute
-from xrecal.fit.together import OF_A_KIND, OF_ALL, SAMPLE
+from xrecal.fit.kinds import OF_A_KIND, SAMPLE
+from xrecal.fit.together import OF_ALL
 
 N = 40
 ERRORS = xrecal.CKME(support="standardised")

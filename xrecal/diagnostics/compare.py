@@ -13,8 +13,8 @@ from xrecal.chunks.blockwise import require_one_chunk
 from xrecal.chunks.warnings import warn
 from xrecal.fit.fit_hindcast import checked
 from xrecal.fit.held_out import By, Splits
+from xrecal.fit.kinds import TOGETHER, Choose
 from xrecal.fit.pooling import read_pool
-from xrecal.fit.together import TOGETHER, Choose
 from xrecal.inputs.covariates import Given
 from xrecal.inputs.forms import Form, Labelled, read_forms
 from xrecal.inputs.labels import read_labels

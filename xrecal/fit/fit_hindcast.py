@@ -29,6 +29,7 @@ from xrecal.methods.shared_ckme import as_shared
 
 from .fitted import CASE, CASE_MEMBER, Fitted, FittedVariable
 from .jointly import Period, as_one, common_cases, read_groups
+from .kinds import TOGETHER, Choose
 from .pooling import read_pool
 from .shared_component import fit_pools_that_share
 from .shared_fit import fit_shared_state
@@ -40,7 +41,6 @@ from .shared_places import (
     shares,
 )
 from .state import Prepared, axis_of, describe_state, fit_state, require_whole_cases
-from .together import TOGETHER, Choose
 
 DEFAULT = CKME()
 """The method of a fit that names none."""

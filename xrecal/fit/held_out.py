@@ -32,11 +32,11 @@ from xrecal.typing import IntArray
 
 from .common_regrets import with_common_regrets
 from .fit_hindcast import pair_hindcast, prepare
+from .kinds import TOGETHER, Choose
 from .loop import Fold, KnownName, LoopTask, Round, Wanted, choices_group
 from .shared_component import sharing
 from .shared_places import pools_share, shares
 from .state import Prepared, choices_of_all, given_cases
-from .together import TOGETHER, Choose
 
 By: TypeAlias = Literal["year", "block", "retrospective", "rolling"]
 

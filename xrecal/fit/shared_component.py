@@ -17,10 +17,10 @@ from xrecal.methods.components import Component, components_of
 from xrecal.methods.shared_ckme import IN_MEMORY, NUMBER, InMemory, as_shared
 from xrecal.typing import FloatArray, IntArray
 
+from .kinds import Choose
 from .shared_fit import PassesOverChunks, SharedChunks
 from .shared_places import feature_table, in_one_order, shared_method
 from .state import Prepared, fit_state
-from .together import Choose
 
 
 class Sharing(NamedTuple):

@@ -24,18 +24,9 @@ from xrecal.methods.base import Parameter, SharedFits
 from .cases import COVARIATE, OBSERVATIONS, cases_of, kept_parts, parameters_of, parts_to_keep
 from .common_regrets import NOTHING, as_objects, nothing_in_common, with_common_regrets
 from .fitted import CASE, CASE_MEMBER
+from .kinds import TOGETHER, Choose, KindTask, places_together
 from .pooling import DATE, OF_PLACE, PooledTask, across, pooled_covariate, position_coordinates
-from .together import (
-    TOGETHER,
-    Choose,
-    ChooseTask,
-    Chosen,
-    KindTask,
-    axes_of,
-    choices_of,
-    fit_with,
-    places_together,
-)
+from .together import ChooseTask, Chosen, axes_of, choices_of, fit_with
 
 if TYPE_CHECKING:
     from xrecal.arrays.online.common import Timeline

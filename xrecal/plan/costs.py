@@ -18,7 +18,7 @@ import numpy.typing as npt
 from xrecal.arrays.distributions.forms import equal_mass_levels
 from xrecal.chunks.blockwise import one_blas_thread
 from xrecal.chunks.malloc import KEPT_BYTES
-from xrecal.fit.together import SAMPLE
+from xrecal.fit.kinds import SAMPLE
 from xrecal.inputs.covariates import AHEAD
 from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.forms import TRAITS, Kind

@@ -11,10 +11,10 @@ import xarray as xr
 
 from xrecal.fit.fit_hindcast import DEFAULT, checked, pair_hindcast, prepare
 from xrecal.fit.held_out import By, HeldOut, Splits, hold_out
+from xrecal.fit.kinds import TOGETHER, Choose
 from xrecal.fit.select_fits import match_variables
 from xrecal.fit.shared_places import pools_share
 from xrecal.fit.state import Prepared
-from xrecal.fit.together import TOGETHER, Choose
 from xrecal.inputs.covariates import Given
 from xrecal.inputs.forms import Form, Labelled, read_forms
 from xrecal.inputs.lengths import Span

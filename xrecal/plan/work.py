@@ -10,9 +10,9 @@ import xarray as xr
 
 from xrecal.fit.fitted import CASE, FittedVariable
 from xrecal.fit.held_out import HeldOut
+from xrecal.fit.kinds import Choose, places_together
 from xrecal.fit.select_fits import shared_dims
 from xrecal.fit.state import Prepared, fit_state
-from xrecal.fit.together import Choose, places_together
 from xrecal.inputs.covariates import Given, period_of
 from xrecal.inputs.forms import Form
 from xrecal.products.recalibrated import Recalibrated

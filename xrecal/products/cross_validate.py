@@ -15,7 +15,7 @@ from xrecal.arrays.distributions.forms import Distribution
 from xrecal.chunks.blockwise import require_free
 from xrecal.fit.fit_hindcast import DEFAULT, checked
 from xrecal.fit.held_out import By, HeldOut, Splits, hold_out
-from xrecal.fit.together import TOGETHER, Choose
+from xrecal.fit.kinds import TOGETHER, Choose
 from xrecal.inputs.covariates import Given
 from xrecal.inputs.dims import read_inner_levels
 from xrecal.inputs.forms import Labelled, of_cases

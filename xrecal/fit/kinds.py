@@ -1,0 +1,200 @@
+"""Kinds of places, which choose their settings each together, and a sample of each kind."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from xrecal.arrays.advice import Advice, Typed
+from xrecal.arrays.dispatch import to_host
+from xrecal.arrays.distributions.forms import find_bounds, moments
+from xrecal.chunks.run import Named
+from xrecal.inputs.dates import CaseAxis
+from xrecal.inputs.forms import Form
+from xrecal.inputs.place_order import order_of_places
+from xrecal.inputs.roles import is_lead
+from xrecal.methods import Method
+from xrecal.typing import FloatArray, IntArray
+
+from .cases import cases_of
+
+Choose: TypeAlias = Hashable | Sequence[Hashable]
+"""Whose cases choices come from: "together", "each", or the dimensions of places that share."""
+
+TOGETHER, EACH = "together", "each"
+
+SAMPLE = 64
+"""Places of a kind that are searched, at most: they leave an eighth of the noise of one."""
+
+OF_A_KIND = 16
+"""Places of a kind, at least, for them to choose together where there are several kinds."""
+
+KINDS = 16
+"""Kinds that choose together, at most; the rarer ones choose each for itself."""
+
+LOWER, UPPER, SKILFUL, CLASSES = 1, 2, 4, 16
+"""Bits of a kind, and the number of classes by the number of cases, and by how precise forecasts
+are where many places differ in it."""
+
+SIGNIFICANT = 2.0
+"""Correlation of forecasts and observations, mean over the places at a lead, above which the lead
+has skill: in standard errors of that of one place."""
+
+
+@dataclass(frozen=True)
+class Together:
+    """Places that choose together."""
+
+    dims: tuple[Hashable, ...]
+    """Dimensions that they share choices along."""
+    order: IntArray
+    """(P,) places along these, flattened, in the order in which a sample is taken"""
+    sizes: tuple[int, ...]
+    lead: int | None
+    """Place of the dimension of the leads among these"""
+
+    def among(self, facts: Named, min_samples: int) -> tuple[IntArray, npt.NDArray[np.bool_]]:
+        """Kind of each place (..., P), -1 for one that chooses for itself; and the sample."""
+        lead = facts["n_cases"].shape[: -len(self.sizes)]
+        flat = {name: a.reshape(math.prod(lead), -1) for name, a in facts.items()}
+        kind = np.full(flat["n_cases"].shape, -1, np.int8)
+        sample = np.zeros(kind.shape, np.bool_)
+        for group in range(len(kind)):
+            one = {name: a[group] for name, a in flat.items()}
+            kind[group], sample[group] = self._of_group(one, min_samples)
+        shape = (*lead, *self.sizes)
+        return kind.reshape(shape), sample.reshape(shape)
+
+    def _of_group(self, facts: Named, min_samples: int) -> tuple[IntArray, npt.NDArray[np.bool_]]:
+        """Kinds and sample of the places (P,) of one group."""
+        n_cases = facts["n_cases"]
+        enough = n_cases >= max(min_samples, 2)
+        kind, sample = np.full(n_cases.size, -1, np.int8), np.zeros(n_cases.size, np.bool_)
+        if enough.sum() < 2:
+            return kind, sample
+        fewer = np.ceil(np.log2(n_cases.max() / n_cases[enough])) - 1  # by factors of two
+        code = np.full(n_cases.size, -1)
+        fewer = np.clip(fewer, 0, CLASSES - 1).astype(int)
+        code[enough] = facts["bounded"][enough] + 2 * SKILFUL * fewer
+        code[enough] += SKILFUL * self._skilful(facts)[enough]
+        if enough.sum() > SAMPLE:
+            code[enough] += 2 * SKILFUL * CLASSES * facts["precision"][enough].astype(int)
+        codes, counts = np.unique(code[enough], return_counts=True)
+        if codes.size > 1:
+            codes, counts = codes[counts >= OF_A_KIND], counts[counts >= OF_A_KIND]
+        for number, own in enumerate(codes[np.argsort(-counts, kind="stable")][:KINDS]):
+            kind[code == own] = number
+            sample[self.order[code[self.order] == own][:SAMPLE]] = True
+        return kind, sample
+
+    def _skilful(self, facts: Named) -> IntArray:
+        """Whether each place (P,) is at a lead with skill; all are where leads do not differ."""
+        skill, n = facts["skill"], facts["n_cases"]
+        if self.lead is None:
+            return np.ones(n.size, np.int64)
+        axes = tuple(a for a in range(len(self.sizes)) if a != self.lead)
+        there = np.isfinite(skill)
+        units = np.where(there, skill * np.sqrt(n), 0.0).reshape(self.sizes)
+        total = there.reshape(self.sizes).sum(axes, keepdims=True)
+        mean = units.sum(axes, keepdims=True) / np.maximum(total, 1)
+        return np.asarray(np.broadcast_to(mean > SIGNIFICANT, self.sizes).ravel(), np.int64)
+
+
+def places_together(form: Form, places: Sequence[Hashable], choose: Choose) -> Together | None:
+    """Places that choose together, or None where each chooses for itself.
+
+    ``places`` are the dimensions with a fit of their own. Raises ValueError for others.
+    """
+    dims = read_choose(choose, places)
+    sizes = {d: n for part in form.parts.values() for d, n in part.sizes.items()}
+    if math.prod(sizes[d] for d in dims) < 2:
+        return None
+    labels = {d: part[d] for part in form.parts.values() for d in part.indexes}
+    leads = [i for i, d in enumerate(dims) if is_lead(d, labels.get(d))]
+    return Together(
+        dims, order_of_places(form, dims), tuple(sizes[d] for d in dims), next(iter(leads), None)
+    )
+
+
+def read_choose(choose: Choose, places: Sequence[Hashable]) -> tuple[Hashable, ...]:
+    """Dimensions of places that choose together; ValueError for names that are none of these."""
+    if isinstance(choose, str) and choose in (TOGETHER, EACH):
+        return tuple(places) if choose == TOGETHER else ()
+    given = (choose,) if isinstance(choose, str) or not isinstance(choose, Sequence) else choose
+    unknown = [d for d in given if d not in places]
+    if unknown:
+        raise ValueError(
+            Advice(
+                f"{unknown[0]!r} is no dimension of places with a fit of their own, which are "
+                f"{list(places)}; use ",
+                Typed("choose", TOGETHER),
+                ", ",
+                Typed("choose", EACH),
+                " or names of these",
+            )
+        )
+    return tuple(d for d in places if d in given)
+
+
+@dataclass(frozen=True)
+class KindTask:
+    """Cases of a chunk of places in, facts that kinds of places differ in out."""
+
+    method: Method
+    axis: CaseAxis
+    periods: Mapping[str, float | None]
+    of_line: bool
+    """Whether forecasts are numbers on a line."""
+
+    facts: ClassVar = ("n_cases", "bounded", "skill", "precision")
+
+    @property
+    def on_device(self) -> bool:
+        """Whether it takes CuPy arrays."""
+        return self.method.on_device
+
+    def __call__(
+        self, forecasts: Named, observed: Named, covariates: Named, shared: Named | None = None
+    ) -> dict[str, npt.NDArray[Any]]:
+        """Run the task on one chunk."""
+        cases, _ = cases_of(forecasts, observed, covariates, self.axis, self.periods)
+        values = to_host(cases.observations)
+        low, high, _ = find_bounds(values, "auto")
+        skill, precision = np.full(len(values), np.nan), np.zeros(len(values))
+        if self.of_line and cases.forecasts is not None:
+            means = to_host(moments(cases.forecasts)[0])
+            precision = np.array([_precision(*both) for both in zip(means, values, strict=True)])
+            skill = np.array([_rank_correlation(*both) for both in zip(means, values, strict=True)])
+        return {
+            "n_cases": np.isfinite(values).sum(-1),
+            "bounded": LOWER * np.isfinite(low) + UPPER * np.isfinite(high),
+            "skill": skill,
+            "precision": precision,
+        }
+
+
+def _precision(mean: FloatArray, observed: FloatArray) -> int:
+    """How many times errors (n,) are half as large as departures from climatology, in the mean."""
+    there = np.isfinite(mean) & np.isfinite(observed)
+    if not there.any():
+        return 0
+    error, anomaly = (a - np.median(a) for a in (observed[there] - mean[there], observed[there]))
+    size, usual = np.abs(error).mean(), np.abs(anomaly).mean()
+    if not size < usual:
+        return 0
+    return CLASSES - 1 if size == 0 else min(int(np.log2(usual / size)), CLASSES - 1)
+
+
+def _rank_correlation(x: FloatArray, y: FloatArray) -> float:
+    """Correlation of the ranks of values (n,) that are there; NaN of fewer than three."""
+    there = np.isfinite(x) & np.isfinite(y)
+    n = int(there.sum())
+    if n < 3:
+        return math.nan
+    first, second = (np.argsort(np.argsort(a[there], kind="stable"), kind="stable") for a in (x, y))
+    return float(1 - 6 * ((first - second) ** 2).sum() / (n * (n**2 - 1)))
