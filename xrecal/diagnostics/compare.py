@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from functools import partial
+from typing import Any
 
 import xarray as xr
 
@@ -170,11 +171,9 @@ def compare(
     positions = () if (pooled := read_pool(pool, form, case)) is None else pooled.forecast_dims
     _require_whole(form, observed, (case, *positions))
     given_observations, observed = observed, _at_leads(form, observed, case, "hindcast")
-    options = {"dim": dim, "member_dim": member_dim, "min_samples": min_samples, "pool": pool}
-    options["choose"] = choose
-    splits = Splits(
-        by, gap, blocks, window, every, pool, min_samples, year_start, refit, choose=choose
-    )
+    learned: dict[str, Any] = {"pool": pool, "choose": choose, "min_samples": min_samples}
+    options = {"dim": dim, "member_dim": member_dim, **learned}
+    splits = Splits(by, gap, blocks, window, every, year_start=year_start, refit=refit, **learned)
     scored = form if forecast is None else _only_form(forecast, member_dim, "forecast")
     lags = _lags(scored, case, by if forecast is None else None) if sequential else None
     if forecast is None:

@@ -90,10 +90,10 @@ class LinearPool(Settings):
     that EMOS gives, weighed by likeness of forecast and season; ``ckme_shapes_season`` too, and
     compares forecasts without their means; ``ckme`` has errors around a regression on the forecast
     mean, weighed by likeness of the forecast alone; then ``idr_season``, ``climatology`` and
-    ``raw``, the forecast as it was issued. A CKME that is given with several supports to choose from adds that to its name:
-    members at past ``observations``, or past errors around the ``mean``, around a ``regression``,
-    ``standardised``, or as a ``ratio`` to the mean. ``model.state["pool_weight"].description`` has
-    the settings of each.
+    ``raw``, the forecast as it was issued. A CKME that is given with several supports to choose
+    from adds that to its name: members at past ``observations``, or past errors around the
+    ``mean``, around a ``regression``, ``standardised``, or as a ``ratio`` to the mean.
+    ``model.state["pool_weight"].description`` has the settings of each.
 
     Parameters
     ----------
