@@ -162,16 +162,22 @@ class KindTask:
         self, forecasts: Named, observed: Named, covariates: Named, shared: Named | None = None
     ) -> dict[str, npt.NDArray[Any]]:
         """Run the task on one chunk."""
-        cases, _ = cases_of(forecasts, observed, covariates, self.axis, self.periods)
-        values = to_host(cases.observations)
-        low, high, _ = find_bounds(values, "auto")
-        skill, precision = np.full(len(values), np.nan), np.zeros(len(values))
+        parts, values, known = (
+            {name: to_host(a) for name, a in group.items()}
+            for group in (forecasts, observed, covariates)
+        )
+        cases, _ = cases_of(parts, values, known, self.axis, self.periods)
+        verified = cases.observations
+        low, high, _ = find_bounds(verified, "auto")
+        skill, precision = np.full(len(verified), np.nan), np.zeros(len(verified))
         if self.of_line and cases.forecasts is not None:
-            means = to_host(moments(cases.forecasts)[0])
-            precision = np.array([_precision(*both) for both in zip(means, values, strict=True)])
-            skill = np.array([_rank_correlation(*both) for both in zip(means, values, strict=True)])
+            means = moments(cases.forecasts)[0]
+            precision = np.array([_precision(*both) for both in zip(means, verified, strict=True)])
+            skill = np.array(
+                [_rank_correlation(*both) for both in zip(means, verified, strict=True)]
+            )
         return {
-            "n_cases": np.isfinite(values).sum(-1),
+            "n_cases": np.isfinite(verified).sum(-1),
             "bounded": LOWER * np.isfinite(low) + UPPER * np.isfinite(high),
             "skill": skill,
             "precision": precision,
