@@ -38,8 +38,10 @@ KINDS = 16
 """Kinds that choose together, at most; the rarer ones choose each for itself."""
 
 LOWER, UPPER, SKILFUL, CLASSES = 1, 2, 4, 16
-"""Bits of a kind, and the number of classes by the number of cases, and by how precise forecasts
-are where many places differ in it."""
+"""Bits of a kind, and the number of classes by the number of cases, and by the size of errors."""
+
+LEAST_ERROR = 1e-6
+"""Size of errors over that of departures from climatology that is as small as any."""
 
 SIGNIFICANT = 2.0
 """Correlation of forecasts and observations, mean over the places at a lead, above which the lead
@@ -77,13 +79,10 @@ class Together:
         kind, sample = np.full(n_cases.size, -1, np.int8), np.zeros(n_cases.size, np.bool_)
         if enough.sum() < 2:
             return kind, sample
-        fewer = np.ceil(np.log2(n_cases.max() / n_cases[enough])) - 1  # by factors of two
         code = np.full(n_cases.size, -1)
-        fewer = np.clip(fewer, 0, CLASSES - 1).astype(int)
-        code[enough] = facts["bounded"][enough] + 2 * SKILFUL * fewer
-        code[enough] += SKILFUL * self._skilful(facts)[enough]
-        if enough.sum() > SAMPLE:
-            code[enough] += 2 * SKILFUL * CLASSES * facts["precision"][enough].astype(int)
+        code[enough] = facts["bounded"][enough] + SKILFUL * self._skilful(facts)[enough]
+        code[enough] += 2 * SKILFUL * _halvings(n_cases[enough])
+        code[enough] += 2 * SKILFUL * CLASSES * _halvings(facts["error"][enough])
         codes, counts = np.unique(code[enough], return_counts=True)
         if codes.size > 1:
             codes, counts = codes[counts >= OF_A_KIND], counts[counts >= OF_A_KIND]
@@ -151,7 +150,7 @@ class KindTask:
     of_line: bool
     """Whether forecasts are numbers on a line."""
 
-    facts: ClassVar = ("n_cases", "bounded", "skill", "precision")
+    facts: ClassVar = ("n_cases", "bounded", "skill", "error")
 
     @property
     def on_device(self) -> bool:
@@ -169,10 +168,10 @@ class KindTask:
         cases, _ = cases_of(parts, values, known, self.axis, self.periods)
         verified = cases.observations
         low, high, _ = find_bounds(verified, "auto")
-        skill, precision = np.full(len(verified), np.nan), np.zeros(len(verified))
+        skill, error = np.full(len(verified), np.nan), np.ones(len(verified))
         if self.of_line and cases.forecasts is not None:
             means = moments(cases.forecasts)[0]
-            precision = np.array([_precision(*both) for both in zip(means, verified, strict=True)])
+            error = np.array([_error(*both) for both in zip(means, verified, strict=True)])
             skill = np.array(
                 [_rank_correlation(*both) for both in zip(means, verified, strict=True)]
             )
@@ -180,20 +179,24 @@ class KindTask:
             "n_cases": np.isfinite(verified).sum(-1),
             "bounded": LOWER * np.isfinite(low) + UPPER * np.isfinite(high),
             "skill": skill,
-            "precision": precision,
+            "error": error,
         }
 
 
-def _precision(mean: FloatArray, observed: FloatArray) -> int:
-    """How many times errors (n,) are half as large as departures from climatology, in the mean."""
+def _halvings(values: FloatArray) -> IntArray:
+    """Class of each of some positive values (n,): 0 from half the largest on, and so forth."""
+    halvings = np.ceil(np.log2(values.max() / values)) - 1
+    return np.asarray(np.clip(halvings, 0, CLASSES - 1), np.int64)
+
+
+def _error(mean: FloatArray, observed: FloatArray) -> float:
+    """Mean size of errors (n,) over that of departures from climatology, at most 1."""
     there = np.isfinite(mean) & np.isfinite(observed)
     if not there.any():
-        return 0
+        return 1.0
     error, anomaly = (a - np.median(a) for a in (observed[there] - mean[there], observed[there]))
     size, usual = np.abs(error).mean(), np.abs(anomaly).mean()
-    if not size < usual:
-        return 0
-    return CLASSES - 1 if size == 0 else min(int(np.log2(usual / size)), CLASSES - 1)
+    return float(np.clip(size / usual, LEAST_ERROR, 1.0)) if usual > 0 else 1.0
 
 
 def _rank_correlation(x: FloatArray, y: FloatArray) -> float:
