@@ -82,7 +82,11 @@ class Together:
         code = np.full(n_cases.size, -1)
         code[enough] = facts["bounded"][enough] + SKILFUL * self._skilful(facts)[enough]
         code[enough] += 2 * SKILFUL * _halvings(n_cases[enough])
-        code[enough] += 2 * SKILFUL * CLASSES * _halvings(facts["error"][enough])
+        error = _halvings(facts["error"][enough])
+        for own in np.unique(code[enough]).tolist():
+            same = code[enough] == own
+            error[same] = _with_larger(error[same])
+        code[enough] += 2 * SKILFUL * CLASSES * error
         codes, counts = np.unique(code[enough], return_counts=True)
         if codes.size > 1:
             codes, counts = codes[counts >= OF_A_KIND], counts[counts >= OF_A_KIND]
@@ -187,6 +191,18 @@ def _halvings(values: FloatArray) -> IntArray:
     """Class of each of some positive values (n,): 0 from half the largest on, and so forth."""
     halvings = np.ceil(np.log2(values.max() / values)) - 1
     return np.asarray(np.clip(halvings, 0, CLASSES - 1), np.int64)
+
+
+def _with_larger(classes: IntArray) -> IntArray:
+    """Classes (n,) by the size of errors, of which rare ones go with the nearest that is not.
+
+    Where all are rare they stay what they are.
+    """
+    codes, counts = np.unique(classes, return_counts=True)
+    large = codes[counts >= OF_A_KIND]
+    if not large.size:
+        return classes
+    return np.asarray(large[np.abs(np.subtract.outer(classes, large)).argmin(-1)])
 
 
 def _error(mean: FloatArray, observed: FloatArray) -> float:
