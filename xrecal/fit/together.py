@@ -296,7 +296,8 @@ def fit_with(
     """
     n_places = len(cases.observations)
     if not choices:
-        return {**method.fit_locations(cases, min_samples), CHOSEN_FROM: np.ones(n_places, int)}
+        itself = np.ones(n_places, np.int32)
+        return {**method.fit_locations(cases, min_samples), CHOSEN_FROM: itself}
     chosen_from = np.nan_to_num(to_host(choices[CHOSEN_FROM]))
     together = chosen_from > 0
     own = {name: to_host(a) for name, a in choices.items() if name != CHOSEN_FROM}
