@@ -120,12 +120,13 @@ def evidence_against(crps: FloatArray, one: int, n_cases: FloatArray) -> float:
     :func:`pool_weights`, it is :math:`n / (n + b D)` for the median number of cases, without a
     step.
     """
-    known = crps[~np.isnan(crps[:, one])]
+    there = ~np.isnan(crps[:, one]) & ~np.isnan(n_cases)
+    known = crps[there]
     if not len(known):
         return 1.0
     mean = np.where(np.isnan(known).any(0), np.inf, known.sum(0) / len(known))
     belief = (mean.min() / mean[one]) ** POWER
-    n = float(np.median(n_cases))
+    n = float(np.median(n_cases[there]))
     return n / max(n + DOUBT * float(belief), 1.0)
 
 
