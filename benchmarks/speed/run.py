@@ -23,6 +23,7 @@ from . import (
     solvers,
     startup,
     storage,
+    together,
     workers,
 )
 from .data import TOLERANCE, gram_of, make_ensembles, rank_of
@@ -45,6 +46,7 @@ BUDGETS: dict[str, Part] = {
     "storage": storage.budgets,
     "forecasts": forecasts.budgets,
     "pool": pool.budgets,
+    "together": together.budgets,
     "startup": startup.budgets,
     "workers": workers.budgets,
     "memory": memory.budgets,
