@@ -50,7 +50,8 @@ def test_common_regrets_are_the_mean_of_places_that_learn_alone():
         at = {"place": place}
         alone[place] = FORECASTS[BEGIN].sel(at).recal.fit(OBSERVED[BEGIN].sel(at), METHOD)
         assert np.isnan(alone[place].state["common_regret"]).all()
-    for model in (begun(), learned()):
+    each = FORECASTS[BEGIN].recal.fit(OBSERVED[BEGIN], METHOD, choose="each")
+    for model in (each, each.update(FORECASTS[LATER], OBSERVED)):
         states = [alone[place].state for place in places]
         expected = np.mean([comparable(state) for state in states], axis=0)
         np.testing.assert_allclose(model.state["common_regret"], expected, atol=1e-8)

@@ -95,7 +95,8 @@ def held_out_by_arrays():
     return found.reshape(2, DATES, P, N_HELD_OUT)
 
 
-def test_weights_are_those_of_a_loop_over_array_functions(model):
+def test_weights_are_those_of_a_loop_over_array_functions():
+    model = fitted(choose="each")
     of_all = held_out_by_arrays()
     axis = model.variables["t2m"].axis
     for place in WITH:
@@ -191,10 +192,12 @@ def test_several_dimensions_and_others_with_fits_of_their_own():
     both = xr.DataArray(values[0], coords, dims, "t2m"), xr.DataArray(values[1], coords, dims[:3])
     factor = xr.DataArray([1.0, 2.0], dims=["model"])
     hindcast, truth = (one * factor for one in both)
-    one = hindcast.recal.fit(truth, POOL, pool=("lat", "lon"))
+    known = {"pool": ("lat", "lon"), "choose": ("lat", "lon")}
+    one = hindcast.recal.fit(truth, POOL, **known)
     assert set(one.state["pool_weight"].dims) == {"lat", "lon", "model", "component"}
     assert one.state[f"{SHARED}_ridge"].dims == ("model", "shared_law")
-    other = hindcast.chunk(lat=1, lon=3, model=1).recal.fit(truth, POOL, pool=("lon", "lat"))
+    turned = {name: dims[::-1] for name, dims in known.items()}
+    other = hindcast.chunk(lat=1, lon=3, model=1).recal.fit(truth, POOL, **turned)
     same_states(other.compute().state, one.state)
     alone = both[0].recal.fit(both[1], POOL, pool=("lat", "lon"))
     same_states(one.state.isel(model=0), alone.state)

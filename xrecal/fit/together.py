@@ -80,7 +80,8 @@ def choices_of(
     )
     known = [sample.data]
     if chunks:
-        kind, sample = (a.chunk({d: chunks[d] for d in a.dims}) for a in (kind, sample))
+        bare = (a.reset_coords(drop=True) for a in (kind, sample))  # chunks reach coordinates
+        kind, sample = (a.chunk({d: chunks[d] for d in a.dims}) for a in bare)
     chosen = search(sample, known)
     spread = Spread(method)
     tables = _tables(Join(together, method, tuple(chosen)), spread, kind, sample, facts, chosen)
