@@ -181,7 +181,7 @@ def test_what_is_shared_is_learned_once():
     lazy = fitted(hindcast=data)
     seen.clear()
     dask.compute(lazy.state, scheduler="sync")
-    assert len(seen) <= 5 * 2  # four passes over two chunks, and the fits of each place
+    assert len(seen) <= 6 * 2  # four passes over two chunks, what places choose, and their fits
 
 
 def test_several_dimensions_and_others_with_fits_of_their_own():
@@ -258,12 +258,13 @@ def test_updates_add_cases_to_each_place(model):
     assert updated.crps(NEW, OBSERVED).notnull().all()
 
 
-def test_cross_validation_is_the_loop_of_fit_and_apply():
-    options = {"pool": "station", "by": "block", "blocks": 3, "output": "quantile", "q": LEVELS}
+@pytest.mark.parametrize("choose", ["together", "each"])
+def test_cross_validation_is_the_loop_of_fit_and_apply(choose):
+    options = {"pool": "station", "by": "block", "blocks": 3, "q": LEVELS, "choose": choose}
     found = HINDCAST.recal.cross_validate(TRUTH, POOL, **options)
     lazy = HINDCAST.chunk().recal.cross_validate(TRUTH, POOL, **options)
     train = slice(14, None)
-    once = fitted(hindcast=HINDCAST[train], truth=TRUTH[train])
+    once = fitted(hindcast=HINDCAST[train], truth=TRUTH[train], choose=choose)
     xr.testing.assert_allclose(found[:14], once.quantile(HINDCAST[:14], LEVELS), rtol=1e-12)
     xr.testing.assert_allclose(lazy, found)
     assert found.notnull().all()

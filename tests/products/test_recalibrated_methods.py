@@ -232,7 +232,7 @@ def test_missing_forecasts_have_no_members(name, value):
 def test_float32(name):
     hindcast, truth = ensemble_and_truth(n=24, dtype=np.float32)
     new, _ = new_cases(dtype=np.float32)
-    issued = hindcast.recal.fit(truth, OWN[name], choose="each").apply(new)
+    issued = hindcast.recal.fit(truth, OWN[name]).apply(new)
     assert set(issued.dtypes.values()) == {np.dtype("f4")}
     np.testing.assert_allclose(issued.t2m_weight.sum("member"), 1, rtol=1e-5)
     lazy = hindcast.chunk(lat=1).recal.fit(truth, OWN[name]).apply(new.chunk(lon=1))

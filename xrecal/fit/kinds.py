@@ -19,6 +19,7 @@ from xrecal.inputs.forms import Form
 from xrecal.inputs.place_order import order_of_places
 from xrecal.inputs.roles import is_lead
 from xrecal.methods import Method
+from xrecal.methods.base import Cases
 from xrecal.typing import FloatArray, IntArray
 
 from .cases import cases_of
@@ -162,7 +163,10 @@ class KindTask:
         self, forecasts: Named, observed: Named, covariates: Named, shared: Named | None = None
     ) -> dict[str, npt.NDArray[Any]]:
         """Run the task on one chunk."""
-        cases, _ = cases_of(forecasts, observed, covariates, self.axis, self.periods)
+        return self.of(cases_of(forecasts, observed, covariates, self.axis, self.periods)[0])
+
+    def of(self, cases: Cases) -> dict[str, npt.NDArray[Any]]:
+        """Facts of the places (L,) of cases (L, n)."""
         values = to_host(cases.observations)
         low, high, _ = find_bounds(values, "auto")
         skill, precision = np.full(len(values), np.nan), np.zeros(len(values))
