@@ -169,7 +169,7 @@ def apply(forecast: Labelled, model: Recalibrator, *, covariates: Given = None) 
     Examples
     --------
     >>> list(forecast.recal.apply(model))
-    ['forecast', 'forecast_weight', 'forecast_novelty', 'forecast_beyond']
+    ['forecast', 'forecast_weight', 'forecast_novelty', 'forecast_beyond', 'forecast_tail_shape']
     """
     if not isinstance(model, Recalibrator):
         raise TypeError(

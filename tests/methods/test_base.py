@@ -11,8 +11,9 @@ import xrecal
 from tests.strategies import ensemble_and_truth
 from xrecal.arrays.distributions.forms import Forecasts
 from xrecal.arrays.status import BOUNDS, TOO_FEW
+from xrecal.fit.together import fit_with
 from xrecal.inputs.dates import CaseAxis, date_axis
-from xrecal.methods.base import Covariates, missing_forecasts, names_of
+from xrecal.methods.base import CHOSEN_FROM, Covariates, missing_forecasts, names_of
 from xrecal.methods.folds import (
     BLOCKS,
     check_folds,
@@ -384,7 +385,7 @@ def test_fit_returns_every_parameter_and_predict_one_forecast_per_case(method, r
     cases = make_cases(rng)
     cases.observations[1, :30] = np.nan
     used, _ = method.check(cases.axis, 40)
-    fitted = used.fit_locations(cases, 20)
+    fitted = fit_with(used, cases, 20, {})
     n_features = sum(1 if PERIODS[name] is None else 2 for name in method.covariates)
     n_features -= isinstance(method, xrecal.Climatology) and method.window is not None and 2
     for name, parameter in used.parameters(n_features).items():
@@ -396,6 +397,8 @@ def test_fit_returns_every_parameter_and_predict_one_forecast_per_case(method, r
             assert found.max() < len(parameter.flags)
         elif parameter.of_slots:
             assert (found[1] == -1).all(), name
+        elif name == CHOSEN_FROM:
+            np.testing.assert_array_equal(found, 1)
         elif not parameter.for_updates:
             assert np.isnan(found[1]).all(), name
     np.testing.assert_array_equal(fitted["n_cases"], [40, 10])

@@ -70,7 +70,7 @@ CALLS = {
         lambda: FIT(TRUTH, min_sample=3),
         "hindcast.recal.fit has no parameter 'min_sample'; did you mean 'min_samples'? It takes "
         "observations, method, dim, member_dim, condition_on, covariates, pool, jointly, period, "
-        "min_samples",
+        "choose, min_samples",
     ),
     "of a figure": (
         lambda: PLOT.coverage(TRUTH, treshold=1),
@@ -162,8 +162,8 @@ MODELS = {
         lambda: xrecal.compare(HINDCAST, TRUTH, metods=[EMOS()]),
         "xrecal.compare has no parameter 'metods'; did you mean 'methods'? It takes hindcast, "
         "observations, methods, forecast, verification, dim, member_dim, by, gap, blocks, window, "
-        "every, refit, year_start, condition_on, covariates, pool, min_samples, block_length, "
-        "cluster, sequential",
+        "every, refit, year_start, condition_on, covariates, pool, choose, min_samples, "
+        "block_length, cluster, sequential",
     ),
     "compare without observations": (
         lambda: xrecal.compare(HINDCAST),

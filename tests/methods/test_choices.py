@@ -29,12 +29,26 @@ CHOOSING_NOTHING = [
     xrecal.ConformalPrediction(), xrecal.Raw(),
 ]  # fmt: skip
 searching = pytest.mark.parametrize("method", SEARCHING.values(), ids=SEARCHING)
+VECTORS = VectorCKME(xrecal.CKME(), ("u", "v"), (None, None), (None, None))
+ONLINE = xrecal.OnlinePool((xrecal.CKME(), xrecal.EMOS()))
 
 
 def cases_of(rng, n_locations, n=N):
     x = rng.normal(size=(n_locations, n, 5))
     observed = 2.0 * x.mean(-1) + rng.normal(size=(n_locations, n))
     return as_cases(Forecasts(x), observed, covariates_of(rng, n_locations, n), axis_of(n))
+
+
+def online_cases(rng, n_locations):
+    cases = cases_of(rng, n_locations, 90)
+    ahead = Covariates(np.zeros((n_locations, 90, 1)), (AHEAD,), (None,))
+    return as_cases(cases.forecasts, cases.observations, ahead, cases.axis)
+
+
+def vector_cases(rng, n_locations):
+    cases = cases_of(rng, n_locations)
+    both = Forecasts(np.tile(cases.forecasts.loc, 2))
+    return replace(cases, forecasts=both, partners=(cases.observations + 1.0,))
 
 
 @searching
@@ -66,18 +80,21 @@ def test_a_fit_with_choices_of_another_place_searches_nothing(method, rng, monke
     monkeypatch.setattr(mixtures, "pool_weights", fail)
     cases = cases_of(rng, 3)
     fitted = method.fit_locations(cases, 20, shared)
-    for name in ("ridge", "support", "strength", "pool_weight", "tail_shape"):
+    for name in ("support", "strength", "pool_weight", "tail_shape"):
         if name in shared:
             np.testing.assert_array_equal(fitted[name], shared[name], name)
+    ridges = [name for name in shared if name.endswith("ridge")]
+    assert ridges
+    for name in ridges:  # its product with the number of cases is what is chosen
+        of_fit = name.replace(".", "_")
+        np.testing.assert_array_equal(fitted[of_fit], shared[name] * 80 / N, name)
     new = as_new(cases.forecasts, cases.covariates)
     issued = method.predict_locations(new, cases, fitted).quantile(np.array([0.1, 0.9]))
     assert np.isfinite(issued).all()
 
 
 def test_experts_are_fitted_with_given_choices(rng, monkeypatch):
-    method, cases = xrecal.OnlinePool((xrecal.CKME(), xrecal.EMOS())), cases_of(rng, 2, 90)
-    ahead = Covariates(np.zeros((2, 90, 1)), (AHEAD,), (None,))
-    cases = as_cases(cases.forecasts, cases.observations, ahead, cases.axis)
+    method, cases = ONLINE, online_cases(rng, 2)
     one = method.choose_locations(cases.take(slice(1)), 20)
     monkeypatch.setattr(Search, "__init__", lambda *_, **__: pytest.fail("a search began"))
     shared = {name: np.repeat(array, 2, axis=0) for name, array in one.items()}
@@ -90,17 +107,99 @@ def test_experts_are_fitted_with_given_choices(rng, monkeypatch):
 def test_methods_that_search_nothing_choose_nothing(method, rng):
     cases = cases_of(rng, 2)
     assert method.choose_locations(cases, 20) == {}
+    assert method.choice_sizes == method.evidence_sizes == method.together({}) == {}
+    assert method.with_own({}, {}, np.full(2, 0.5)) == {}
     found, expected = method.fit_locations(cases, 20, {}), method.fit_locations(cases, 20)
     for name in expected:
         np.testing.assert_array_equal(found[name], expected[name], name)
 
 
 def test_choices_of_vectors_are_those_of_their_fit(rng):
-    method = VectorCKME(xrecal.CKME(), ("u", "v"), (None, None), (None, None))
-    cases = cases_of(rng, 2)
-    both = Forecasts(np.tile(cases.forecasts.loc, 2))
-    cases = replace(cases, forecasts=both, partners=(cases.observations + 1.0,))
+    method, cases = VECTORS, vector_cases(rng, 2)
     choices = method.choose_locations(cases, 20)
     found, expected = method.fit_locations(cases, 20, choices), method.fit_locations(cases, 20)
     for name in expected:
         np.testing.assert_array_equal(found[name], expected[name], name)
+
+
+# of several places -------------------------------------------------------------------------------
+
+
+@pytest.fixture(params=[*SEARCHING, "vectors", "online"])
+def searched(request, rng):
+    """A method, cases of three places, and what it chooses there."""
+    if request.param in SEARCHING:
+        method, cases = SEARCHING[request.param], cases_of(rng, 3)
+    elif request.param == "vectors":
+        method, cases = VECTORS, vector_cases(rng, 3)
+    else:
+        method, cases = ONLINE, online_cases(rng, 3)
+    cases.observations[1, :20] = np.nan
+    return method, cases, method.choose_locations(cases, 20)
+
+
+def with_unknown(choices):
+    """Choices, and behind them those of a place that was not searched."""
+    return {
+        name: np.concatenate([a, np.full((1, *a.shape[1:]), np.nan)]) for name, a in choices.items()
+    }
+
+
+def ridges_of(choices):
+    """Ridges times their numbers of cases, by the names of these."""
+    names = [name.removesuffix("ridge") for name in choices if name.endswith("ridge")]
+    assert names
+    return {name: choices[f"{name}ridge"] * choices[f"{name}cases"] for name in names}
+
+
+def test_choices_and_evidence_have_their_names_and_sizes(searched):
+    method, _, choices = searched
+    assert not set(method.choice_sizes) & set(method.evidence_sizes)
+    sizes = {**method.choice_sizes, **method.evidence_sizes}
+    assert {name: np.shape(a) for name, a in choices.items()} == {
+        name: (3, *size) for name, size in sizes.items()
+    }
+    whole = method.together(choices)
+    assert {name: np.shape(a) for name, a in whole.items()} == {
+        name: (1, *size) for name, size in method.choice_sizes.items()
+    }
+
+
+def test_neither_order_nor_a_place_without_choices_changes_those_of_all(searched):
+    method, _, choices = searched
+    expected = method.together(choices)
+    more = with_unknown(choices)
+    for some in ([0, 1, 2, 3], [3, 1, 0, 2]):
+        found = method.together({name: a[some] for name, a in more.items()})
+        for name in expected:
+            np.testing.assert_allclose(found[name], expected[name], rtol=1e-12, err_msg=name)
+
+
+def test_own_choices_count_by_their_share(searched):
+    method, _, choices = searched
+    own = with_unknown(choices)
+    of_all = {name: np.repeat(a, 4, axis=0) for name, a in method.together(own).items()}
+    product, own_product = ridges_of(of_all), ridges_of(own)
+    for share in (0.0, 0.3, 1.0):
+        found = method.with_own(of_all, own, np.full(4, share))
+        assert set(found) == set(method.choice_sizes)
+        for name, a in found.items():
+            few = a if share == 0 else a[3:]  # the last place has none of its own
+            np.testing.assert_allclose(few, of_all[name][-len(few) :], rtol=1e-12, err_msg=name)
+        for name, a in ridges_of(found).items():
+            expected = product[name] ** (1 - share) * own_product[name] ** share
+            np.testing.assert_allclose(a[:3], expected[:3], rtol=1e-12, err_msg=name)
+
+
+def test_a_fit_with_choices_of_all_places_divides_the_ridge_by_its_cases(searched):
+    method, cases, choices = searched
+    of_all = {name: np.repeat(a, 3, axis=0) for name, a in method.together(choices).items()}
+    fitted = method.fit_locations(cases, 20, of_all)
+    n_cases = np.isfinite(cases.observations).sum(-1)
+    np.testing.assert_array_equal(fitted["n_cases"], n_cases)
+    slow = [name for name in ridges_of(of_all) if not name.startswith(("earlier:", "recent"))]
+    assert slow
+    for name in slow:  # others are fitted to a part of the cases
+        ridge = ridges_of(of_all)[name] / n_cases
+        found = fitted[f"{name}ridge".replace(".", "_")]
+        np.testing.assert_allclose(found, ridge, rtol=1e-12, err_msg=name)

@@ -9,7 +9,9 @@ from xrecal import arrays
 from xrecal.arrays.ckme.centre import SUPPORTS as CODES
 from xrecal.arrays.ckme.embedding import Settings, complete_fit
 from xrecal.arrays.ckme.solvers import EXACT_UP_TO
+from xrecal.fit.together import fit_with
 from xrecal.inputs.dates import CaseAxis
+from xrecal.methods.base import CHOSEN_FROM
 from xrecal.methods.ckme_choices import CENTRES, STRENGTHS, SUPPORTS, WIDE, WIDE_ALONE
 from xrecal.methods.folds import fold_groups
 
@@ -130,7 +132,7 @@ def test_only_supports_of_errors_have_members_of_their_own():
 )
 def test_the_state_holds_what_is_chosen(settings, n_features, names):
     parameters = xrecal.CKME(**settings).parameters(n_features)
-    assert set(parameters) == {*names, "landmark"}
+    assert set(parameters) == {*names, "landmark", CHOSEN_FROM}
     assert "landmark" not in xrecal.CKME(**settings, solver="exact").parameters(n_features)
     most = 150 if settings.get("compare") == "shapes" else 1000
     assert parameters["landmark"].sizes(3000) == {"rank": most}
@@ -185,7 +187,7 @@ def test_fits_and_predicts_as_the_array_layer(kind, settings, rng):
     covariates, new_covariates = covariates_of(rng, 2, 48), covariates_of(rng, 2, 3)
     cases = as_cases(forecasts, observations, covariates, axis_of(48))
     method = xrecal.CKME(**settings, tails=None, novelty=None)
-    fitted = method.fit_locations(cases, 20)
+    fitted = fit_with(method, cases, 20, {})
     groups, blocks = fold_groups(method.folds, cases.axis, 48)
     shared = {"kernel": method.kernel, "projection": method.projection}
     of, new_of = (c.features(method.covariates) for c in (covariates, new_covariates))

@@ -89,10 +89,10 @@ CLOCK = [0.0]
 class Slow(xrecal.Climatology):
     """Takes a time, on a clock of its own, that grows with the square of the cases."""
 
-    def fit_locations(self, cases, min_samples):
+    def fit_locations(self, cases, min_samples, choices=None):
         n_locations, n = cases.observations.shape
         CLOCK[0] += n_locations * 1e-6 * n**2
-        return super().fit_locations(cases, min_samples)
+        return super().fit_locations(cases, min_samples, choices)
 
     def predict_locations(self, new, cases, fitted):
         CLOCK[0] += 0.5 + 0.001 * new.forecasts.loc.shape[1]

@@ -213,9 +213,9 @@ def test_lazy_models_are_saved_chunk_by_chunk(file, chunks, monkeypatch):
     seen = []
     fit = xrecal.CKME.fit_locations
 
-    def watched(self, cases, min_samples):
+    def watched(self, cases, min_samples, choices=None):
         seen.append(len(cases.observations))
-        return fit(self, cases, min_samples)
+        return fit(self, cases, min_samples, choices)
 
     monkeypatch.setattr(xrecal.CKME, "fit_locations", watched)
     lazy = HINDCAST.chunk(chunks).recal.fit(TRUTH)

@@ -40,6 +40,10 @@ Outputs: TypeAlias = Mapping[Any, tuple[Mapping[Hashable, int], npt.DTypeLike]]
 EACH = "xrecal_each"
 """Core dimension that stands for all dimensions ``each`` of a call of :func:`run`, as one axis."""
 
+OF_PLACE = "of_place"
+"""Beginning of the names of groups of small arrays with one value for each place, which stay on the
+host whatever the others do."""
+
 INSIDE = "inside"
 """Group with which positions of a chunk that overlaps with its neighbours belong to the chunk."""
 
@@ -90,7 +94,10 @@ def run(
         arrays = [*overlapped([*map(labelled, arrays)], core, windows)]
         core = [[d for d in own if d not in windows] for own in core] + [[]] * len(windows)
         new = [{d: n for d, n in dims.items() if d not in windows} for dims in new]
-    require_one_side(task, arrays, what)
+    names = [group for group, of in given.items() for _ in of]
+    names += [INSIDE] * (len(arrays) - len(names))
+    sides = zip(arrays, names, strict=True)
+    require_one_side(task, [a for a, group in sides if not group.startswith(OF_PLACE)], what)
     sizes = {d: n for dims in new for d, n in dims.items()}
     looped = looped_sizes(arrays, core)
     require_free(looped, {*sizes}.difference(*core))

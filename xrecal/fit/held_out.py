@@ -14,8 +14,8 @@ import xarray as xr
 from xrecal.arrays.advice import Advice, Typed
 from xrecal.arrays.splitting import ROUNDING
 from xrecal.arrays.splitting import splits as split_cases
-from xrecal.chunks.blockwise import work_on
-from xrecal.chunks.run import Inputs, run
+from xrecal.chunks.blockwise import require_one_side, work_on
+from xrecal.chunks.run import Inputs, arrays_of, run
 from xrecal.chunks.warnings import warn, warn_once
 from xrecal.inputs.covariates import Given
 from xrecal.inputs.dates import CaseAxis, years_of_cases
@@ -193,6 +193,8 @@ class HeldOut:
         known = {} if self.known is None else {0: self._over(cases, self.known.astype(float))}
         task, form = self._task(wanted), pairs.form
         places = [d for d in form.dims if pairs.pool is None and d != pairs.dim]
+        what = work_on("the cross-validation", form.name)
+        require_one_side(task, arrays_of(given)[0], what)
         given = {**given, "known": known, "extras": {}, **self._choices()}
         given, _ = with_common_regrets(task, given, form, places)
         results = run(
@@ -203,7 +205,7 @@ class HeldOut:
                 for i, (new, dtype) in enumerate(zip(out, dtypes, strict=True))
             },
             windows=None if pairs.pool is None else pairs.pool.windows,
-            what=work_on("the cross-validation", self.form.name),
+            what=what,
         )
         return tuple(
             self.in_user_order(result.rename({cases[-1]: self.dim}), tuple(new))

@@ -39,8 +39,10 @@ KINDS = 16
 """Kinds that choose together, at most; the rarer ones choose each for itself."""
 
 LOWER, UPPER, SKILFUL, CLASSES = 1, 2, 4, 16
-"""Bits of a kind, and the number of classes by the number of cases, and by how precise forecasts
-are where many places differ in it."""
+"""Bits of a kind, and the number of classes by the number of cases, and by the size of errors."""
+
+LEAST_ERROR = 1e-6
+"""Size of errors over that of departures from climatology that is as small as any."""
 
 SIGNIFICANT = 2.0
 """Correlation of forecasts and observations, mean over the places at a lead, above which the lead
@@ -78,13 +80,14 @@ class Together:
         kind, sample = np.full(n_cases.size, -1, np.int8), np.zeros(n_cases.size, np.bool_)
         if enough.sum() < 2:
             return kind, sample
-        fewer = np.ceil(np.log2(n_cases.max() / n_cases[enough])) - 1  # by factors of two
         code = np.full(n_cases.size, -1)
-        fewer = np.clip(fewer, 0, CLASSES - 1).astype(int)
-        code[enough] = facts["bounded"][enough] + 2 * SKILFUL * fewer
-        code[enough] += SKILFUL * self._skilful(facts)[enough]
-        if enough.sum() > SAMPLE:
-            code[enough] += 2 * SKILFUL * CLASSES * facts["precision"][enough].astype(int)
+        code[enough] = facts["bounded"][enough] + SKILFUL * self._skilful(facts)[enough]
+        code[enough] += 2 * SKILFUL * _halvings(n_cases[enough])
+        error = _halvings(facts["error"][enough])
+        for own in np.unique(code[enough]).tolist():
+            same = code[enough] == own
+            error[same] = _with_larger(error[same])
+        code[enough] += 2 * SKILFUL * CLASSES * error
         codes, counts = np.unique(code[enough], return_counts=True)
         if codes.size > 1:
             codes, counts = codes[counts >= OF_A_KIND], counts[counts >= OF_A_KIND]
@@ -152,7 +155,7 @@ class KindTask:
     of_line: bool
     """Whether forecasts are numbers on a line."""
 
-    facts: ClassVar = ("n_cases", "bounded", "skill", "precision")
+    facts: ClassVar = ("n_cases", "bounded", "skill", "error")
 
     @property
     def on_device(self) -> bool:
@@ -163,35 +166,57 @@ class KindTask:
         self, forecasts: Named, observed: Named, covariates: Named, shared: Named | None = None
     ) -> dict[str, npt.NDArray[Any]]:
         """Run the task on one chunk."""
-        return self.of(cases_of(forecasts, observed, covariates, self.axis, self.periods)[0])
+        parts, values, known = (
+            {name: to_host(a) for name, a in group.items()}
+            for group in (forecasts, observed, covariates)
+        )
+        return self.of(cases_of(parts, values, known, self.axis, self.periods)[0])
 
     def of(self, cases: Cases) -> dict[str, npt.NDArray[Any]]:
         """Facts of the places (L,) of cases (L, n)."""
-        values = to_host(cases.observations)
-        low, high, _ = find_bounds(values, "auto")
-        skill, precision = np.full(len(values), np.nan), np.zeros(len(values))
+        verified = cases.observations
+        low, high, _ = find_bounds(verified, "auto")
+        skill, error = np.full(len(verified), np.nan), np.ones(len(verified))
         if self.of_line and cases.forecasts is not None:
-            means = to_host(moments(cases.forecasts)[0])
-            precision = np.array([_precision(*both) for both in zip(means, values, strict=True)])
-            skill = np.array([_rank_correlation(*both) for both in zip(means, values, strict=True)])
+            means = moments(cases.forecasts)[0]
+            error = np.array([_error(*both) for both in zip(means, verified, strict=True)])
+            skill = np.array(
+                [_rank_correlation(*both) for both in zip(means, verified, strict=True)]
+            )
         return {
-            "n_cases": np.isfinite(values).sum(-1),
+            "n_cases": np.isfinite(verified).sum(-1),
             "bounded": LOWER * np.isfinite(low) + UPPER * np.isfinite(high),
             "skill": skill,
-            "precision": precision,
+            "error": error,
         }
 
 
-def _precision(mean: FloatArray, observed: FloatArray) -> int:
-    """How many times errors (n,) are half as large as departures from climatology, in the mean."""
+def _halvings(values: FloatArray) -> IntArray:
+    """Class of each of some positive values (n,): 0 from half the largest on, and so forth."""
+    halvings = np.ceil(np.log2(values.max() / values)) - 1
+    return np.asarray(np.clip(halvings, 0, CLASSES - 1), np.int64)
+
+
+def _with_larger(classes: IntArray) -> IntArray:
+    """Classes (n,) by the size of errors, of which rare ones go with the nearest that is not.
+
+    Where all are rare they stay what they are.
+    """
+    codes, counts = np.unique(classes, return_counts=True)
+    large = codes[counts >= OF_A_KIND]
+    if not large.size:
+        return classes
+    return np.asarray(large[np.abs(np.subtract.outer(classes, large)).argmin(-1)])
+
+
+def _error(mean: FloatArray, observed: FloatArray) -> float:
+    """Mean size of errors (n,) over that of departures from climatology, at most 1."""
     there = np.isfinite(mean) & np.isfinite(observed)
     if not there.any():
-        return 0
+        return 1.0
     error, anomaly = (a - np.median(a) for a in (observed[there] - mean[there], observed[there]))
     size, usual = np.abs(error).mean(), np.abs(anomaly).mean()
-    if not size < usual:
-        return 0
-    return CLASSES - 1 if size == 0 else min(int(np.log2(usual / size)), CLASSES - 1)
+    return float(np.clip(size / usual, LEAST_ERROR, 1.0)) if usual > 0 else 1.0
 
 
 def _rank_correlation(x: FloatArray, y: FloatArray) -> float:

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from xrecal.arrays.distributions.forms import Distribution, sort_members
-from xrecal.chunks.run import Named
+from xrecal.chunks.run import OF_PLACE, Named
 from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.pool import Pool
 from xrecal.methods import Method
@@ -23,7 +23,7 @@ from xrecal.typing import FloatArray, IntArray
 
 from .case_order import order_of_positions
 from .cases import Kept, cases_of, in_blocks
-from .pooling import OF_PLACE, as_cases, bytes_at, of_all_positions, of_fits, own_of_fits
+from .pooling import as_cases, bytes_at, of_all_positions, of_fits, own_of_fits
 from .shared_component import Sharing, fit_sharing
 from .together import fit_with
 from .update_task import UpdateTask

@@ -17,7 +17,7 @@ import xarray as xr
 
 from xrecal.arrays.advice import Advice, Typed
 from xrecal.arrays.dispatch import namespace
-from xrecal.chunks.run import Named, Task, run
+from xrecal.chunks.run import OF_PLACE, Named, Task, run
 from xrecal.inputs.dims import text_of
 from xrecal.inputs.forms import Form
 from xrecal.inputs.identities import naming
@@ -25,9 +25,6 @@ from xrecal.inputs.pool import HINDCAST_LABELS, Pool, PoolOver
 from xrecal.typing import IntArray
 
 from .fitted import CASE
-
-OF_PLACE = "of_place"
-"""Group of arrays with one value for each fit, whatever the cases that it pools."""
 
 DATE = "xrecal_date"
 """Dimension of the dates inside a task whose cases are dates at several positions."""

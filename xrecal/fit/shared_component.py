@@ -96,7 +96,7 @@ def fit_sharing(
     share = SharedFits(each, given.numbers.astype(np.int32))
     cases = replace(cases, shared=share)
     choices: Named = {}
-    if given.together is not None:
+    if given.together is not None and method.choice_sizes:
         choices = choose_in_memory(given.together, given.sizes, method, cases, min_samples)
     fitted = {**fit_with(method, cases, min_samples, choices)}
     component = _component(method)

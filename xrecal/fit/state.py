@@ -10,8 +10,8 @@ import numpy as np
 import xarray as xr
 
 from xrecal.arrays.status import MEANINGS
-from xrecal.chunks.blockwise import require_one_chunk, work_on
-from xrecal.chunks.run import Inputs, Named, run
+from xrecal.chunks.blockwise import require_one_chunk, require_one_side, work_on
+from xrecal.chunks.run import OF_PLACE, Inputs, Named, arrays_of, run
 from xrecal.chunks.tree import inputs_after
 from xrecal.inputs.covariates import period_of
 from xrecal.inputs.dates import CaseAxis, case_axis
@@ -25,7 +25,7 @@ from .cases import COVARIATE, OBSERVATIONS, cases_of, kept_parts, parameters_of,
 from .common_regrets import NOTHING, as_objects, nothing_in_common, with_common_regrets
 from .fitted import CASE, CASE_MEMBER
 from .kinds import TOGETHER, Choose, KindTask, places_together
-from .pooling import DATE, OF_PLACE, PooledTask, across, pooled_covariate, position_coordinates
+from .pooling import DATE, PooledTask, across, pooled_covariate, position_coordinates
 from .together import ChooseTask, Chosen, axes_of, choices_of, fit_with
 
 if TYPE_CHECKING:
@@ -75,26 +75,12 @@ def fit_state(
     parts, observed = cases["forecasts"], cases["observed"]
     every = parameters_of(method, periods)
     parameters = {name: p for name, p in every.items() if not p.of_all_places}
-    n_cases = pairs.observations.sizes[dim] * (1 if pool is None else len(pool.taken))
-    own: dict[Hashable, int] = {}
-    if pool is not None and pool.windows:
-        own = dict(zip(pool.dims, pool.sizes, strict=True))
-    case: dict[Hashable, int] = {**own, CASE: n_cases}
-    members = {**case, CASE_MEMBER: next(iter(parts.values())).sizes[CASE_MEMBER]}
-    stored = kept_parts(parts) if method.keeps_cases else {}
-    out: dict[Any, tuple[dict[Hashable, int], Any]] = {
-        **{name: (members, dtype) for name, dtype in stored.items()},
-        **{number: (case, value.dtype) for number, value in observed.items()},
-        "n_cases": (own, np.int32),
-        "status": (own, np.int16),
-    }
-    for name, p in parameters.items():
-        sizes = p.sizes(n_cases).items()
-        inside: dict[Hashable, int] = {d: n_cases if d == CASE else n for d, n in sizes}
-        out[name] = own | inside, p.dtype
+    out, members = _outputs(prepared, cases, parameters)
     fit = FitTask(method, prepared.axis, periods, min_samples, "scale" in parts)
     of_places = {n: (a, ()) for n, a in zip(SharedFits._fields, shared, strict=False)}
     given: dict[str, Any] = {**_with_core(cases, pool), "shared": of_places}
+    what = work_on("the fit", pairs.form.name)
+    require_one_side(fit, arrays_of(given)[0], what)
     chosen = choices_of_all(prepared, given, min_samples, choose)
     given = {**inputs_after(given, chosen.known), OF_PLACE: chosen.choices}
     places = [d for d in pairs.form.dims if pool is None and d != dim]
@@ -104,7 +90,7 @@ def fit_state(
         fit if pool is None else PooledTask(fit, pool),
         given,
         out,
-        what=work_on("the fit", pairs.form.name),
+        what=what,
         windows=None if pool is None else pool.windows,
     )
     for name, value in cases["covariates"].items():
@@ -119,6 +105,31 @@ def fit_state(
         # Last, as the first array of a state has all locations.
         states.append(_with_labels(state, pairs, parameters).assign(common))
     return states
+
+
+def _outputs(
+    prepared: Prepared, cases: Groups, parameters: Mapping[str, Parameter]
+) -> tuple[dict[Any, tuple[dict[Hashable, int], Any]], dict[Hashable, int]]:
+    """Arrays that a fit leaves, with their dimensions and types; and dimensions of the members."""
+    pairs, pool, parts = prepared.pairs, prepared.pairs.pool, cases["forecasts"]
+    n_cases = pairs.observations.sizes[pairs.dim] * (1 if pool is None else len(pool.taken))
+    own: dict[Hashable, int] = {}
+    if pool is not None and pool.windows:
+        own = dict(zip(pool.dims, pool.sizes, strict=True))
+    case: dict[Hashable, int] = {**own, CASE: n_cases}
+    members = {**case, CASE_MEMBER: next(iter(parts.values())).sizes[CASE_MEMBER]}
+    stored = kept_parts(parts) if prepared.method.keeps_cases else {}
+    out: dict[Any, tuple[dict[Hashable, int], Any]] = {
+        **{name: (members, dtype) for name, dtype in stored.items()},
+        **{number: (case, value.dtype) for number, value in cases["observed"].items()},
+        "n_cases": (own, np.int32),
+        "status": (own, np.int16),
+    }
+    for name, p in parameters.items():
+        sizes = p.sizes(n_cases).items()
+        inside: dict[Hashable, int] = {d: n_cases if d == CASE else n for d, n in sizes}
+        out[name] = own | inside, p.dtype
+    return out, members
 
 
 def choices_of_all(prepared: Prepared, given: Inputs, min_samples: int, choose: Choose) -> Chosen:

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from xrecal.arrays.dispatch import to_host
+from xrecal.arrays.dispatch import namespace, to_host
 from xrecal.chunks.run import Named
 from xrecal.inputs.dates import CaseAxis
 from xrecal.methods import Method
@@ -326,12 +326,13 @@ def fit_with(
 
     Without choices, or where they are of no place, each place chooses for itself.
     """
-    n_places = len(cases.observations)
+    n_places, xp = len(cases.observations), namespace(cases.observations)
     if not choices:
-        return {**method.fit_locations(cases, min_samples), CHOSEN_FROM: np.ones(n_places, int)}
-    chosen_from = np.nan_to_num(to_host(choices[CHOSEN_FROM]))
+        alone = xp.ones(n_places, dtype=np.int32)
+        return {**method.fit_locations(cases, min_samples), CHOSEN_FROM: alone}
+    chosen_from = np.nan_to_num(choices[CHOSEN_FROM])
     together = chosen_from > 0
-    own = {name: to_host(a) for name, a in choices.items() if name != CHOSEN_FROM}
+    own = {name: a for name, a in choices.items() if name != CHOSEN_FROM}
     parts: list[tuple[IntArray, FitArrays]] = []
     for some, given in ((together, own), (~together, None)):
         at = np.flatnonzero(some)
@@ -342,5 +343,6 @@ def fit_with(
     fitted = dict(parts[0][1]) if parts else dict(method.fit_locations(cases, min_samples))
     if len(parts) > 1:
         order = np.argsort(np.concatenate([at for at, _ in parts]))
-        fitted = {name: np.concatenate([part[name] for _, part in parts])[order] for name in fitted}
-    return {**fitted, CHOSEN_FROM: np.where(together, chosen_from, 1).astype(np.int32)}
+        fitted = {name: xp.concatenate([part[name] for _, part in parts])[order] for name in fitted}
+    where = xp.asarray(np.where(together, chosen_from, 1).astype(np.int32))
+    return {**fitted, CHOSEN_FROM: where}

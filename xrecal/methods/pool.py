@@ -61,8 +61,11 @@ from .mixing import AVERAGE, mixture_of
 from .raw import Raw
 from .settings import Settings, check_choices, check_methods, once
 
+SCORES = "scores"
+"""Evidence of a pool: CRPS of held-out forecasts of each component, in units of the smallest."""
+
 EVIDENCE = "evidence"
-"""Choice of a pool: how far evidence for recalibration goes, 0 to 1."""
+"""Choice of a pool: how far evidence for recalibration goes, 0 to 1; of one place its cases."""
 
 OF_POOL = ("pool_weight", *FITTED)
 """Choices of a pool beside those of its components; the state has them under the same names."""
@@ -307,16 +310,19 @@ class LinearPool(Settings):
     @once
     def evidence_sizes(self) -> Mapping[str, tuple[int, ...]]:
         """Losses of the candidates of each component."""
-        sizes: dict[str, tuple[int, ...]] = {}
+        sizes: dict[str, tuple[int, ...]] = {SCORES: (len(self.components),)}
         for component in self.components:
             sizes |= component.named_as_choices(component.forecaster.evidence_sizes)
         return sizes
 
     def together(self, choices: FitArrays) -> FitArrays:
         """Choices of components together, the mean of weights, and the median of tails."""
-        from xrecal.arrays.distributions.pool import mean_weights
+        from xrecal.arrays.distributions.pool import evidence_against, mean_weights
 
-        whole: Arrays = {EVIDENCE: median_of_known(choices[EVIDENCE])}
+        whole: Arrays = {EVIDENCE: np.ones(1)}
+        if self._issued is not None:
+            found = evidence_against(choices[SCORES], self._issued, choices[EVIDENCE])
+            whole[EVIDENCE][:] = found
         weight = mean_weights(choices["pool_weight"])
         whole["pool_weight"] = self._faded(weight, whole[EVIDENCE])
         for name in FITTED:
@@ -402,8 +408,8 @@ class LinearPool(Settings):
         """Try and weigh the components at a few locations."""
         from xrecal.arrays.ckme.search import COMPARED
         from xrecal.arrays.distributions.pool import (
-            evidence_against,
             pool_scores,
+            relative_crps,
             weights_of_scores,
         )
 
@@ -434,10 +440,8 @@ class LinearPool(Settings):
         keep_within(quantiles, bounds := self._bounds(cases))
         scores = pool_scores(quantiles, cases.observations)
         choices["pool_weight"] = weights_of_scores(scores)
-        n_cases = np.isfinite(cases.observations).sum(-1).astype(np.float64)
-        choices[EVIDENCE] = np.ones(n_locations)
-        if self._issued is not None:
-            choices[EVIDENCE] = evidence_against(scores, self._issued, n_cases)
+        choices[SCORES] = relative_crps(scores)
+        choices[EVIDENCE] = np.isfinite(cases.observations).sum(-1).astype(np.float64)
         if self.tails is not None:
             held_out, weights = quantiles[:, 0], choices["pool_weight"]
             tails = tails_of_mixture(held_out, weights, cases.observations, bounds)

@@ -13,6 +13,7 @@ from xrecal.fit.held_out import HeldOut
 from xrecal.fit.kinds import Choose, places_together
 from xrecal.fit.select_fits import shared_dims
 from xrecal.fit.state import Prepared, fit_state
+from xrecal.inputs.between import SIDES, TAIL
 from xrecal.inputs.covariates import Given, period_of
 from xrecal.inputs.forms import Form
 from xrecal.products.recalibrated import Recalibrated
@@ -200,8 +201,10 @@ def work_of_product(
     n_pieces = math.prod(len(tasks.chunksizes[d]) for d in shared)
     longest = math.prod(max(tasks.chunksizes[d], default=0) for d in shared)
     if values is None:  # weights of all members, and these where they differ between forecasts
-        values = method.slots(n_cases)[0].size * (1 if method.shares_members else 2)
-        values += method.knows_novelty + (not method.shares_members)  # what stands beside them
+        slots, components = method.slots(n_cases)
+        values = slots.size * (1 if method.shares_members else 2)
+        values += method.knows_novelty + (not method.shares_members)  # beside the weights
+        values += len(SIDES) * (TAIL in (components or ()))  # shapes
     return Work(
         variable=name,
         kind="apply",

@@ -38,11 +38,13 @@ def test_a_fit_with_given_choices_searches_nothing(rng, cases, monkeypatch):
     x, y = make_cases(rng, 1, 80)
     settings = Settings(supports=SUPPORTS[:3])
     one = choose_ckme(Forecasts(x), y, settings)
+    np.testing.assert_array_equal(one.cases, fit_ckme(Forecasts(x), y, settings).n_cases)
     monkeypatch.setattr(Search, "__init__", lambda *_, **__: pytest.fail("a search began"))
-    shared = one._make(np.repeat(part, 3) for part in one)
+    shared = one._make(np.repeat(part, 3, axis=0) for part in one)
     found = fit_ckme(*cases, settings, choices=shared)
-    for name in ("ridge", "support", "strength"):
+    for name in ("support", "strength"):
         np.testing.assert_array_equal(getattr(found, name), getattr(shared, name))
+    np.testing.assert_array_equal(found.ridge, shared.ridge * shared.cases / found.n_cases)
     assert np.unique(found.bandwidth).size == 3  # the median distance is that of each place
     assert np.isfinite(found.centre).all()
 

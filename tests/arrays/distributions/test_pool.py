@@ -6,7 +6,16 @@ import numpy as np
 import pytest
 
 from xrecal.arrays import pool_weights
-from xrecal.arrays.distributions.pool import SMALLEST, average_quantiles
+from xrecal.arrays.distributions.pool import (
+    DOUBT,
+    POWER,
+    SMALLEST,
+    average_quantiles,
+    evidence_against,
+    mean_weights,
+    pool_scores,
+    relative_crps,
+)
 
 LEVELS = (np.arange(40) + 0.5) / 40
 
@@ -165,3 +174,47 @@ def test_what_has_no_weight_does_not_matter(rng):
     expected = average_quantiles(quantiles[:, ::2], weights[:, ::2], bounds)
     quantiles[:, 1] = np.nan
     np.testing.assert_array_equal(average_quantiles(quantiles, weights, bounds), expected)
+
+
+def test_the_diagonal_of_scores_is_the_crps_of_each_component(rng):
+    quantiles, y = normals(rng, 50, [0, 1, 2], [1, 1, 1])
+    scores = pool_scores(quantiles, y)
+    apart = np.abs(quantiles[0, 0] - y[0][:, np.newaxis]).mean((1, 2))
+    own = np.abs(quantiles[0, 0, :, 0, :, np.newaxis] - quantiles[0, 0, :, 0, np.newaxis]).mean(
+        (1, 2)
+    )
+    expected = apart - own / 2
+    np.testing.assert_allclose(scores[0].diagonal(), expected, rtol=1e-10)
+    np.testing.assert_allclose(relative_crps(scores)[0], expected / expected.min(), rtol=1e-10)
+
+
+def test_the_mean_of_weights_is_over_places_that_have_any():
+    weights = np.array([[0.5, 0.5, 0.0], [np.nan] * 3, [0.9, 0.097, 0.003]])
+    found = mean_weights(weights)
+    np.testing.assert_allclose(found, [[0.7 / 0.9985, 0.2985 / 0.9985, 0.0]], rtol=1e-12)
+    assert np.isnan(mean_weights(weights[[1]])).all()
+
+
+def test_components_earn_their_mass_by_cases_where_none_is_better_alone():
+    even, n = np.ones((4, 3)), np.full(4, 40.0)
+    assert evidence_against(even, 0, n) == pytest.approx(40 / (40 + DOUBT))
+    better = even.copy()
+    better[:, 0] = 1.1
+    assert evidence_against(better, 0, n) == pytest.approx(40 / (40 + DOUBT * 1.1**-POWER))
+    assert evidence_against(np.array([[5.0, 1.0, 2.0]]), 0, n[:1]) > 1 - 1e-6
+
+
+def test_chance_at_one_place_is_no_evidence():
+    """Each place has another component that looks better; in the mean none is."""
+    crps = np.ones((3, 4))
+    crps[:, 0] = 1.05
+    crps[[0, 1, 2], [1, 2, 3]], crps[[1, 2, 0], [1, 2, 3]] = 1.0, 1.3
+    crps[[2, 0, 1], [1, 2, 3]] = 1.3
+    n = np.full(3, 40.0)
+    assert evidence_against(crps, 0, n) == pytest.approx(40 / (40 + DOUBT))
+
+
+def test_places_without_scores_say_nothing():
+    crps, n = np.array([[1.0, 1.2], [np.nan, np.nan]]), np.array([50.0, 1000.0])
+    assert evidence_against(crps, 0, n) == evidence_against(crps[:1], 0, n[:1])
+    assert evidence_against(crps[1:], 0, n[1:]) == 1.0

@@ -92,30 +92,42 @@ def mean_weights(weights: FloatArray) -> FloatArray:
     return np.asarray(mean / mean.sum())
 
 
-def evidence_against(scores: FloatArray, one: int, n_cases: FloatArray) -> FloatArray:
-    r"""How much of the mass weights may keep that one component would have alone, (L,) 0 to 1.
+def relative_crps(scores: FloatArray) -> FloatArray:
+    """CRPS (L, C) of each component in units of the smallest, from scores (L, C, C)."""
+    own = scores.diagonal(axis1=1, axis2=2)
+    best = np.where(own > 0, own, np.inf).min(-1, keepdims=True, initial=np.inf)
+    return np.asarray(own / np.where(np.isinf(best), np.nan, best))
+
+
+def evidence_against(crps: FloatArray, one: int, n_cases: FloatArray) -> float:
+    r"""How much of the mass weights may keep that one component would have alone, 0 to 1.
 
     Components have to earn it by cases: as many as ``DOUBT`` count for that one where none is
-    better alone, fewer where it is refuted.
+    better alone at the mean of the places, fewer where it is refuted.
 
     Parameters
     ----------
-    scores : array of float, shape (L, C, C)
-        Those of :func:`pool_scores`.
+    crps : array of float, shape (L, C)
+        Of held-out forecasts at each place; see :func:`relative_crps`. NaN of a component that has
+        none counts for nothing.
     one : int
         Number of the component.
     n_cases : array of float, shape (L,)
 
     Notes
     -----
-    With :math:`b = (\min_c S_{cc} / S_{11})^{15}`, the prior of :func:`pool_weights`, it is
-    :math:`n / (n + b D)`, without a step.
+    With :math:`b = (\min_c S_c / S_1)^{15}` of the mean CRPS, by the power of the prior of
+    :func:`pool_weights`, it is :math:`n / (n + b D)` for the median number of cases, without a
+    step.
     """
-    own = scores.diagonal(axis1=1, axis2=2)
-    best = np.where(np.isnan(own), np.inf, own).min(-1, initial=np.inf)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        belief = np.nan_to_num((best / own[:, one]) ** POWER, nan=0.0)
-    return np.asarray(n_cases / np.maximum(n_cases + DOUBT * belief, 1.0))
+    there = ~np.isnan(crps[:, one]) & ~np.isnan(n_cases)
+    known = crps[there]
+    if not len(known):
+        return 1.0
+    mean = np.where(np.isnan(known).any(0), np.inf, known.sum(0) / len(known))
+    belief = (mean.min() / mean[one]) ** POWER
+    n = float(np.median(n_cases[there]))
+    return n / max(n + DOUBT * float(belief), 1.0)
 
 
 def weights_of_scores(scores: FloatArray) -> FloatArray:
