@@ -107,10 +107,10 @@ PAIRS = sorted(
 
 
 @cache
-def model_of(method, form="ensemble"):
+def model_of(method, form="ensemble", choose="together"):
     """A method fitted to ``ensemble_and_truth`` in a form; a model that no test changes."""
     hindcast, truth = ensemble_and_truth()
-    return FORMS[form](hindcast).recal.fit(truth, METHODS[method])
+    return FORMS[form](hindcast).recal.fit(truth, METHODS[method], choose=choose)
 
 
 def recalibrate_point(members, truth, new, verification, min_samples=20):

@@ -75,7 +75,7 @@ def test_readme_figure(example, tmp_path, capsys):
     figure = example.main(tmp_path / "new" / "readme.png")
     titles = [ax.get_title(loc="left") for ax in figure.axes]
     assert "raw ensemble: CRPS 0.680" in titles
-    assert "recalibrated: CRPS 0.592" in titles
+    assert "recalibrated: CRPS 0.590" in titles
     assert (tmp_path / "new" / "readme.png").stat().st_size > 50_000
 
 

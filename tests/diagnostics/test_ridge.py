@@ -35,7 +35,7 @@ def test_the_array_function_at_each_point():
 def test_the_chosen_ridge_is_that_of_the_fit():
     method = xrecal.CKME(support="errors", condition_on="season")
     found = ENSEMBLE.recal.ridge_curve(TRUTH, method)
-    fitted = ENSEMBLE.recal.fit(TRUTH, method)
+    fitted = ENSEMBLE.recal.fit(TRUTH, method, choose="each")
     np.testing.assert_array_equal(found.chosen_ridge, fitted.state.ridge)
     np.testing.assert_array_equal(found.status, fitted.state.status)
     by_argument = ENSEMBLE.recal.ridge_curve(
@@ -48,7 +48,7 @@ def test_the_chosen_ridge_is_that_of_the_fit():
 def test_other_forms(form):
     forecast = FORMS[form](ENSEMBLE)
     found = forecast.recal.ridge_curve(TRUTH)
-    fitted = forecast.recal.fit(TRUTH)
+    fitted = forecast.recal.fit(TRUTH, choose="each")
     np.testing.assert_array_equal(found.chosen_ridge, fitted.state.ridge)
     smallest = found.ridge[found.loss.argmin("ridge")]
     assert (abs(np.log10(found.chosen_ridge / smallest)) <= 0.5).all()

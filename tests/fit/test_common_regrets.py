@@ -24,6 +24,11 @@ def begun():
     return fit(BEGIN, METHOD, FORECASTS, OBSERVED)
 
 
+def each_alone(observed):
+    """The begun model where places share regrets and no choices."""
+    return FORECASTS[BEGIN].recal.fit(observed[BEGIN], METHOD, choose="each")
+
+
 @cache
 def learned():
     return begun().update(FORECASTS[LATER], OBSERVED)
@@ -50,7 +55,8 @@ def test_common_regrets_are_the_mean_of_places_that_learn_alone():
         at = {"place": place}
         alone[place] = FORECASTS[BEGIN].sel(at).recal.fit(OBSERVED[BEGIN].sel(at), METHOD)
         assert np.isnan(alone[place].state["common_regret"]).all()
-    for model in (begun(), learned()):
+    each = each_alone(OBSERVED)
+    for model in (each, each.update(FORECASTS[LATER], OBSERVED)):
         states = [alone[place].state for place in places]
         expected = np.mean([comparable(state) for state in states], axis=0)
         np.testing.assert_allclose(model.state["common_regret"], expected, atol=1e-8)
@@ -146,9 +152,9 @@ def test_a_place_finds_only_earlier_cases_of_others_in_its_warm_up():
     """The last observation of one place moves no score of another one, only common regrets."""
     marked = OBSERVED.copy()
     marked[49, 2] += 1000
-    other = fit(BEGIN, METHOD, FORECASTS, marked)
-    np.testing.assert_array_equal(other.state["score"][:2], begun().state["score"][:2])
-    assert (other.state["common_regret"] != begun().state["common_regret"]).any()
+    first, other = (each_alone(o) for o in (OBSERVED, marked))  # choices are from all cases
+    np.testing.assert_array_equal(other.state["score"][:2], first.state["score"][:2])
+    assert (other.state["common_regret"] != first.state["common_regret"]).any()
 
 
 def test_positions_at_several_leads_share():

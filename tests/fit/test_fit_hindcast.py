@@ -49,7 +49,7 @@ def test_each_location_is_fitted_on_its_own(dims, observed_dims, chunks):
     hindcast, truth = HINDCAST.transpose(*dims), TRUTH.transpose(*observed_dims)
     if chunks is not None:
         hindcast = hindcast.chunk(chunks)
-    state = hindcast.recal.fit(truth, PAPER).compute().state
+    state = hindcast.recal.fit(truth, PAPER, choose="each").compute().state
     for point in points(TRUTH):
         members = HINDCAST.isel(point).to_numpy()
         expected = recalibrate_point(
@@ -169,9 +169,9 @@ def test_a_missing_location_disturbs_no_other(method, chunks):
     hindcast, truth, (new, verified) = HINDCAST.copy(), TRUTH.copy(), new_cases()
     hindcast[:, :, 0, 1] = np.nan
     truth[12:, 1, 0] = np.nan
-    whole = model_of(method)
+    whole = model_of(method, choose="each")
     given = hindcast if chunks is None else hindcast.chunk(chunks)
-    model = given.recal.fit(truth, METHODS[method]).compute()
+    model = given.recal.fit(truth, METHODS[method], choose="each").compute()
     few, alone = {"too_few_cases"}, decoded(whole.state)
     assert decoded(model.state) == [alone[0], few, few, alone[3]]
     np.testing.assert_array_equal(model.state.n_cases, [[48, 0], [12, 48]])

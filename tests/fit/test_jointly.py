@@ -89,7 +89,7 @@ def test_each_place_has_weights_for_whole_vectors(dims, others, chunks):
         )
         return dataset if chunks is None else dataset.chunk(chunks)
 
-    model = arranged(HINDCAST).recal.fit(arranged(TRUTH), jointly=NAMES)
+    model = arranged(HINDCAST).recal.fit(arranged(TRUTH), jointly=NAMES, choose="each")
     issued = arranged(FORECAST).recal.apply(model).compute()
     for point in PLACES:
         expected = expected_weights(**point)

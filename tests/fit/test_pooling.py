@@ -83,7 +83,7 @@ def test_pooled_by_name_is_a_fit_on_all_cases_as_one_sample(method):
 @pytest.mark.parametrize("method", METHODS, ids=repr)
 @pytest.mark.parametrize("at", [(1, 1), (0, 0), (3, 1)])
 def test_a_window_is_a_pool_of_the_neighbours(method, at):
-    model = FORECASTS.recal.fit(OBSERVED, method, pool={"lat": 3, "lon": 3})
+    model = FORECASTS.recal.fit(OBSERVED, method, pool={"lat": 3, "lon": 3}, choose="lead")
     assert model.state["status"].dims == ("lead", "lat", "lon")
     place = {"lat": at[0], "lon": at[1]}
     window = {d: slice(max(i - 1, 0), i + 2) for d, i in place.items()}

@@ -95,7 +95,8 @@ def held_out_by_arrays():
     return found.reshape(2, DATES, P, N_HELD_OUT)
 
 
-def test_weights_are_those_of_a_loop_over_array_functions(model):
+def test_weights_are_those_of_a_loop_over_array_functions():
+    model = fitted(choose="each")
     of_all = held_out_by_arrays()
     axis = model.variables["t2m"].axis
     for place in WITH:
@@ -180,7 +181,7 @@ def test_what_is_shared_is_learned_once():
     lazy = fitted(hindcast=data)
     seen.clear()
     dask.compute(lazy.state, scheduler="sync")
-    assert len(seen) <= 5 * 2  # four passes over two chunks, and the fits of each place
+    assert len(seen) <= 6 * 2  # four passes over two chunks, what places choose, and their fits
 
 
 def test_several_dimensions_and_others_with_fits_of_their_own():
@@ -191,10 +192,12 @@ def test_several_dimensions_and_others_with_fits_of_their_own():
     both = xr.DataArray(values[0], coords, dims, "t2m"), xr.DataArray(values[1], coords, dims[:3])
     factor = xr.DataArray([1.0, 2.0], dims=["model"])
     hindcast, truth = (one * factor for one in both)
-    one = hindcast.recal.fit(truth, POOL, pool=("lat", "lon"))
+    known = {"pool": ("lat", "lon"), "choose": ("lat", "lon")}
+    one = hindcast.recal.fit(truth, POOL, **known)
     assert set(one.state["pool_weight"].dims) == {"lat", "lon", "model", "component"}
     assert one.state[f"{SHARED}_ridge"].dims == ("model", "shared_law")
-    other = hindcast.chunk(lat=1, lon=3, model=1).recal.fit(truth, POOL, pool=("lon", "lat"))
+    turned = {name: dims[::-1] for name, dims in known.items()}
+    other = hindcast.chunk(lat=1, lon=3, model=1).recal.fit(truth, POOL, **turned)
     same_states(other.compute().state, one.state)
     alone = both[0].recal.fit(both[1], POOL, pool=("lat", "lon"))
     same_states(one.state.isel(model=0), alone.state)
@@ -255,12 +258,13 @@ def test_updates_add_cases_to_each_place(model):
     assert updated.crps(NEW, OBSERVED).notnull().all()
 
 
-def test_cross_validation_is_the_loop_of_fit_and_apply():
-    options = {"pool": "station", "by": "block", "blocks": 3, "output": "quantile", "q": LEVELS}
+@pytest.mark.parametrize("choose", ["together", "each"])
+def test_cross_validation_is_the_loop_of_fit_and_apply(choose):
+    options = {"pool": "station", "by": "block", "blocks": 3, "q": LEVELS, "choose": choose}
     found = HINDCAST.recal.cross_validate(TRUTH, POOL, **options)
     lazy = HINDCAST.chunk().recal.cross_validate(TRUTH, POOL, **options)
     train = slice(14, None)
-    once = fitted(hindcast=HINDCAST[train], truth=TRUTH[train])
+    once = fitted(hindcast=HINDCAST[train], truth=TRUTH[train], choose=choose)
     xr.testing.assert_allclose(found[:14], once.quantile(HINDCAST[:14], LEVELS), rtol=1e-12)
     xr.testing.assert_allclose(lazy, found)
     assert found.notnull().all()

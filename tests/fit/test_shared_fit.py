@@ -109,7 +109,11 @@ def test_results_are_labelled_as_those_of_other_fits(model):
     few = HINDCAST[:, :5].recal.fit(TRUTH[:, :5], pool="station")
     assert not isinstance(few.variables["t2m"].method, SharedCKME)
     issued, other = (m.apply(FORECASTS[DATES:, :5]) for m in (model, few))
-    assert set(other) == set(issued)
+    assert set(other) == {*issued, "t2m_tail_shape"}  # quantiles of equal mass have no tails
+    beside = [one["t2m"].attrs.pop("ancillary_variables").split() for one in (issued, other)]
+    assert beside[1] == [*beside[0], "t2m_tail_shape"]
+    ways = [one["t2m_weight"].attrs.pop("between_members") for one in (issued, other)]
+    assert ways == ["linear", "mean"]
     for name in issued:
         assert set(issued[name].dims) == set(other[name].dims)
         assert str(issued[name].attrs) == str(other[name].attrs)
@@ -458,7 +462,9 @@ def test_products_of_a_shared_fit(model):
     members = model.members(new, 7, seed=1)
     assert members.sizes["member"] == 7
     probability = model.exceedance(new, 10.0)
-    expected = (model.apply(new)["t2m"] > 10).mean("member")
+    values = np.sort(model.apply(new)["t2m"].transpose("station", "time", "member"))
+    up_to = [[np.interp(10, own, LEVELS, 0, 1) for own in of] for of in values]  # on lines
+    expected = 1 - xr.DataArray(up_to, dims=["station", "time"])
     np.testing.assert_allclose(probability.transpose(*expected.dims), expected, atol=1e-12)
 
 

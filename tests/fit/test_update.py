@@ -351,6 +351,8 @@ def test_components_of_a_pool_learn_from_all_cases_and_weights_stay():
     for name in learned:
         # The pool keeps members sorted, and the optimiser of EMOS stops at a slope of 1e-9.
         options = {"rtol": 1e-7, "atol": 1e-9} if str(name).startswith("emos") else {"rtol": 1e-12}
+        if name == "idr_season_index":  # a minimum, found in steps: coefficients near 0 are rounded
+            options["atol"] = 1e-12
         np.testing.assert_allclose(updated[name], whole.state[name], **options, err_msg=str(name))
 
 

@@ -52,7 +52,8 @@ def test_each_place_has_the_weights_of_points_on_a_circle(dims, observed_dims, c
     )
     if chunks is not None:
         hindcast, forecast = hindcast.chunk(chunks), forecast.chunk(chunks)
-    found = forecast.recal.apply(hindcast.recal.fit(truth, period=360)).compute()
+    model = hindcast.recal.fit(truth, period=360, choose="each")
+    found = forecast.recal.apply(model).compute()
     for i in range(2):
         y = TRUTH.isel(lat=i).to_numpy()[np.newaxis, :, np.newaxis]
         cases, new = (
@@ -125,7 +126,8 @@ def test_a_direction_and_a_speed_are_recalibrated_jointly():
     new = xr.Dataset(
         {"wind": FORECAST, "speed": (abs(FORECAST - 180) / 20).assign_attrs(speed.attrs)}
     )
-    model = hindcast.recal.fit(truth, jointly=("speed", "wind"), period={"wind": 360})
+    known = {"jointly": ("speed", "wind"), "period": {"wind": 360}}
+    model = hindcast.recal.fit(truth, choose="each", **known)
     issued = model.apply(new)
     assert issued["wind"].attrs["circular_period"] == 360
     assert "circular_period" not in issued["speed"].attrs

@@ -88,7 +88,7 @@ def test_fit_fills_the_field_of_methods_that_leave_it_open():
 @pytest.mark.parametrize("method", [CLIMATOLOGY, xrecal.CKME(condition_on="index", ridge=0.1)])
 def test_each_location_may_have_its_own_values(method):
     own, new_own = index_of(HINDCAST, "lat", "time"), index_of(NEW, "time", "lat")
-    together = weights(fit(own, method=method), index=new_own)
+    together = weights(fit(own, method=method, choose="each"), index=new_own)
     for lat in range(2):
         one = {"lat": [lat]}
         hindcast, new = HINDCAST.isel(one), NEW.isel(one)

@@ -177,7 +177,7 @@ def test_pit_of_calibrated_forecasts_is_uniform(method):
 def test_pit_is_drawn_within_jumps():
     hindcast, truth = ensemble_and_truth(n=120, n_lat=5, n_lon=4)
     hindcast, truth = (np.maximum(array - 281, 0) for array in (hindcast, truth))  # dry and wet
-    options = {"output": "pit", "by": "block", "blocks": 3}
+    options = {"output": "pit", "by": "block", "blocks": 3, "choose": "lon"}
     for method in (xrecal.EMOS(), xrecal.CKME(support="observations")):
         pit = hindcast.recal.cross_validate(truth, method, **options)
         dry = pit.to_numpy()[truth.to_numpy() == 0]

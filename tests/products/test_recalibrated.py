@@ -62,7 +62,7 @@ def of_array_functions(lat, lon):
     st.sampled_from([None, *PLACES, *ALONG]),
 )
 def test_each_location_on_its_own(dims, verified_dims, chunks):
-    model = model_of("ckme")
+    model = model_of("ckme", choose="each")
     forecast, verified = NEW.transpose(*dims), VERIFIED.transpose(*verified_dims)
     if chunks is not None:
         forecast = forecast.chunk(chunks)

@@ -397,7 +397,7 @@ def folds_of(method: Method, prepared: Prepared, splits: Splits) -> list[Fold]:
         train, test = np.flatnonzero(split.train), np.flatnonzero(split.test)
         if axis.days is not None and not splits.options["gap"]:
             near += count_near(axis.days, test, train, WEEK)
-        fold, note = suited(method, axis, train, test, prepared)
+        fold, note = suited(method, axis, train, test, prepared, splits.choose)
         folds.append(fold)
         notes += [] if note is None else [note]
     if near:
@@ -453,7 +453,12 @@ def more_cases(pairs: Pairs, splits: Splits) -> Advice:
 
 
 def suited(
-    method: Method, axis: CaseAxis, train: IntArray, test: IntArray, prepared: Prepared
+    method: Method,
+    axis: CaseAxis,
+    train: IntArray,
+    test: IntArray,
+    prepared: Prepared,
+    choose: Choose,
 ) -> tuple[Fold, str | None]:
     """A split with the pool and the method as they can be used on its training cases."""
     own, n_cases, pool = axis.take(train), train.size, prepared.pairs.pool
@@ -461,7 +466,7 @@ def suited(
         if pool is not None:
             if pools_share(method, pool, train.size):  # each place has its own cases
                 method, note = method.check(own, n_cases)
-                method, shared = sharing(method, prepared.pairs, pool, n_cases)
+                method, shared = sharing(method, prepared.pairs, pool, n_cases, choose)
                 return Fold(method, train, test, pool, shared), note
             if prepared.shared is not None and shares(method, pool, train.size):
                 method = prepared.shared.for_cases(train.size * len(pool.taken))

@@ -19,6 +19,7 @@ from xrecal.inputs.forms import Form
 from xrecal.inputs.place_order import order_of_places
 from xrecal.inputs.roles import is_lead
 from xrecal.methods import Method
+from xrecal.methods.base import Cases
 from xrecal.typing import FloatArray, IntArray
 
 from .cases import cases_of
@@ -169,7 +170,10 @@ class KindTask:
             {name: to_host(a) for name, a in group.items()}
             for group in (forecasts, observed, covariates)
         )
-        cases, _ = cases_of(parts, values, known, self.axis, self.periods)
+        return self.of(cases_of(parts, values, known, self.axis, self.periods)[0])
+
+    def of(self, cases: Cases) -> dict[str, npt.NDArray[Any]]:
+        """Facts of the places (L,) of cases (L, n)."""
         verified = cases.observations
         low, high, _ = find_bounds(verified, "auto")
         skill, error = np.full(len(verified), np.nan), np.ones(len(verified))

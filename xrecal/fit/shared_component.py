@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -9,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from xrecal.chunks.run import Named
 from xrecal.inputs.pairing import Pairs
 from xrecal.inputs.pool import Pool
 from xrecal.methods import Method, SharedCKME
@@ -17,10 +19,11 @@ from xrecal.methods.components import Component, components_of
 from xrecal.methods.shared_ckme import IN_MEMORY, NUMBER, InMemory, as_shared
 from xrecal.typing import FloatArray, IntArray
 
-from .kinds import Choose
+from .kinds import TOGETHER, Choose, Together, places_together, read_choose
 from .shared_fit import PassesOverChunks, SharedChunks
 from .shared_places import feature_table, in_one_order, shared_method
 from .state import Prepared, fit_state
+from .together import choose_in_memory, fit_with
 
 
 class Sharing(NamedTuple):
@@ -33,9 +36,15 @@ class Sharing(NamedTuple):
     """(P,) positions in the order in which cases of a date are learned from"""
     numbers: IntArray
     """(P,) number of the place at each position"""
+    sizes: Mapping[Hashable, int]
+    """Of the dimensions that these lie along."""
+    together: Together | None
+    """Places of a fit that choose together; None where each chooses for itself."""
 
 
-def sharing(method: Method, pairs: Pairs, pool: Pool, n_dates: int) -> tuple[Method, Sharing]:
+def sharing(
+    method: Method, pairs: Pairs, pool: Pool, n_dates: int, choose: Choose
+) -> tuple[Method, Sharing]:
     """Pools that learn from so many dates, with the component that positions share."""
     whole = in_one_order(pool, pairs.form)
     assert method.shared_by_places is not None
@@ -46,7 +55,10 @@ def sharing(method: Method, pairs: Pairs, pool: Pool, n_dates: int) -> tuple[Met
     numbers = np.empty_like(order)
     numbers[order] = whole.numbers.ravel()
     table = feature_table(pairs.form, shared, whole)
-    return method.with_shared(shared), Sharing(shared, table, order, numbers)
+    dims = read_choose(choose, [d for d in pairs.form.dims if d != pairs.dim])
+    together = places_together(pairs.form, [d for d in pool.dims if d in dims], TOGETHER)
+    sizes = dict(zip(pool.dims, pool.sizes, strict=True))
+    return method.with_shared(shared), Sharing(shared, table, order, numbers, sizes, together)
 
 
 def _component(method: Method) -> Component:
@@ -82,7 +94,11 @@ def fit_sharing(
     each = np.empty(n_places, dtype=object)
     each[:] = held_out
     share = SharedFits(each, given.numbers.astype(np.int32))
-    fitted = dict(method.fit_locations(replace(cases, shared=share), min_samples))
+    cases = replace(cases, shared=share)
+    choices: Named = {}
+    if given.together is not None and method.choice_sizes:
+        choices = choose_in_memory(given.together, given.sizes, method, cases, min_samples)
+    fitted = {**fit_with(method, cases, min_samples, choices)}
     component = _component(method)
     for name in component.parameters(0):
         array = np.asarray(packed[name]) if name != NUMBER else given.numbers

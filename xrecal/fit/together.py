@@ -80,7 +80,8 @@ def choices_of(
     )
     known = [sample.data]
     if chunks:
-        kind, sample = (a.chunk({d: chunks[d] for d in a.dims}) for a in (kind, sample))
+        bare = (a.reset_coords(drop=True) for a in (kind, sample))  # chunks reach coordinates
+        kind, sample = (a.chunk({d: chunks[d] for d in a.dims}) for a in bare)
     chosen = search(sample, known)
     spread = Spread(method)
     tables = _tables(Join(together, method, tuple(chosen)), spread, kind, sample, facts, chosen)
@@ -277,14 +278,45 @@ class ChooseTask:
         cases, _ = cases_of(forecasts, observed, covariates, self.axis, self.periods)
         if shared:
             cases = replace(cases, shared=SharedFits(**shared))
-        n_places = len(cases.observations)
-        out = {name: np.full((n_places, *size), np.nan) for name, size in self.sizes.items()}
-        at = np.flatnonzero(to_host(of_place["sample"]))
+        return self.of(cases, to_host(of_place["sample"]))
+
+    def of(self, cases: Cases, sample: npt.NDArray[np.bool_]) -> dict[str, npt.NDArray[Any]]:
+        """Choices of the places (L,) of cases (L, n) that are in the sample."""
+        out = {name: np.full((sample.size, *size), np.nan) for name, size in self.sizes.items()}
+        at = np.flatnonzero(sample)
         if at.size:
             found = self.method.choose_locations(cases.take(at), self.min_samples)
             for name, values in out.items():
                 values[at] = to_host(found[name])
         return out
+
+
+def choose_in_memory(
+    together: Together, sizes: Mapping[Hashable, int], method: Method, cases: Cases, least: int
+) -> Named:
+    """Choices (L, ...) of all places from their cases (L, n), as :func:`fit_with` takes them.
+
+    The L places lie along dimensions of these sizes; ``least`` are cases that a fit needs.
+    """
+    search = ChooseTask(method, cases.axis, {}, least)
+    facts = KindTask(method, cases.axis, {}, method.variables is None).of(cases)
+
+    def over_places(found: Named) -> dict[Any, xr.DataArray]:
+        return {
+            name: xr.DataArray(
+                a.reshape((*sizes.values(), *a.shape[1:])),
+                dims=[*sizes, *axes_of(name, a.shape[1:])],
+            )
+            for name, a in found.items()
+        }
+
+    def searched(sample: xr.DataArray, known: Sequence[Any]) -> dict[Any, xr.DataArray]:
+        return over_places(search.of(cases, sample.transpose(*sizes).to_numpy().ravel()))
+
+    chosen = choices_of(together, method, over_places(facts), least, searched, [])
+    whole = {name: a.transpose(*sizes, *core) for name, (a, core) in chosen.choices.items()}
+    n, n_dims = len(cases.observations), len(sizes)
+    return {name: a.to_numpy().reshape((n, *a.shape[n_dims:])) for name, a in whole.items()}
 
 
 def fit_with(

@@ -129,7 +129,8 @@ def cross_validate(
     choose : "together", "each", or name or names of dimensions
         As for ``fit``. Each fit chooses from its own training cases of all places; with leads
         without those nearer to the cases predicted than the longest lead, as the same observation
-        verifies several of them.
+        verifies several of them. Pools with a component that places share choose along the pooled
+        dimensions only, from all training cases.
     min_samples : int
         Fits with fewer complete cases predict NaN.
 

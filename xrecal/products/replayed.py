@@ -99,7 +99,8 @@ def _rounds(method: Method, prepared: Prepared, splits: Splits, known: xr.DataAr
     for step in steps:
         fold = None
         if step.fits:
-            fold, note = suited(method, axis, step.learn, step.test, prepared)
+            dates = step.learn, step.test
+            fold, note = suited(method, axis, *dates, prepared, splits.choose)
             notes += [] if note is None else [note]
         rounds.append(Round(fold, step.learn, step.test))
     n_fits = sum(step.fits for step in steps)
