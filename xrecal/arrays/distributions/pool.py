@@ -20,7 +20,7 @@ change."""
 SMALLEST = 0.005
 """A weight below this fraction of the largest is none: its component need not be computed."""
 
-DOUBT = 10.0
+DOUBT = 5.0
 """Cases that have to speak against a component, where none is better alone, for the mixture to
 have half of its mass."""
 
