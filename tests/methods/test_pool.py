@@ -35,7 +35,7 @@ def test_defaults_hold_the_season_where_dates_allow():
         "ckme_season", "ckme_shapes_season", "ckme", "idr_season", "climatology", "raw",
     ]  # fmt: skip
     supports = [m.support for m in method.mixed if isinstance(m, xrecal.CKME)]
-    assert supports == ["regression", "standardised", "regression"]
+    assert supports == ["standardised", "standardised", "regression"]
     assert [m.bandwidth for m in method.mixed[:3]] == ["cv", "cv", "median"]
 
 
