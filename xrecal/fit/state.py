@@ -138,10 +138,12 @@ def choices_of_all(prepared: Prepared, given: Inputs, min_samples: int, choose: 
     ``given`` are arrays of cases as :func:`given_cases` has them.
     """
     method, pool, pairs = prepared.method, prepared.pairs.pool, prepared.pairs
+    if not method.choice_sizes:
+        return Chosen({})
     whole = () if pool is None else pool.forecast_dims
     places = [d for d in pairs.form.dims if d not in (pairs.dim, *whole)]
     together = places_together(pairs.form, places, choose)
-    if together is None or not method.choice_sizes:
+    if together is None:
         return Chosen({})
     own = {} if pool is None or not pool.windows else dict(zip(pool.dims, pool.sizes, strict=True))
     described = method, prepared.axis, prepared.periods
