@@ -67,7 +67,7 @@ def error_spread(
     >>> forecast.recal.error_spread(observations, ["init", "location"]).round(2).item()
     1.41
     >>> model.error_spread(forecast, observations, dim=["init", "location"]).round(2).item()
-    1.4
+    1.39
     """
     scores = scored(forecast, observations, _rule, dim, member_dim, ERROR_SPREAD)
     return _in_its_unit(scores)
