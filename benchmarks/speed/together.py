@@ -16,15 +16,16 @@ SIZES = {(1000, 50): (25, 120), (300, 25): (7, 25), (30, 10): (0.6, 1.5)}
 ALONE = 0.6
 """Seconds of a pool of one place, with most cases."""
 
-MORE = 32
-"""Cells beyond the sample that are timed."""
+FIRST, MORE = 4 * SAMPLE, 128
+"""Cells that fill the samples of several kinds, and those beyond that are timed."""
 
 
 def budgets(quick: bool) -> Iterator[Line]:
     sizes = {(30, 5): (None, None)} if quick else SIZES
     for (n, m), limits in sizes.items():
         for method, limit in zip((xrecal.CKME(), xrecal.LinearPool()), limits, strict=True):
-            yield of_a_cell(method, n, m, 4 if quick else MORE, limit)
+            first, more = (SAMPLE, 4) if quick else (FIRST, MORE)
+            yield of_a_cell(method, n, m, first, more, limit)
     n, m = next(iter(sizes))
     hindcast, observed = make_hindcast(n, m, 1)
     taken = shortest(lambda: hindcast.recal.fit(observed, xrecal.LinearPool()), 2)
@@ -32,15 +33,21 @@ def budgets(quick: bool) -> Iterator[Line]:
     yield Line(work, taken, "s", seconds(taken), None if quick else ALONE)
 
 
-def of_a_cell(method, n: int, m: int, more: int, budget: float | None) -> Line:
-    """Milliseconds of a cell: a fit of many, less that of the sample, and its share of a grid."""
-    hindcast, observed = make_hindcast(n, m, SAMPLE + more)
-    some = slice(SAMPLE)
+def of_a_cell(method, n: int, m: int, first: int, more: int, budget: float | None) -> Line:
+    """Milliseconds of a cell: a fit of many, less that of the first, and its share of a grid."""
+    hindcast, observed = make_hindcast(n, m, first + more)
+    some = slice(first)
     sample = shortest(
         lambda: hindcast.isel(location=some).recal.fit(observed.isel(location=some), method), 1
     )
     whole = shortest(lambda: hindcast.recal.fit(observed, method), 1)
     each = (whole - sample) / more
-    taken = each + max(sample - SAMPLE * each, 0.0) / CELLS
+    taken = each + max(sample - first * each, 0.0) / CELLS
     work = f"{type(method).__name__} fit of a cell of {CELLS}, n={n} m={m}"
-    return Line(work, 1e3 * taken, "ms", f"{seconds(each)} each, {seconds(sample)} sample", budget)
+    return Line(
+        work,
+        1e3 * taken,
+        "ms",
+        f"{seconds(each)} each, {seconds(sample)} the first {first}",
+        budget,
+    )

@@ -198,7 +198,7 @@ def _halvings(values: FloatArray) -> IntArray:
 
 
 def _with_larger(classes: IntArray) -> IntArray:
-    """Classes (n,) by the size of errors, of which rare ones go with the nearest that is not.
+    """Classes (n,) by the size of errors; a rare one goes with the nearest that is not.
 
     Where all are rare they stay what they are.
     """

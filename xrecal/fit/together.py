@@ -201,7 +201,7 @@ class Spread:
 
     @property
     def tables(self) -> dict[str, tuple[int, ...]]:
-        """Axes of what is known of each kind."""
+        """Axes of the choices of each kind."""
         return {TOTAL: (), **self.results}
 
     @property

@@ -18,7 +18,7 @@ TAIL, TAIL_SHAPE = "tail", "tail_shape"
 """Component of members that stand for tails, and role of the variable with the shapes of these."""
 
 SIDE, SIDES = "side", ("lower", "upper")
-"""Dimension of what is known of each tail, and its labels."""
+"""Dimension of the parameters of each tail, and its labels."""
 
 
 class Continuous(NamedTuple):

@@ -146,7 +146,7 @@ class Setup:
     min_samples: int
     dtype: npt.DTypeLike
     n_together: int = 1
-    """Places that choose together, of which a sample is searched."""
+    """Places that choose together; a sample of them is searched."""
 
 
 class Probe(NamedTuple):

@@ -165,7 +165,7 @@ def _fill_scores(quantiles: Floats5, observations: Matrix, out: OutCube) -> None
 
 @kernel
 def _fill_weights(scores: Cube, usable: Matrix, out: OutMatrix) -> None:
-    """Weights (L, C) of scores (L, C, C), of which components (L, C) are usable."""
+    """Weights (L, C) from scores (L, C, C) of the components (L, C) that are usable."""
     for cell in range(scores.shape[0]):
         best = np.inf
         for c in range(scores.shape[1]):

@@ -30,7 +30,7 @@ SINGLE = 4 * 1.2e-7
 """Part of the points of a tail by which numbers of single precision may be off."""
 
 MASS, THRESHOLD, SCALE, SHAPE, GROUP = range(5)
-"""Columns of what is known of a tail."""
+"""Columns of a tail."""
 
 
 def answers(

@@ -27,7 +27,7 @@ ROUNDING = 1e-12
 """A smaller share of a tail is none: its quantile is the end of the tail."""
 
 START, VALUE, KIND = range(3)
-"""Columns of what is known of a piece of a quantile function."""
+"""Columns of a piece of a quantile function."""
 
 MEMBER = 2
 """A piece of a quantile function that is a member, not part of a tail."""
