@@ -23,8 +23,9 @@ def together(
     """Choices of L places as one for all of them.
 
     Kernel and support are those with the smallest mean of the losses of places, each in units of
-    its smallest one. The ridge is the median over places of the best ones with these, times their
-    numbers of cases: the best ridge falls with the number of cases, and that product hardly.
+    its smallest one. The logarithm of the best ridge with these, times the number of cases, is the
+    mean of the middle half of the places: the best ridge falls with the number of cases, and that
+    product hardly. A median would jump between the candidates.
 
     Parameters
     ----------
@@ -66,7 +67,7 @@ def together(
     given = bool(np.isnan(cases).all())
     if not given:
         exponent = choices.exponents[there].reshape(-1, n_kernels, codes.size)[:, g, s]
-        ridge = 10.0 ** float(np.median(exponent + np.log10(cases)))
+        ridge = 10.0 ** middle_mean(exponent + np.log10(cases))
     one = Choices(
         support=int(codes[s]),
         widening=kernels[g][0],
@@ -77,6 +78,12 @@ def together(
         cases=math.nan if given else 1.0,
     )
     return Choices.joined([one])
+
+
+def middle_mean(values: FloatArray) -> float:
+    """Mean of the middle half of some values (n,), of those at its ends in part."""
+    n = values.size
+    return float(np.sort(np.repeat(values, 4))[n : 3 * n].mean())
 
 
 def _relative(losses: FloatArray) -> FloatArray:
