@@ -88,6 +88,9 @@ FITTED = {
 COPIES = 12
 """Copies of weighted ensembles that exist while tails are added."""
 
+CACHED = 300_000
+"""Bytes of an array that many operations follow each other on: processors keep a few at hand."""
+
 
 def with_tail_slots(cases: IntArray, components: Sequence[str]) -> tuple[IntArray, Sequence[str]]:
     """Slots (n,) and their components, and behind them those of the tails, which are of no case."""
@@ -129,7 +132,6 @@ def tails_of_mixture(
     These are quantiles (L, C, n, Q) of the components, mixed by their weights (L, C).
     """
     from xrecal.arrays.distributions.tails import mass_of, with_exceedances, without_outer
-    from xrecal.arrays.rows import WORKSPACE
 
     n_locations, _, n, q = quantiles.shape
     mass = mass_of(np.isfinite(observations).sum(-1))
@@ -139,7 +141,7 @@ def tails_of_mixture(
         if counts.size == 0:
             continue
         share = np.repeat(weight[cell, counts], q) / q
-        step = max(1, WORKSPACE // (8 * COPIES * max(share.size, 1)))
+        step = max(1, CACHED // (8 * max(share.size, 1)))
         wanted, between = np.full((1, 2), mass[cell]), bounds[cell : cell + 1]
         for start in range(0, n, step):
             some = slice(start, start + step)

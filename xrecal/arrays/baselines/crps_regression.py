@@ -246,6 +246,8 @@ def fit_location(
     `coefficients` (4 + 2K,); returns if converged.
     """
     v_mean, v_std = _moments(v)
+    # In location and one scale for all, the CRPS without bounds is convex: one start is enough.
+    is_convex = v_std == 0.0 and lower == -np.inf and upper == np.inf
     # A constant spread tells c and d apart no more than none does: leave it all to c.
     cases, mean, std = _standardise(x, v, r, v_mean if v_std > 0.0 else 0.0)
     bounded, parameters, trial = np.empty(y.size), coefficients.copy(), coefficients.copy()
@@ -272,6 +274,8 @@ def fit_location(
                 if crps < smallest:
                     smallest, converged = crps, at_minimum
                     parameters, trial = trial, parameters
+                if at_minimum and is_convex and size <= 3 + std.size:
+                    break
         exponent = _in_units(parameters, line, mean, std, unit, coefficients)
         if abs(exponent) <= LARGEST_EXPONENT or size < coefficients.size:
             break

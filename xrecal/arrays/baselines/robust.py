@@ -7,9 +7,11 @@ and not with its square, so its line is that of most cases.
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
+from typing import Any
 
+import numpy as np
+
+from xrecal.arrays.compiled import Matrix, Vector, kernel
 from xrecal.typing import FloatArray
 
 from .crps_regression import fit_location
@@ -36,30 +38,51 @@ def typical_size(values: FloatArray, most: float = 0.99) -> float:
     Those beyond the quantile ``most`` count as if they were at it. Most values may be zero, as at a
     dry place.
     """
-    size = np.abs(values[values != 0.0])
-    if size.size == 0:
+    return float(_typical_size(np.ascontiguousarray(values, np.float64), most))
+
+
+@kernel
+def _typical_size(values: Vector, most: float) -> float:
+    """See :func:`typical_size`."""
+    size, k, total = np.empty(values.size), 0, 0.0
+    for value in values:
+        if value != 0.0:
+            size[k] = abs(value)
+            k += 1
+    if k == 0:
         return 0.0
-    last = int(most * (size.size - 1))
-    return float(np.minimum(size, np.partition(size, last)[last]).mean())
+    last = int(most * (k - 1))
+    largest = np.partition(size[:k], last)[last]
+    for i in range(k):
+        total += min(size[i], largest)
+    return total / k
 
 
-def deviations(values: FloatArray) -> tuple[float, float]:
+@kernel
+def deviations(values: Vector) -> Any:
     """Median of the values (n,), and the typical size of deviations from it; 0 for a constant."""
-    middle = float(np.median(values)) if values.size else 0.0
+    if values.size == 0:
+        return 0.0, 0.0
+    middle = np.median(values)
     apart = values - middle
-    return middle, typical_size(apart[np.abs(apart) > TIED * abs(middle)], 0.95)
+    for i in range(apart.size):
+        if not abs(apart[i]) > TIED * abs(middle):
+            apart[i] = 0.0
+    return middle, _typical_size(apart, 0.95)
 
 
-def believed(predictors: FloatArray) -> npt.NDArray[np.bool_]:
+@kernel
+def believed(predictors: Matrix) -> Any:
     """Which cases (n,) have all their predictors (n, k) within reach of the median.
 
     A case far away would hold the line by itself, whatever happened.
     """
     near = np.ones(predictors.shape[0], np.bool_)
-    for column in predictors.T:
+    for k in range(predictors.shape[1]):
+        column = predictors[:, k].copy()
         middle, typical = deviations(column)
-        if typical > 0.0:
-            near &= np.abs(column - middle) <= REACH * typical
+        for i in range(column.size):
+            near[i] = near[i] and (typical == 0.0 or abs(column[i] - middle) <= REACH * typical)
     return near
 
 
@@ -69,7 +92,8 @@ def cut(values: FloatArray, past: FloatArray | None = None, far: float = FAR) ->
     Both are of past values, of these if None. By default only values are cut that are so far away
     that the rest would be rounding beside them.
     """
-    middle, typical = deviations(values if past is None else past)
+    of = np.ascontiguousarray(values if past is None else past, np.float64)
+    middle, typical = deviations(of)
     if typical == 0.0:
         return values
     return np.asarray(np.clip(values, middle - far * typical, middle + far * typical))

@@ -20,7 +20,6 @@ from xrecal.arrays.baselines.robust import cut, fit_line, typical_size
 from xrecal.arrays.compiled import (
     Cube,
     IndexCube,
-    IndexMatrix,
     Indices,
     Matrix,
     OutMatrix,
@@ -112,8 +111,6 @@ class Targets(NamedTuple):
     """(F, S, n) spread of each case"""
     inner: Matrix
     """(F, 2) smallest and largest target between the bounds"""
-    ascending: IndexMatrix
-    """(F, n) training cases by ascending target, then the others"""
 
 
 def fit_centre(code: int, sample: Sample, coefficients: FloatArray) -> None:
@@ -182,15 +179,17 @@ def fill_members(
     centre: float, spread: float, error: Vector, limits: Limits, points: OutVector
 ) -> None:
     """Members (k,) from ascending errors: on a bound, or between the first and last inside."""
-    start, stop = 0, error.size
+    start, stop, first, last = 0, error.size, limits.first, limits.last
+    for i in range(stop):  # from the start, without calls: then several are computed at once
+        point = centre + spread * error[i]
+        point = first if point < first else point
+        points[i] = last if point > last else point
     while start < stop and error[start] == -np.inf:
         points[start] = limits.low
         start += 1
     while stop > start and error[stop - 1] == np.inf:
         stop -= 1
         points[stop] = limits.high
-    for i in range(start, stop):
-        points[i] = min(max(centre + spread * error[i], limits.first), limits.last)
 
 
 def rank_errors(folds: Folds, supports: IntArray, sample: Sample) -> Targets:
@@ -203,7 +202,6 @@ def rank_errors(folds: Folds, supports: IntArray, sample: Sample) -> Targets:
         np.empty(shape),
         np.empty(shape),
         np.empty((shape[0], 2)),
-        np.empty((0, 0), np.int64),
     )
     coefficients = np.empty((*shape[:2], 4 + 2 * sample.features.shape[1]))
     for f, n_out in enumerate(folds.n_out.tolist()):
@@ -214,12 +212,9 @@ def rank_errors(folds: Folds, supports: IntArray, sample: Sample) -> Targets:
     order = np.argsort(targets.error, axis=-1, kind="stable")  # NaN, such as of the others, last
     first = folds.n_out[:, np.newaxis] + np.arange(n)  # those to train on before the others
     cases = np.take_along_axis(cases, first % max(n, 1), axis=-1)
-    # Those left out count as infinite.
-    value = np.where(first < n, sample.target[cases], np.inf)
-    ascending = np.take_along_axis(cases, np.argsort(value, axis=-1, kind="stable"), axis=-1)
     ranked = np.take_along_axis(cases[:, np.newaxis], order, axis=-1)
     error = np.take_along_axis(targets.error, order, axis=-1)
-    return targets._replace(ranked=ranked, error=error, ascending=ascending)
+    return targets._replace(ranked=ranked, error=error)
 
 
 @kernel

@@ -15,6 +15,7 @@ from xrecal.arrays.compiled import (
     OutCube,
     OutVector,
     Vector,
+    copy,
     inner,
     kernel,
 )
@@ -25,7 +26,7 @@ from .embedding import LOSS_NAMES
 from .folds import Folds, trained_on_few
 from .lowrank import ROUGH, heaviest
 from .problem import Problem
-from .simplex import PROJECTIONS, positive_weights
+from .simplex import PROJECTIONS, shift_of
 from .solvers import Exact, Solver, left_out_weights
 
 
@@ -85,41 +86,28 @@ def _of_one_fold(projection: str, record: Any) -> Any:
         """
         target, root, supports = verified.target, verified.root, verified.supports
         n, k = target.size, target.size - folds.n_out[f]
-        beta, full, row, points = np.empty(n), np.zeros(n), np.empty(n), np.empty(n)
-        error, positive, place, least = np.empty(n), np.empty(n), np.empty(n, np.int64), -np.inf
-        # In the order of observations: past ones need no other, and other supports change nothing.
-        train = targets.ascending[f, :k]
+        beta, row, points, error = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+        train, room, shift, least = folds.cases[f, folds.n_out[f] :], np.empty(n), 0.0, 0.0
         limits = Limits(verified.low, verified.high, targets.inner[f, 0], targets.inner[f, 1])
         own, share, mass = _shares(signed, root, train)
-        in_order = _in_order(targets.ranked[f, :, :k], train)
         for c in range(folds.n_held[f]):
             case = folds.cases[f, c]
             _scale_back(signed[c], 1.0 / root[case], mass[c], (train, own, share), beta)
-            if on_support:
-                for i in range(k):
-                    full[train[i]] = beta[i]
-            else:
-                used, least = positive_weights(beta[:k], least, positive, place)
-                for i in range(used):
-                    full[train[place[i]]] = positive[i]
+            if not on_support:
+                shift, least = shift_of(beta, train, least, room)
             for s in supports:
                 centre, spread = targets.centre[f, s, case], targets.spread[f, s, case]
                 ranked, errors = targets.ranked[f, s, :k], targets.error[f, s]
-                if on_support:
-                    used = _all(full, ranked, errors, beta, error)
-                elif in_order[s]:
-                    for i in range(used):
-                        row[i], error[i] = positive[i], errors[place[i]]
+                if on_support or shift == 0.0:
+                    used = _all(beta, ranked, errors, row, error)
                 else:
-                    _with_weight(full, ranked, errors, row, error)
+                    used = _above(beta, shift, ranked, errors, row, error)
                 fill_members(centre, spread, error[:used], limits, points[:used])
                 if on_support:
-                    project(beta[:used], points[:used], row[:used])
+                    copy(row, room)
+                    project(room[:used], points[:used], row[:used])
                 if used > 0:
                     record(row[:used], points[:used], verified.theta, target[case], out[s, case])
-            if not on_support:
-                for i in range(used):
-                    full[train[place[i]]] = 0.0
 
     return record_fold
 
@@ -143,7 +131,7 @@ def _shares(signed: Any, root: Any, train: Any) -> Any:
 
 @inner
 def _scale_back(signed: Any, heavier: float, mass: float, training: Any, beta: Any) -> None:
-    """Weights (k,) of the cases to train on, filled up by their shares, from scaled ones (n,).
+    """Weights (n,) of the cases to train on, filled up by their shares, from scaled ones (n,).
 
     Back from the problem scaled by roots of case weights, R K R: its column of this case was scaled
     by the root of the case's own weight, and each weight lacks its root.
@@ -151,36 +139,26 @@ def _scale_back(signed: Any, heavier: float, mass: float, training: Any, beta: A
     train, own, share = training
     missing = 1.0 - mass * heavier
     for i in range(train.size):
-        beta[i] = signed[train[i]] * (own[i] * heavier) + missing * share[i]
+        beta[train[i]] = signed[train[i]] * (own[i] * heavier) + missing * share[i]
 
 
 @inner
-def _in_order(ranked: Any, train: Any) -> Any:
-    """Which supports (S,) rank the cases to train on as they come."""
-    found = np.empty(ranked.shape[0], np.bool_)
-    for s in range(found.size):
-        found[s] = True
-        for i in range(train.size):
-            found[s] = found[s] and ranked[s, i] == train[i]
-    return found
-
-
-@inner
-def _all(full: Any, ranked: Any, errors: Any, weights: Any, error: Any) -> int:
-    """Signed weights and errors in their order, and how many there are."""
+def _all(beta: Any, ranked: Any, errors: Any, weights: Any, error: Any) -> int:
+    """Weights and errors in their order, and how many there are."""
     for i in range(ranked.size):
-        weights[i], error[i] = full[ranked[i]], errors[i]
+        weights[i], error[i] = beta[ranked[i]], errors[i]
     return int(ranked.size)
 
 
 @inner
-def _with_weight(full: Any, ranked: Any, errors: Any, weights: Any, error: Any) -> None:
-    """Probabilities and errors in their order, without those that are zero; most are."""
+def _above(beta: Any, shift: float, ranked: Any, errors: Any, weights: Any, error: Any) -> int:
+    """Weights less a shift and errors in their order, where these are positive; how many."""
     used = 0
-    for i in range(ranked.size):
-        weight = full[ranked[i]]
+    for i in range(ranked.size):  # without a branch, which nobody could predict
+        weight = beta[ranked[i]] - shift
         weights[used], error[used] = weight, errors[i]
-        used += 0 if weight <= 0.0 else 1
+        used += weight > 0.0
+    return used
 
 
 def _of_all_folds(record_fold: Any) -> Any:
@@ -214,13 +192,19 @@ def _of_all_folds(record_fold: Any) -> Any:
 @kernel
 def crps_loss(weights: Vector, points: Vector, theta: Matrix, y: float, out: OutVector) -> None:
     """CRPS ``int (F - 1{z >= y})^2 dz``, into the first entry of ``out``."""
-    total, below = 0.0, 0.0
-    for i in range(weights.size - 1):
+    below, i, last = 0.0, 0, weights.size - 1
+    total = max(points[0] - y, 0.0) + max(y - points[last], 0.0)
+    while i < last and points[i + 1] <= y:
         below += weights[i]
-        low, high = points[i], points[i + 1]
-        under = min(max(y - low, 0.0), high - low)
-        total += below * below * under + (1.0 - below) ** 2 * (high - low - under)
-    total += max(points[0] - y, 0.0) + max(y - points[weights.size - 1], 0.0)
+        total += below * below * (points[i + 1] - points[i])
+        i += 1
+    start = max(points[i], y)  # where y is beyond the last point, none is left
+    if i < last:
+        total += (below + weights[i]) ** 2 * (start - points[i])
+    for j in range(i, last):
+        below += weights[j]
+        total += (1.0 - below) ** 2 * (points[j + 1] - start)
+        start = points[j + 1]
     out[0] = total
 
 

@@ -176,7 +176,8 @@ class LowRank:
         first, end = int(out.min()), int(out.max()) + 1
         if end - first > n_out:
             return held @ rows
-        weights = np.zeros((n_held, rows.shape[1]))  # those of a block in time are not needed
+        weights = np.empty((n_held, rows.shape[1]))
+        weights[:, first:end] = 0.0  # those of a block in time are not needed
         for part in (slice(first), slice(end, None)):
             np.matmul(held, rows[:, part], out=weights[:, part])
         return weights

@@ -12,6 +12,9 @@ from xrecal.typing import FloatArray
 MARGIN = 0.1
 """Of the mean of the positive weights, by which the shift of similar rows may differ."""
 
+ROUNDING = 1e-9
+"""Differences of a sum from one that are none."""
+
 
 def project_simplex(beta: FloatArray) -> FloatArray:
     """Nearest point of the probability simplex, in the Euclidean distance.
@@ -135,34 +138,34 @@ def simplex_row(beta: Vector, support: Vector, out: OutVector) -> None:
 
 
 @inner
-def positive_weights(beta: Any, least: float, weights: Any, place: Any) -> Any:
-    """Euclidean projection of a row that sums to about one: what is positive of it, in order.
+def shift_of(beta: Any, cases: Any, least: float, room: Any) -> Any:
+    """What the Euclidean projection takes from the weights of some cases, which sum to about one.
 
-    Fills ``weights`` and ``place``, where they are in the row. Returns how many there are, none of
-    a row with NaN, and what is likely to be less than any of them in a similar row. With that as
-    ``least`` most entries are read once; if it is too large, or minus infinity, several times.
+    Zero where all are positive, infinite where one is NaN. Also returns what is likely to be less
+    than it in a similar row. With that as ``least``, 0 at first, most weights are read once; if it
+    is too large, several times. ``room`` is overwritten.
     """
-    used, total, step = 0, 0.0, 0.25 / beta.size
+    used, total, step = 0, 0.0, 0.25 / cases.size
     while True:
         used = 0
-        for i in range(beta.size):  # without a branch, which nobody could predict
-            weights[used], place[used] = beta[i], i
-            used += beta[i] > least
-        total = _sum(weights, used)
+        for case in cases:  # without a branch, which nobody could predict
+            room[used] = beta[case]
+            used += room[used] > least
+        if used == cases.size and least >= 0.0:
+            return 0.0, 0.0
+        total = _sum(room, used)
         # Not so where more are positive: they sum to less than one above that bound.
-        if not total - used * least < 1.0:
+        if not total - used * least < 1.0 - ROUNDING:
             break
         least, step = least - step, 4 * step
-    before, shift = 0, -np.inf
+    before, shift = 0, 0.0
     while 0 < used != before:
         shift, before, used = (total - 1.0) / used, used, 0
         for i in range(before):
-            weights[used], place[used], keep = weights[i], place[i], weights[i] > shift
+            room[used], keep = room[i], room[i] > shift
             used += keep
-        total = _sum(weights, used)
-    for i in range(used):
-        weights[i] -= shift
-    return used, shift - MARGIN / max(used, 1)
+        total = _sum(room, used)
+    return (shift, max(shift - MARGIN / used, 0.0)) if used > 0 else (np.inf, 0.0)
 
 
 @inner

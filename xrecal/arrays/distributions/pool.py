@@ -288,14 +288,13 @@ def _mean_distance(x: Any, z: Any) -> float:
     while i < q or j < q:
         from_x = j == q or (i < q and x[i] <= z[j])
         point = x[i] if from_x else z[j]
-        f, g = i / q, j / q
-        total += (f * (1.0 - g) + g * (1.0 - f)) * (point - last)
+        total += (i * (q - j) + j * (q - i)) * (point - last)
         last = point
         if from_x:
             i += 1
         else:
             j += 1
-    return total
+    return total / (q * q)  # type: ignore[no-any-return]
 
 
 def average_quantiles(quantiles: FloatArray, weights: FloatArray, bounds: FloatArray) -> FloatArray:

@@ -113,14 +113,17 @@ def read(values: Any, weights: Any, order: Any, shape: Any, z: Any, w: Any, tail
         if np.isnan(values[i]):
             continue
         total += weights[i]
-        group = (i - first) // POINTS
-        in_tail = i >= first and (tails[0, GROUP] == group or tails[1, GROUP] == group)
+        in_tail = False
+        if i >= first:
+            group = (i - first) // POINTS
+            in_tail = tails[0, GROUP] == group or tails[1, GROUP] == group
         if weights[i] > 0 and not in_tail:
             z[k], w[k] = values[i], weights[i]
             k += 1
     if not total > 0:
         return -1
-    w /= total
+    for i in range(k):
+        w[i] /= total
     tails[:, MASS] /= total
     return k
 

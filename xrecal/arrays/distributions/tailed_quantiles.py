@@ -51,7 +51,7 @@ def _reach(share: float, tail: Any) -> float:
 
 @kernel
 def _fill_quantiles(support: Matrix, mass: Cube, shape: Cube, levels: Cube, out: OutCube) -> None:
-    """Quantiles (L, T, k) at levels, each the mean of those around it."""
+    """Quantiles (L, T, k) at ascending levels, each the mean of those around it."""
     size = mass.shape[2]
     z, w, tails = np.empty(size), np.empty(size), np.empty((2, 5))
     room = np.empty((2 * size + 3, 3))
@@ -62,13 +62,15 @@ def _fill_quantiles(support: Matrix, mass: Cube, shape: Cube, levels: Cube, out:
             if n < 0:
                 out[cell, t] = np.nan
                 continue
-            pieces = room[: _cut(z[:n], w, tails, room)]
+            pieces, at, first = room[: _cut(z[:n], w, tails, room)], 0, 0
+            lower, upper = tails
             for k in range(levels.shape[2]):
                 p = levels[cell, t, k]
-                half = min(_width(p, tails[0]), _width(1 - p, tails[1])) / 2
-                out[cell, t, k] = _value(p, pieces, tails)
+                half = min(_width(p, lower), _width(1 - p, upper)) / 2
+                at, first = _piece(p, pieces, at), _piece(p - half, pieces, first)
+                out[cell, t, k] = _value(p, pieces, at, tails)
                 if half > FEWEST:
-                    out[cell, t, k] = _mean(p, half, out[cell, t, k], pieces, tails)
+                    out[cell, t, k] = _mean(p, half, out[cell, t, k], pieces, first, tails)
 
 
 @inner
@@ -92,9 +94,9 @@ def _cut(z: Any, w: Any, tails: Any, pieces: Any) -> int:
     for i in range(z.size + 1):
         x = z[i] if i < z.size else np.inf
         for side in range(2):
-            tail = tails[side]
-            if not tail[MASS] > 0:
+            if not tails[side, MASS] > 0:  # before a view is made, which takes as long as all else
                 continue
+            tail = tails[side]
             share = beyond((x - tail[THRESHOLD]) * (2 * side - 1), tail)
             if share != shares[side]:
                 pieces[k, START], pieces[k, VALUE], pieces[k, KIND] = level, shares[side], side
@@ -107,10 +109,13 @@ def _cut(z: Any, w: Any, tails: Any, pieces: Any) -> int:
 
 
 @inner
-def _mean(level: float, half: float, origin: float, pieces: Any, tails: Any) -> float:
-    """Mean quantile over levels around one, near ``origin``, from which it is taken."""
+def _mean(level: float, half: float, origin: float, pieces: Any, first: int, tails: Any) -> float:
+    """Mean quantile over levels around one, near ``origin``, from which it is taken.
+
+    They start in the piece of number ``first``.
+    """
     area, total = 0.0, 0.0
-    for i in range(_piece(level - half, pieces), pieces.shape[0]):
+    for i in range(first, pieces.shape[0]):
         start = max(pieces[i, START], level - half)
         if start >= level + half:
             break
@@ -137,20 +142,24 @@ def _part(start: float, end: float, origin: float, piece: Any, tails: Any) -> fl
 
 
 @inner
-def _value(level: float, pieces: Any, tails: Any) -> float:
-    """Quantile at a level."""
-    piece = pieces[_piece(level, pieces)]
-    if piece[KIND] == MEMBER:
-        return piece[VALUE]  # type: ignore[no-any-return]
+def _value(level: float, pieces: Any, at: int, tails: Any) -> float:
+    """Quantile at a level, in the piece of number ``at``."""
+    if pieces[at, KIND] == MEMBER:
+        return pieces[at, VALUE]  # type: ignore[no-any-return]
+    piece = pieces[at]
     side = int(piece[KIND])
     tail = tails[side]
     return tail[THRESHOLD] + (2 * side - 1) * _reach(_share(level, piece, tail), tail)  # type: ignore[no-any-return]
 
 
 @inner
-def _piece(level: float, pieces: Any) -> int:
-    """Number of the piece in which a level lies."""
-    return max(int(np.searchsorted(pieces[:, START], level, side="right")) - 1, 0)
+def _piece(level: float, pieces: Any, near: int) -> int:
+    """Number of the piece in which a level lies, searched for from one near it."""
+    while near > 0 and pieces[near, START] > level:
+        near -= 1
+    while near + 1 < pieces.shape[0] and pieces[near + 1, START] <= level:
+        near += 1
+    return near
 
 
 @inner

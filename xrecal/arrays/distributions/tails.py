@@ -190,7 +190,7 @@ def _mean_quantile(xp: Any, points: Any, masses: Any, level: Any, half: Any) -> 
     values = xp.where(part > 0, points, 0.0)
     centre = xp.max(xp.where(part > 0, points, -float("inf")), axis=-1)
     centre = xp.where(xp.isfinite(centre), centre, 0.0)[..., None]
-    away = xp.sum(part * xp.where(part > 0, values - centre, 0.0), axis=-1)
+    away = xp.sum(part * (values - centre), axis=-1)
     return centre[..., 0] + away / xp.where(total > 0, total, 1.0)
 
 
