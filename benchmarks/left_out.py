@@ -46,6 +46,12 @@ def of_all(ratios: np.ndarray, sources: np.ndarray) -> np.ndarray:
 
 
 def of_sources(ratios: np.ndarray, sources: np.ndarray) -> np.ndarray:
-    """Median (C,) of the medians of the sources, each of which counts once."""
-    each = [np.median(ratios[:, sources == source], axis=1) for source in np.unique(sources)]
-    return np.median(each, axis=0)
+    """Geometric mean (C,) of those of the sources, each of which counts once."""
+    return np.exp(np.log(each_source(ratios, sources)).mean(axis=0))
+
+
+def each_source(ratios: np.ndarray, sources: np.ndarray) -> np.ndarray:
+    """Geometric means (S, C) of the ratios (C, n) of each source."""
+    names = dict.fromkeys(sources.tolist())
+    means = [np.log(ratios[:, sources == name]).mean(axis=1) for name in names]
+    return np.exp(np.array(means))

@@ -283,30 +283,37 @@ def skill() -> Markdown:
     )
 
 
-def middle(rows: pd.DataFrame) -> pd.Series:
-    """Median of the medians of the sources, by column."""
-    return rows.groupby("source").median(numeric_only=True).median()
+MEASURES = {
+    "geometric mean": lambda ratios: np.exp(np.log(ratios).mean()),
+    "median": lambda ratios: ratios.median(),
+    "worst": lambda ratios: ratios.max(),
+}
+"""Of the sources, each of which counts once."""
+
+
+def of_sources(rows: pd.DataFrame) -> pd.DataFrame:
+    """Measures of the geometric means of the sources, by column."""
+    logarithms = np.log(rows.set_index("source").select_dtypes("number"))
+    each = np.exp(logarithms.groupby("source").mean())
+    return pd.DataFrame({name: measure(each) for name, measure in MEASURES.items()})
 
 
 def skill_of_all() -> Markdown:
-    """CRPS of methods over that of the best baseline of each set."""
+    """CRPS of methods over that of others on each set."""
     rows = results("skill")
-    methods = {
-        "`LinearPool()`": "LinearPool/best",
-        "`CKME()` given the season": "CKME/best",
-    }
     parts = {
-        "all": rows,
-        f"more than {FEW} cases": rows[rows["cases"] > FEW],
-        f"at most {FEW} cases": rows[rows["cases"] <= FEW],
+        "the best, all": (rows, "best"),
+        f"the best, more than {FEW} cases": (rows[rows["cases"] > FEW], "best"),
+        f"the best, at most {FEW} cases": (rows[rows["cases"] <= FEW], "best"),
+        "EMOS, with season where there is one": (rows, "EMOS"),
+        "a fit of each place alone": (rows[rows["places"] > 1], "each"),
     }
     found = {}
-    for name, own in parts.items():
-        found[f"{name} ({len(own)} sets), median"] = middle(own)
-        found[f"{name} ({len(own)} sets), worst"] = own.max(numeric_only=True)
-    columns = {name: name for name in found}
-    texts = part(pd.DataFrame(found), methods, columns).map(ratio)
-    return show(texts, f"{rows['source'].nunique()} sources")
+    for name, (own, other) in parts.items():
+        measured = of_sources(own).map(ratio)
+        label = f"{name} ({own['source'].nunique()} sources, {len(own)} sets)"
+        found[label] = measured.loc[f"LinearPool/{other}"]
+    return show(pd.DataFrame(found).T, "`LinearPool()` over")
 
 
 def shared() -> Markdown:
@@ -324,16 +331,16 @@ def shared() -> Markdown:
 
 
 def choices() -> Markdown:
-    """CRPS of other pools over that of the best baseline: medians over sources."""
+    """CRPS of other pools over that of the best baseline, over sources."""
     names = {
         "chosen": "the best of these pools on all sources",
         "left out": "the best of these pools on the other sources",
         "best weights in hindsight": "best constant weights, chosen on the scored cases",
         "best weights of the other half": "best constant weights, chosen on the other half of them",
     }
-    found = middle(results("skill_choices"))
-    found = found[[*found.index.drop(list(names)), *names]].rename(names)
-    return show(found.map(ratio).to_frame("median"), "pool")
+    found = of_sources(results("skill_choices"))
+    found = found.loc[[*found.index.drop(list(names)), *names]].rename(names)
+    return show(found.map(ratio), "pool")
 
 
 # streams ------------------------------------------------------------------------------------------

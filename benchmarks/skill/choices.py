@@ -18,12 +18,13 @@ from scipy.optimize import nnls
 import xrecal
 from benchmarks import record
 from benchmarks.hindsight import best_weights
-from benchmarks.left_out import choose, of_sources
+from benchmarks.left_out import choose, each_source, of_sources
 from xrecal.arrays import quantile_score
 
 from .scoring import BASELINES, LEVELS, Row, best, means, methods, predict, variable_of
 from .sets import Set, at
 from .sources import SOURCES
+from .table import MEASURES
 
 RESULTS = record.FOLDER / "skill_choices.csv"
 PRESENT = "as it is"
@@ -36,6 +37,8 @@ CHOICES: dict[str, Callable[[xrecal.LinearPool], xrecal.LinearPool]] = {
     "without climatology": lambda pool: without(pool, lambda m: isinstance(m, xrecal.Climatology)),
     "without raw": lambda pool: without(pool, lambda m: isinstance(m, xrecal.Raw)),
     "with EMOS": lambda pool: with_emos(pool),
+    "regression given the season": lambda pool: supported(pool, "standardised", "regression"),
+    "standardised without the season": lambda pool: supported(pool, "regression", "standardised"),
     NAMED: lambda pool: pool,
 }
 """Other pools, by what they do differently; the first is that of the package."""
@@ -61,6 +64,17 @@ def with_emos(pool: xrecal.LinearPool) -> xrecal.LinearPool:
     """The pool with EMOS beside its methods."""
     emos = xrecal.EMOS(condition_on=pool.covariates or None)
     return replace(pool, methods=(*pool.mixed, emos), condition_on=None)
+
+
+def supported(pool: xrecal.LinearPool, given: str, other: str) -> xrecal.LinearPool:
+    """The pool with other errors in the CKME of whole forecasts that has the given ones."""
+
+    def changed(method: xrecal.methods.base.Method) -> xrecal.methods.base.Method:
+        if isinstance(method, xrecal.CKME) and method.compare == "forecasts":
+            return replace(method, support=other) if method.support == given else method
+        return method
+
+    return replace(pool, methods=tuple(map(changed, pool.mixed)), condition_on=None)
 
 
 def run_source(source: str) -> list[Row]:
@@ -162,24 +176,22 @@ def with_left_out(rows: Sequence[Row]) -> list[Row]:
 
 def lines(rows: Sequence[Row]) -> Iterator[str]:
     """Lines of the table of all sources, and of each choice over all of them."""
-    sources = np.array([str(row["source"]) for row in rows])
-    columns = (PRESENT, "chosen", "left out")
-    yield f"{'pool over the best baseline':<28}{'sets':>5}" + "".join(f"{c:>12}" for c in columns)
-    for source in dict.fromkeys(sources.tolist()):
-        own = [row for row in rows if row["source"] == source]
-        yield _line(source, len(own), [np.median([row[c] for row in own]) for c in columns])
-    yield _line("all sources", len(rows), [_middle(rows, sources, c) for c in columns])
-    for name in (*CHOICES, HINDSIGHT, HALVES):
-        worst = max(float(row[name]) for row in rows)
-        yield f"{name}: {_middle(rows, sources, name):.4f} in the median, at most {worst:.3f}"
+    names = (*CHOICES, HINDSIGHT, HALVES, "chosen", "left out")
+    ratios = np.array([[float(row[name]) for row in rows] for name in names])
+    each = each_source(ratios, np.array([str(row["source"]) for row in rows]))
+    columns = [names.index(name) for name in (PRESENT, "chosen", "left out")]
+    heads = [names[column] for column in columns]
+    yield f"{'pool over the best baseline':<34}" + "".join(f"{head:>12}" for head in heads)
+    for source, own in zip(dict.fromkeys(str(row["source"]) for row in rows), each, strict=True):
+        yield _line(source, own[columns])
+    yield f"{'of all sources':<34}" + "".join(f"{label:>16}" for label in MEASURES)
+    for name, of_name in zip(names, each.T, strict=True):
+        numbers = (measure(of_name.tolist()) for measure in MEASURES.values())
+        yield _line(name, numbers, 16)
 
 
-def _middle(rows: Sequence[Row], sources: np.ndarray, column: str) -> float:
-    return float(of_sources(np.array([[float(row[column]) for row in rows]]), sources)[0])
-
-
-def _line(label: str, n: int, numbers: Iterable[float]) -> str:
-    return f"{label:<28}{n:>5}" + "".join(f"{number:>12.4f}" for number in numbers)
+def _line(label: str, numbers: Iterable[float], width: int = 12) -> str:
+    return f"{label:<34}" + "".join(f"{number:>{width}.4f}" for number in numbers)
 
 
 def report(rows: Sequence[Row]) -> None:
