@@ -40,6 +40,11 @@ def axes_of(name: Hashable, size: Sequence[int]) -> dict[Hashable, int]:
     return {f"xrecal_{name}_{axis}": n for axis, n in enumerate(size)}
 
 
+def choices_and_evidence(method: Method) -> dict[str, tuple[int, ...]]:
+    """Axes after those of places of what a place chooses, and of the evidence for it."""
+    return {**method.choice_sizes, **method.evidence_sizes}
+
+
 class Chosen(NamedTuple):
     """Choices of all places, at each of them."""
 
@@ -85,17 +90,17 @@ def choices_of(
     chosen = search(sample, known)
     spread = Spread(method)
     tables = _tables(Join(together, method, tuple(chosen)), spread, kind, sample, facts, chosen)
-    axes = {name: axes_of(name, size) for name, size in spread.every.items()}
+    axes = {name: axes_of(name, size) for name, size in spread.tables.items()}
     found = xr.apply_ufunc(
         spread,
         kind,
         facts["n_cases"],
         *tables,
-        *(chosen[name] for name in method.choice_sizes),
+        *(chosen[name] for name in spread.own),
         input_core_dims=[
             *[[]] * 2,
             *([KIND, *axes[name]] for name in spread.tables),
-            *([*axes[name]] for name in method.choice_sizes),
+            *([*axes[name]] for name in spread.own),
         ],
         output_core_dims=[[*axes[name]] for name in spread.results],
         dask="parallelized",
@@ -118,7 +123,7 @@ def _tables(
 ) -> Sequence[xr.DataArray]:
     """Choices of each kind."""
     dims = list(join.together.dims)
-    axes = {name: axes_of(name, size) for name, size in spread.every.items()}
+    axes = {name: axes_of(name, size) for name, size in spread.tables.items()}
     sizes = {d: n for name in spread.tables for d, n in axes[name].items()}
     tables: Sequence[xr.DataArray] = xr.apply_ufunc(
         join,
@@ -169,7 +174,7 @@ class Join:
         n_groups, n_places = math.prod(lead), math.prod(sizes)
         kinds, sampled, n = (a.reshape(n_groups, n_places) for a in (kind, sample, n_cases))
         whole = {name: np.zeros((n_groups, KINDS)) for name in (TOTAL, CHOSEN_FROM)}
-        for name, size in method.choice_sizes.items():
+        for name, size in choices_and_evidence(method).items():
             whole[name] = np.full((n_groups, KINDS, *size), np.nan)
         flat = {
             name: a.reshape(n_groups, n_places, *a.shape[kind.ndim :])
@@ -200,14 +205,14 @@ class Spread:
         return {CHOSEN_FROM: (), **self.method.choice_sizes}
 
     @property
-    def tables(self) -> dict[str, tuple[int, ...]]:
-        """Axes of the choices of each kind."""
-        return {TOTAL: (), **self.results}
+    def own(self) -> dict[str, tuple[int, ...]]:
+        """Axes of what each place of the sample chose, and by what."""
+        return choices_and_evidence(self.method)
 
     @property
-    def every(self) -> dict[str, tuple[int, ...]]:
-        """Axes of all of it, and of the evidence of each place."""
-        return {**self.tables, **self.method.evidence_sizes}
+    def tables(self) -> dict[str, tuple[int, ...]]:
+        """Axes of the choices of each kind, and of the evidence for them."""
+        return {TOTAL: (), CHOSEN_FROM: (), **self.own}
 
     def __call__(
         self, kind: IntArray, n_cases: FloatArray, *given: FloatArray
@@ -223,8 +228,8 @@ class Spread:
             for (name, size), table in zip(self.tables.items(), given, strict=False)
         }
         own = {
-            name: a.reshape(flat.size, *self.results[name])
-            for name, a in zip(self.method.choice_sizes, given[len(self.tables) :], strict=True)
+            name: a.reshape(flat.size, *size)
+            for (name, size), a in zip(self.own.items(), given[len(self.tables) :], strict=True)
         }
         n = n_cases.ravel()
         others = of_kind.pop(TOTAL) - n
@@ -264,7 +269,7 @@ class ChooseTask:
     @property
     def sizes(self) -> Mapping[str, tuple[int, ...]]:
         """Axes of the results after that of places."""
-        return {**self.method.choice_sizes, **self.method.evidence_sizes}
+        return choices_and_evidence(self.method)
 
     def __call__(
         self,

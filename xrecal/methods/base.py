@@ -402,7 +402,10 @@ class Method(ABC):
         return {}
 
     def together(self, choices: FitArrays) -> FitArrays:
-        """Choices (1, ...) for all places of a kind, from those (L, ...) of a sample of them."""
+        """Choices (1, ...) for all places of a kind, from those (L, ...) of a sample of them.
+
+        With the evidence of all, where :meth:`with_own` needs it.
+        """
         return {}
 
     def with_own(self, together: FitArrays, own: FitArrays, share: FloatArray) -> FitArrays:

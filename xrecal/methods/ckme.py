@@ -28,7 +28,6 @@ from .base import (
     NewCases,
     Parameter,
     Trial,
-    between,
 )
 from .beyond import joined, shares_left, tailed, with_tail_slots
 from .ckme_choices import (
@@ -354,14 +353,19 @@ class CKME(Settings):
         from xrecal.arrays.ckme.together import together
 
         settings = self.array_settings(2)
-        one = together(Choices(**choices), settings.kernels, settings.supports)._asdict()
-        return {name: one[name] for name in self.choice_sizes}
+        one = together(Choices(**choices), settings.kernels, settings.supports)
+        fields: FitArrays = one._asdict()
+        return fields
 
     def with_own(self, together: FitArrays, own: FitArrays, share: FloatArray) -> FitArrays:
-        """Between the ridges, times the numbers of cases; all else is of all places."""
-        with np.errstate(invalid="ignore"):
-            known = np.log(np.where(own["cases"] > 0, own["ridge"] * own["cases"], np.nan))
-        return {**together, "ridge": np.exp(between(np.log(together["ridge"]), known, share))}
+        """See :func:`xrecal.arrays.ckme.together.with_own`."""
+        from xrecal.arrays.ckme.embedding import Choices
+        from xrecal.arrays.ckme.together import with_own
+
+        settings = self.array_settings(2)
+        both = Choices(**together), Choices(**own)
+        one = with_own(*both, share, settings.kernels, settings.supports)._asdict()
+        return {name: one[name] for name in self.choice_sizes}
 
     def choose_locations(self, cases: Cases, min_samples: int) -> FitArrays:
         """Kernel, support, ridge and half-life; see :func:`xrecal.arrays.choose_ckme`."""

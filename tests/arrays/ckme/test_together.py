@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from xrecal.arrays.ckme.embedding import Choices
-from xrecal.arrays.ckme.together import together
+from xrecal.arrays.ckme.together import together, with_own
 
 KERNELS = [(1.0, 0.0), (4.0, 0.0), (4.0, 1.0)]
 SUPPORTS = ["observations", "mean", "standardised"]
@@ -67,6 +67,26 @@ def test_where_past_observations_are_chosen_errors_stand_beside():
     found = of_places(place(losses, np.zeros((3, 3))))
     assert found.support[0] == CODES["observations"]
     assert found.beside[0] == CODES["standardised"]
+
+
+@given(st.integers(0, 1000), st.floats(0.0, 1.0))
+def test_own_evidence_counts_by_its_share(seed, share):
+    """From the formula: means of relative losses, and of logarithms of ridges times cases."""
+    losses, exponents, n = random_places(seed)
+    every = Choices.joined([*map(place, losses, exponents, n), Choices(0)], 9)
+    one = together(every, KERNELS, SUPPORTS)
+    of_all = Choices(*(np.repeat(a, 8, axis=0) for a in one))
+    found = with_own(of_all, every, np.full(8, share), KERNELS, SUPPORTS)
+    relative = np.minimum(losses / losses.min((1, 2), keepdims=True), 2.0)
+    for i in range(7):
+        both = (1 - share) * relative.mean(0) + share * relative[i]
+        g, s = np.unravel_index(both.argmin(), (3, 3))
+        assert (found.widening[i], found.strength[i]) == KERNELS[g]
+        assert found.support[i] == CODES[SUPPORTS[s]]
+        shared = one.exponents.reshape(3, 3)[g, s]
+        expected = (1 - share) * shared + share * (exponents[i, g, s] + np.log10(n[i]))
+        np.testing.assert_allclose(np.log10(found.ridge[i]), expected, rtol=1e-12, atol=1e-12)
+    assert found.ridge[7] == pytest.approx(one.ridge[0])  # that place has no evidence
 
 
 def test_places_without_a_choice_have_no_say():

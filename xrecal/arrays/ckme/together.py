@@ -41,7 +41,7 @@ def together(
     -------
     Choices
         (1,) of an equal number of cases, one: a fit divides the ridge by its own number. NaN where
-        no place has a choice.
+        no place has a choice. ``losses`` and ``exponents`` are those of all places.
 
     Examples
     --------
@@ -50,34 +50,92 @@ def together(
     ...     for n in (20, 40, 80)
     ... )
     >>> of_places = Choices.joined(each, 1)
-    >>> together(of_places, [(1.0, 0.0)], ["observations"]).ridge
+    >>> together(of_places, [(1.0, 0.0)], ["observations"]).ridge.round(3)
     array([4.])
     """
-    codes = np.array([SUPPORTS.index(support) for support in supports])
     there = ~np.isnan(choices.ridge)
     if not there.any():
-        return Choices.joined([Choices(int(codes[0]))])
-    n_kernels = len(kernels)
-    losses = _relative(choices.losses[there]).mean(0).reshape(n_kernels, codes.size)
-    g, s = np.unravel_index(losses.argmin(), losses.shape)
-    past, beside = codes == OBSERVATIONS, 0
-    if past[s] and not past.all():
-        beside = int(codes[~past][losses[:, ~past].min(0).argmin()])
-    cases, ridge = choices.cases[there], float(np.median(choices.ridge[there]))
-    given = bool(np.isnan(cases).all())
-    if not given:
-        exponent = choices.exponents[there].reshape(-1, n_kernels, codes.size)[:, g, s]
-        ridge = 10.0 ** middle_mean(exponent + np.log10(cases))
+        none = Choices(SUPPORTS.index(supports[0]))
+        return Choices.joined([none], len(kernels) * len(supports))
+    losses, exponents = _comparable(choices)
+    tried = np.isfinite(choices.losses)[there]
+    logarithms = [
+        middle_mean(own[use] if use.any() else own)
+        for own, use in zip(exponents[there].T, tried.T, strict=True)
+    ]
     one = Choices(
-        support=int(codes[s]),
-        widening=kernels[g][0],
-        strength=kernels[g][1],
-        ridge=ridge,
+        ridge=float(np.median(choices.ridge[there])),
         half_life=float(np.median(choices.half_life[there])),
-        beside=beside,
-        cases=math.nan if given else 1.0,
+        cases=math.nan if np.isnan(choices.cases[there]).all() else 1.0,
+        losses=losses[there].mean(0),
+        exponents=np.array(logarithms),
     )
-    return Choices.joined([one])
+    return _best(Choices.joined([one], losses.shape[1]), kernels, supports)
+
+
+def with_own(
+    of_all: Choices,
+    own: Choices,
+    share: FloatArray,
+    kernels: Sequence[tuple[float, float]],
+    supports: Sequence[str],
+) -> Choices:
+    """Choices of L places from what all of them know and from their own evidence.
+
+    Parameters
+    ----------
+    of_all : Choices
+        (L,) of :func:`together` for the places of the same kind.
+    own : Choices
+        (L,) of the search at each place; one without a choice goes by the others.
+    share : array of float, shape (L,)
+        Of the own evidence: losses, and logarithms of ridges times numbers of cases, are means with
+        this share and the rest.
+    kernels, supports : sequence
+        As in :func:`together`.
+
+    Returns
+    -------
+    Choices
+        (L,) of one case.
+    """
+    losses, exponents = _comparable(own)
+    part = np.where(np.isnan(own.ridge), 0.0, share)[:, np.newaxis]
+    known = np.isfinite(own.losses) & (part > 0)
+    between = np.where(known, (1 - part) * of_all.exponents + part * exponents, of_all.exponents)
+    both = (1 - part) * of_all.losses + part * losses
+    return _best(of_all._replace(losses=both, exponents=between), kernels, supports)
+
+
+def _comparable(choices: Choices) -> tuple[FloatArray, FloatArray]:
+    """Losses (L, K) in units of the smallest of each place, and logarithms of ridge times cases."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return _relative(choices.losses), choices.exponents + np.log10(choices.cases)[:, np.newaxis]
+
+
+def _best(
+    choices: Choices, kernels: Sequence[tuple[float, float]], supports: Sequence[str]
+) -> Choices:
+    """Choices (L,) with the kernel, support and ridge that have the smallest losses."""
+    codes = np.array([SUPPORTS.index(support) for support in supports])
+    losses = choices.losses.reshape(-1, len(kernels), codes.size)
+    rows, best = np.arange(len(losses)), choices.losses.argmin(-1)
+    g, s = np.unravel_index(best, losses.shape[1:])
+    past = codes == OBSERVATIONS
+    beside = np.zeros(rows.size, np.int8)
+    if past.any() and not past.all():
+        errors = codes[~past][losses[:, :, ~past].min(1).argmin(-1)]
+        beside = np.where(past[s], errors, 0)
+    of_kernel = np.array(kernels, np.float64)[g]
+    return choices._replace(
+        support=codes[s],
+        widening=of_kernel[:, 0],
+        strength=of_kernel[:, 1],
+        ridge=np.where(
+            np.isnan(choices.cases), choices.ridge, 10.0 ** choices.exponents[rows, best]
+        ),
+        beside=beside,
+    )
 
 
 def middle_mean(values: FloatArray) -> float:
