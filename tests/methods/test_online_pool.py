@@ -353,21 +353,18 @@ def test_before_it_learns_the_raw_forecast_has_more_weight_where_the_pool_hardly
     rng = np.random.default_rng(0)
     centre = OBSERVED.values + rng.normal(size=OBSERVED.shape)
     calibrated = FORECASTS.copy(data=centre[..., np.newaxis] + rng.normal(size=FORECASTS.shape))
-    methods = xrecal.Climatology(), xrecal.Raw()
+    methods = *SMALL, xrecal.Raw()
     raw = {}
     for name, forecasts in (("calibrated", calibrated), ("biased", calibrated + 20)):
         model = fit(slice(0, 20), replace(METHOD, methods=methods), forecasts)
         weight, pool = model.state["expert_weight"], model.state["pool_weight"]
         for place in range(2):
             share = float(pool[place].sel(component="raw"))
-            assert model.state["first_raw_weight"][place] == share
             expected = 0.75 * prior_weights(weight.sizes["expert"], 0, share)
             expected[-1] += 0.25  # the pool is one strategy beside three rates of forgetting
             np.testing.assert_allclose(weight[place], expected)
         raw[name] = weight.sel(expert="raw").values
-    assert (raw["calibrated"] > 2 * raw["biased"]).all()
-    later = model.update(calibrated[20:40], OBSERVED)
-    np.testing.assert_array_equal(later.state["first_raw_weight"], model.state["first_raw_weight"])
+    assert (raw["calibrated"] > 1.3 * raw["biased"]).all()
 
 
 def test_missing_forecasts_and_members():

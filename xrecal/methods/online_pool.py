@@ -54,9 +54,6 @@ FORMER = "former_"
 COMMON = "common_regret"
 """Name of the parameter that all places share."""
 
-AS_ISSUED = "first_raw_weight"
-"""Name of the parameter that the prior of the raw forecast follows."""
-
 STRATEGY, SCORED, EXPERT, LEVEL = "pool_strategy", "scored_strategy", "expert", "expert_level"
 """Dimensions of what weights are made from."""
 
@@ -101,7 +98,7 @@ class OnlinePool(Settings):
     Bernstein online aggregation [1]_, smoothed over levels [2]_, for three rates of forgetting at
     once; the pool by itself is a strategy too, and strategies are weighed by their CRPS. At a bound
     its probability is mixed. Before any case the experts have equal weights, but the raw forecast
-    has more, up to half, where the first pool hardly changes it.
+    has more, up to half, where it has a large weight in the pool.
 
     Where there are several places, weights are learned from common regrets as well: those of the
     places on average, in units of the CRPS of each, of what had verified anywhere by then. For each
@@ -236,7 +233,6 @@ class OnlinePool(Settings):
             "largest": Parameter("largest step", True, dims=by_expert, within=NOT_NEGATIVE),
             "score": Parameter("discounted CRPS of each strategy", True, dims={SCORED: n_scored}),
             "n_scored": Parameter("discounted number of cases in the scores", within=NOT_NEGATIVE),
-            AS_ISSUED: Parameter("raw forecast's weight in the first pool", within=NOT_NEGATIVE),
             "lower": Parameter("lower bound", True, within=ANY),
             "upper": Parameter("upper bound", True, within=ANY),
             "error": Parameter(
@@ -508,8 +504,6 @@ class OnlinePool(Settings):
         lower, upper, _ = find_bounds(learned.observations, self.bounds)
         new = {name: _as(fitted[name], part[name]) for name in names if name in fitted}
         new |= {"lower": lower, "upper": upper, "last_fitted": np.array([last])}
-        if part["last_fitted"][0] < 0:
-            new[AS_ISSUED] = self.pool.share_as_issued(fitted["pool_weight"])
         return {**part, **former, **new}
 
     def _known(self, cases: Cases) -> IntArray:
@@ -528,16 +522,17 @@ class OnlinePool(Settings):
     def _settings(self, part: FitArrays) -> Learning:
         """How weights are learned at a location; the pool, named last, is a strategy by itself.
 
-        The prior of the raw forecast follows its weight in the first pool: where that hardly
-        changes forecasts, experts that do have to earn their weight.
+        The prior of the raw forecast follows its weight in the pool: where the pool hardly changes
+        forecasts, experts that do have to earn their weight.
         """
         from xrecal.arrays.online.state import prior_weights, settings_of
 
         n = len(self.experts.labels)
         bounds = np.stack([part["lower"], part["upper"]], axis=-1)
         settings = settings_of(bounds, n, N_LEVELS, alone=n - 1)
+        share = self.pool.share_as_issued(part["pool_weight"][0])
         raw = self.experts.labels.index(RAW)
-        return settings._replace(prior=prior_weights(n, raw, float(part[AS_ISSUED][0])))
+        return settings._replace(prior=prior_weights(n, raw, share))
 
     def _blank(self, cases: Cases) -> Arrays:
         """Parameters (L, ...) of locations without a fit."""

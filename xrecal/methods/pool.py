@@ -357,10 +357,9 @@ class LinearPool(Settings):
         unchanged = [not c.method.recalibrates for c in self.components]
         return unchanged.index(True) if any(unchanged) else None
 
-    def share_as_issued(self, weight: FloatArray) -> FloatArray:
-        """Weights (L,) of the forecast as issued among all (L, C); NaN if it is not mixed."""
-        missing = np.full(weight.shape[0], np.nan)
-        return missing if self._issued is None else weight[:, self._issued]
+    def share_as_issued(self, weight: FloatArray) -> float:
+        """Weight of the forecast as it was issued among weights (C,); NaN if it is no component."""
+        return np.nan if self._issued is None else float(weight[self._issued])
 
     def _faded(self, weight: FloatArray, evidence: FloatArray) -> FloatArray:
         """Weights (L, C) as far as evidence (L,) for recalibration goes, else as it was issued."""

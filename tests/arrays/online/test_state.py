@@ -10,22 +10,26 @@ from xrecal.arrays.online.state import prior_weights
 EXPERTS, SHARES = st.integers(2, 40), st.floats(0, 1)
 
 
+def odds(weight):
+    return weight / (1 - weight)
+
+
 @given(EXPERTS, SHARES)
-def test_half_of_the_fourth_power_goes_to_one_and_the_rest_to_all_alike(n, share):
+def test_odds_are_between_those_of_equal_weights_and_those_that_are_given(n, share):
     one = n // 2
     weights = prior_weights(n, one, share)
     np.testing.assert_allclose(weights.sum(), 1)
-    others = np.delete(weights, one)
-    np.testing.assert_allclose(others, others[0])
-    np.testing.assert_allclose(weights[one] - others[0], share**4 / 2, atol=1e-12)
+    np.testing.assert_allclose(np.delete(weights, one), (1 - weights[one]) / (n - 1))
+    share = min(max(share, 1 / n), 1 - 1 / n)
+    np.testing.assert_allclose(odds(weights[one]), np.sqrt(odds(1 / n) * odds(share)))
 
 
 @given(EXPERTS, SHARES, SHARES)
-def test_a_larger_share_gives_no_smaller_weight_and_the_others_keep_half(n, share, other):
+def test_a_larger_share_gives_no_smaller_weight_and_half_at_most(n, share, other):
     low, high = (prior_weights(n, 0, one)[0] for one in sorted([share, other]))
-    assert 1 / n - 1e-12 <= low <= high <= 0.5 + 0.5 / n + 1e-12
+    assert 1 / n - 1e-12 <= low <= high <= 0.5 + 1e-12
 
 
-@pytest.mark.parametrize("share", [0.0, np.nan])
-def test_without_a_share_weights_are_equal(share):
+@pytest.mark.parametrize("share", [0.0, 0.1, np.nan])
+def test_without_a_larger_share_weights_are_equal(share):
     np.testing.assert_allclose(prior_weights(5, 2, share), 0.2)
