@@ -11,7 +11,6 @@ from xrecal.inputs.covariates import SEASON
 from xrecal.typing import FloatArray
 
 from .base import Cases
-from .climatology import Climatology
 from .components import Component
 
 
@@ -21,16 +20,15 @@ def season_in_doubt(
     """Weights (L, C), those of components given the season lowered where a jump is likely.
 
     The mass that these lose goes by the weights that scores (L, C, C) give to all others. Weights
-    stay as they are if no other component than climatology is recalibrated. See
+    stay as they are if all others issue past observations or the raw forecast. See
     :func:`xrecal.arrays.baselines.jump.season_kept`.
     """
     from xrecal.arrays.baselines.jump import season_kept
-    from xrecal.arrays.distributions.pool import weights_of_scores
+    from xrecal.arrays.distributions.pool import SMALLEST, weights_of_scores
 
     seasonal = np.array([SEASON in c.method.covariates for c in components])
-    others = (c.method for c, of_season in zip(components, seasonal, strict=True) if not of_season)
-    another = any(m.recalibrates and not isinstance(m, Climatology) for m in others)
-    if cases.axis.days is None or not (seasonal.any() and another):
+    errors = np.array([c.method.recalibrates and not c.on_observations for c in components])
+    if cases.axis.days is None or not (seasonal.any() and (errors & ~seasonal).any()):
         return weights
     assert cases.forecasts is not None
     means, _ = moments(cases.forecasts)
@@ -38,4 +36,6 @@ def season_in_doubt(
     without = scores.copy()
     without[:, seasonal], without[:, :, seasonal] = np.nan, np.nan
     plain = weights_of_scores(without)
-    return np.where(np.isnan(plain), weights, kept * weights + (1.0 - kept) * plain)
+    mixed = np.where(np.isnan(plain), weights, kept * weights + (1.0 - kept) * plain)
+    mixed = np.where(mixed < SMALLEST * mixed.max(-1, keepdims=True), 0.0, mixed)
+    return np.asarray(mixed / mixed.sum(-1, keepdims=True))
