@@ -1,3 +1,4 @@
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -11,7 +12,7 @@ from tests.labelled import random
 from tests.marks import forbid_compute
 from xrecal.arrays.distributions.forms import find_bounds
 from xrecal.arrays.online.aggregation import issue, learn, mean_weights
-from xrecal.arrays.online.state import empty_state, settings_of
+from xrecal.arrays.online.state import empty_state, prior_weights, settings_of
 from xrecal.inputs.dates import CaseAxis
 from xrecal.methods import corrected, online_pool
 from xrecal.methods.experts import HALF_LIFE, LEVELS, MEMORY
@@ -346,6 +347,24 @@ def test_few_cases_leave_nothing_to_warm_up_with():
     np.testing.assert_array_equal(model.state["n_scored"], 0)
     np.testing.assert_array_equal(model.state["last_fitted"], 19)
     np.testing.assert_allclose(model.state["expert_weight"].sum("expert"), 1)
+
+
+def test_before_it_learns_the_raw_forecast_has_more_weight_where_the_pool_hardly_changes_it():
+    rng = np.random.default_rng(0)
+    centre = OBSERVED.values + rng.normal(size=OBSERVED.shape)
+    calibrated = FORECASTS.copy(data=centre[..., np.newaxis] + rng.normal(size=FORECASTS.shape))
+    methods = *SMALL, xrecal.Raw()
+    raw = {}
+    for name, forecasts in (("calibrated", calibrated), ("biased", calibrated + 20)):
+        model = fit(slice(0, 20), replace(METHOD, methods=methods), forecasts)
+        weight, pool = model.state["expert_weight"], model.state["pool_weight"]
+        for place in range(2):
+            share = float(pool[place].sel(component="raw"))
+            expected = 0.75 * prior_weights(weight.sizes["expert"], 0, share)
+            expected[-1] += 0.25  # the pool is one strategy beside three rates of forgetting
+            np.testing.assert_allclose(weight[place], expected)
+        raw[name] = weight.sel(expert="raw").values
+    assert (raw["calibrated"] > 1.3 * raw["biased"]).all()
 
 
 def test_missing_forecasts_and_members():

@@ -232,6 +232,39 @@ def test_a_season_in_the_errors_is_found():
     assert season < 0.6 * without
 
 
+SEASONAL = ["ckme_season", "ckme_shapes_season", "idr_season"]
+
+
+def short_record(errors, n=300):
+    """Daily forecasts with errors that change in the record."""
+    rng = np.random.default_rng(0)
+    time = np.datetime64("2001-01-01", "ns") + np.arange(n) * np.timedelta64(1, "D")
+    signal = 2 * rng.normal(size=n)
+    members = signal[:, np.newaxis] + errors[:, np.newaxis] + rng.normal(size=(n, 8))
+    forecast = xr.DataArray(members, {"time": time}, ["time", "member"])
+    return forecast, xr.DataArray(signal + 0.5 * rng.normal(size=n), {"time": time}, ["time"])
+
+
+def test_a_jump_in_a_short_record_is_no_season():
+    day = np.arange(300)
+    season = xrecal.LinearPool(condition_on="season")
+    weights = {}
+    for name, errors in (("jump", 3.0 * (day >= 160)), ("season", 2 * np.sin(day / 58.1))):
+        forecast, observed = short_record(errors)
+        state = forecast.recal.fit(observed, season).state
+        np.testing.assert_allclose(state["pool_weight"].sum(), 1)
+        weights[name] = float(state["pool_weight"].sel(component=SEASONAL).sum())
+    assert weights["jump"] == 0
+    assert weights["season"] > 0.5
+
+
+def test_a_season_in_doubt_keeps_its_weight_where_nothing_else_is_recalibrated():
+    forecast, observed = short_record(3.0 * (np.arange(300) >= 160))
+    emos = xrecal.EMOS(condition_on="season")
+    model = forecast.recal.fit(observed, xrecal.LinearPool((emos, xrecal.Climatology())))
+    assert model.state["pool_weight"].sel(component="emos_season") > 0.5
+
+
 def test_a_gap_and_a_start_of_the_year_reach_all_that_is_mixed():
     pool = xrecal.LinearPool(gap="40D", year_start=7)
     assert [(m.gap, m.year_start) for m in pool.mixed if isinstance(m, xrecal.CKME)] == [

@@ -33,7 +33,7 @@ from .base import (
 )
 from .components import Arrays
 from .corrected import REMEMBERED, Errors, predictors
-from .experts import N_LEVELS, Experts
+from .experts import N_LEVELS, RAW, Experts
 from .known import has_passed, known_cases
 from .pool import LinearPool
 from .settings import Settings, once
@@ -97,7 +97,8 @@ class OnlinePool(Settings):
     100 quantiles. What is issued is their average level by level, with weights for each level by
     Bernstein online aggregation [1]_, smoothed over levels [2]_, for three rates of forgetting at
     once; the pool by itself is a strategy too, and strategies are weighed by their CRPS. At a bound
-    its probability is mixed.
+    its probability is mixed. Before any case the experts have equal weights, but the raw forecast
+    has more, up to half, where it has a large weight in the pool.
 
     Where there are several places, weights are learned from common regrets as well: those of the
     places on average, in units of the CRPS of each, of what had verified anywhere by then. For each
@@ -519,12 +520,19 @@ class OnlinePool(Settings):
         return times
 
     def _settings(self, part: FitArrays) -> Learning:
-        """How weights are learned at a location; the pool, named last, is a strategy by itself."""
-        from xrecal.arrays.online.state import settings_of
+        """How weights are learned at a location; the pool, named last, is a strategy by itself.
+
+        The prior of the raw forecast follows its weight in the pool: where the pool hardly changes
+        forecasts, experts that do have to earn their weight.
+        """
+        from xrecal.arrays.online.state import prior_weights, settings_of
 
         n = len(self.experts.labels)
         bounds = np.stack([part["lower"], part["upper"]], axis=-1)
-        return settings_of(bounds, n, N_LEVELS, alone=n - 1)
+        settings = settings_of(bounds, n, N_LEVELS, alone=n - 1)
+        share = self.pool.share_as_issued(part["pool_weight"][0])
+        raw = self.experts.labels.index(RAW)
+        return settings._replace(prior=prior_weights(n, raw, share))
 
     def _blank(self, cases: Cases) -> Arrays:
         """Parameters (L, ...) of locations without a fit."""

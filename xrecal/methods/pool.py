@@ -59,6 +59,7 @@ from .folds import (
 from .idr import IDR
 from .mixing import AVERAGE, mixture_of
 from .raw import Raw
+from .seasons import season_in_doubt
 from .settings import Settings, check_choices, check_methods, once
 
 SCORES = "scores"
@@ -78,9 +79,11 @@ class LinearPool(Settings):
     No single method is right everywhere, and the one that looks best on few cases often is not.
     Weights come from the CRPS of mixtures of held-out forecasts, of blocks of cases and of later
     cases from earlier ones (which shows drift), drawn a little towards the methods that do best
-    alone. With them half of the mass is the mixture of the distributions, half the average of
-    their quantiles, which is sharper where methods agree on the shape and not on the place. At a
-    bound its probability is mixed: the average of rain and none is no drizzle.
+    alone. Where the errors of a record of less than two years jumped, rather than followed the
+    season, components given the season lose weight. Half of the mass is the mixture of the
+    distributions, half the average of their quantiles, which is sharper where methods agree on the
+    shape and not on the place. At a bound its probability is mixed: the average of rain and none is
+    no drizzle.
     The result is a weighted ensemble like any other: one block of past observations for all methods
     that weigh them, one of past errors for each CKME, 200 equal-mass quantiles for each other
     method and for the ``average``, told by ``component``.
@@ -354,6 +357,10 @@ class LinearPool(Settings):
         unchanged = [not c.method.recalibrates for c in self.components]
         return unchanged.index(True) if any(unchanged) else None
 
+    def share_as_issued(self, weight: FloatArray) -> float:
+        """Weight of the forecast as it was issued among weights (C,); NaN if it is no component."""
+        return np.nan if self._issued is None else float(weight[self._issued])
+
     def _faded(self, weight: FloatArray, evidence: FloatArray) -> FloatArray:
         """Weights (L, C) as far as evidence (L,) for recalibration goes, else as it was issued."""
         if self._issued is None:
@@ -439,7 +446,8 @@ class LinearPool(Settings):
         np.moveaxis(quantiles, 3, 2)[~counted] = np.nan
         keep_within(quantiles, bounds := self._bounds(cases))
         scores = pool_scores(quantiles, cases.observations)
-        choices["pool_weight"] = weights_of_scores(scores)
+        weights = weights_of_scores(scores)
+        choices["pool_weight"] = season_in_doubt(self.components, weights, scores, cases)
         choices[SCORES] = relative_crps(scores)
         choices[EVIDENCE] = np.isfinite(cases.observations).sum(-1).astype(np.float64)
         if self.tails is not None:

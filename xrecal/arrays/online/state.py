@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from xrecal.arrays.compiled import Matrix, OutCube, OutFloats4, OutMatrix, OutVector, Vector
+from xrecal.typing import FloatArray
 
 from .bernstein import smoothing_cosines
 
@@ -119,6 +120,38 @@ def settings_of(
         given,
         np.array(PARTS),
     )
+
+
+def prior_weights(n_experts: int, one: int, share: float) -> FloatArray:
+    """Prior weights (K,) of experts, one of which earlier cases gave a weight.
+
+    Parameters
+    ----------
+    n_experts : int
+        K, at least 2.
+    one : int
+        Number of the expert.
+    share : float
+        Weight of that expert from earlier cases; the others have the rest. NaN where unknown.
+
+    Returns
+    -------
+    array of float64, shape (K,)
+        The odds of the expert are the geometric mean of two odds: those of equal weights, and
+        those of ``share``. They are at least those of equal weights, and at most 1. All other
+        experts have equal weights.
+
+    Examples
+    --------
+    >>> prior_weights(5, 0, 0.8).round(3)
+    array([0.5  , 0.125, 0.125, 0.125, 0.125])
+    """
+    even = 1.0 / n_experts
+    given = min(share, 1.0 - even) if share > even else even
+    odds = np.sqrt(given / (1.0 - given) / (n_experts - 1))
+    weights = np.full(n_experts, 1.0 / (1.0 + odds) / (n_experts - 1))
+    weights[one] = odds / (1.0 + odds)
+    return weights
 
 
 def empty_state(settings: Settings) -> State:

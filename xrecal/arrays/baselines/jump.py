@@ -1,0 +1,127 @@
+"""Evidence in short records: errors follow the season, or they jumped at one date.
+
+In a record that holds each season once, held-out cases cannot decide: the cases nearest in season
+are the nearest in time as well. A jump that was learned as a season is forecast to come back.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import expit
+
+from xrecal.typing import FloatArray
+
+from .robust import believed, fit_line
+
+YEAR = 365.25
+"""Days in a year."""
+
+FAR = 1.345
+"""Robust standard deviations beyond which an error counts less."""
+
+ODDS = 99.0
+"""Records with a season in the errors for each one with a jump, before either is looked for."""
+
+LEAST = 1e-12
+"""Share of the variance of the errors that an explanation leaves at least."""
+
+
+def season_kept(means: FloatArray, observations: FloatArray, days: FloatArray) -> FloatArray:
+    r"""Share of their weight that components given the season keep, 0 to 1.
+
+    Parameters
+    ----------
+    means, observations : array of float, shape (L, n)
+        Ensemble means and observations of n cases at L places, in order of time; NaN where unknown.
+    days : array of float, shape (n,)
+        Dates of the cases.
+
+    Returns
+    -------
+    array of float64, shape (L,)
+        Near 1 unless a jump explains the errors much better than the season; 1 for records of two
+        years or more, where held-out cases decide.
+
+    Notes
+    -----
+    A line of the observations on the means, with Huber weights, gets either a sine and a cosine of
+    the year or a constant from one case on. Let :math:`p` be the probability of the jump by the
+    likelihoods for normal errors, the one of the jump averaged over all dates, and by odds of 99 to
+    1 for the season. For a record of Y years the share is
+
+    .. math:: 1 - p \, \min(\max(2 - Y, 0), 1).
+
+    n cases with errors of autocorrelation :math:`\rho` count as
+    :math:`n (1 - \rho) / (1 + \rho)`. O(n) a place.
+    """
+    kept = np.ones(observations.shape[0])
+    pairs = (part.astype(np.float64) for part in (means, observations))
+    for i, (mean, observed) in enumerate(zip(*pairs, strict=True)):
+        known = np.isfinite(mean + observed)
+        known[known] = believed(mean[known, np.newaxis])
+        when = days[known]
+        doubt = min(2.0 - np.ptp(when) / YEAR, 1.0) if when.size > 4 else 0.0
+        if doubt > 0.0:
+            evidence = _log_ratio(mean[known], observed[known], when)
+            kept[i] = 1.0 - doubt * float(expit(-evidence - np.log(ODDS)))
+    return kept
+
+
+def _log_ratio(mean: FloatArray, observed: FloatArray, days: FloatArray) -> float:
+    """Logarithm of the ratio of the likelihoods of a season and of a jump; 0 without errors."""
+    intercept, slope = fit_line(mean, np.empty((mean.size, 0)), observed)
+    root = _root_weights(observed - intercept - slope * mean)
+    line, _ = np.linalg.qr(np.stack([root, root * (mean - mean.mean())], axis=-1))
+    errors = root * observed
+    errors -= line @ (line.T @ errors)
+    total, jumps = float(errors @ errors), np.diff(days) > 0
+    if not (total > 0.0 and jumps.any()):
+        return 0.0
+    of_season = _left_by_season(errors, root, line, days)
+    left, of_jump = _left_by_jumps(errors, root, line, jumps)
+    better = min(of_season, of_jump, key=lambda e: float(e @ e))
+    rho = float(better[1:] @ better[:-1]) / max(float(better @ better), LEAST * total)
+    counted = errors.size * (1 - min(max(rho, 0.0), 1.0)) / (1 + max(rho, 0.0))
+    season = max(float(of_season @ of_season) / total, LEAST)
+    ratios = -counted / 2 * np.log(np.maximum(left / total, LEAST) / season)
+    most = float(ratios.max())
+    return -most - float(np.log(np.exp(ratios - most).mean()))
+
+
+def _root_weights(errors: FloatArray) -> FloatArray:
+    """Square roots of Huber weights of errors (n,) of a robust line."""
+    size = np.abs(errors)
+    edge = FAR * 1.4826 * float(np.median(size))
+    return np.sqrt(np.where(size > edge, edge / np.where(size > edge, size, 1.0), 1.0))
+
+
+def _left_by_season(
+    errors: FloatArray, root: FloatArray, line: FloatArray, days: FloatArray
+) -> FloatArray:
+    """Weighted errors (n,) that a sine and a cosine leave of those around a line (n, 2)."""
+    angle = 2 * np.pi * days / YEAR
+    season = root[:, np.newaxis] * np.stack([np.cos(angle), np.sin(angle)], axis=-1)
+    season -= line @ (line.T @ season)
+    return np.asarray(errors - season @ np.linalg.lstsq(season, errors)[0])
+
+
+def _left_by_jumps(
+    errors: FloatArray, root: FloatArray, line: FloatArray, where: npt.NDArray[np.bool_]
+) -> tuple[FloatArray, FloatArray]:
+    """Sums of squares that jumps leave, and the weighted errors (n,) that the best of them leaves.
+
+    ``where`` (n - 1,) marks the cases after the first at which a jump may be.
+    """
+
+    def from_here_on(values: FloatArray) -> FloatArray:
+        return np.asarray(np.cumsum(values[::-1], axis=0)[::-1][1:][where])
+
+    along = from_here_on(root[:, np.newaxis] * line)  # part of each jump along the line
+    size = from_here_on(root**2) - (along**2).sum(-1)
+    there = size > LEAST * float(root @ root)
+    slope = from_here_on(root * errors) / np.where(there, size, np.inf)
+    left = float(errors @ errors) - slope**2 * np.where(there, size, 0.0)
+    best = int(left.argmin())
+    jump = root * (np.arange(root.size) > np.flatnonzero(where)[best])
+    return left, errors - slope[best] * (jump - line @ (line.T @ jump))
