@@ -343,9 +343,11 @@ class CKME(Settings):
     def evidence_sizes(self) -> Mapping[str, tuple[int, ...]]:
         """Losses of all candidates; see :class:`xrecal.arrays.ckme.embedding.Choices`."""
         from xrecal.arrays.ckme.embedding import TABLES
+        from xrecal.arrays.ckme.ridge_rules import GRID
 
         settings = self.array_settings(2)
-        return dict.fromkeys(TABLES, (len(settings.kernels) * len(settings.supports),))
+        n_candidates = len(settings.kernels) * len(settings.supports) * GRID.size
+        return dict.fromkeys(TABLES, (n_candidates,))
 
     def together(self, choices: FitArrays) -> FitArrays:
         """See :func:`xrecal.arrays.ckme.together.together`."""
