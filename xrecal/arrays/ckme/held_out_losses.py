@@ -23,7 +23,7 @@ from xrecal.typing import FloatArray, IntArray
 
 from .centre import Limits, Targets, fill_members, rank_errors
 from .embedding import LOSS_NAMES
-from .folds import Folds, trained_on_few
+from .folds import Folds, train_alike, trained_on_few
 from .lowrank import ROUGH, heaviest
 from .problem import Problem
 from .simplex import PROJECTIONS, shift_of
@@ -300,6 +300,9 @@ class Judge:
     ) -> None:
         self._problem, self._folds, self._supports = problem, folds, supports
         self._few = [trained_on_few(some) for some in folds]
+        self._first = [
+            next(i for i, one in enumerate(folds) if train_alike(one, some)) for some in folds
+        ]
         # Compiled code for what the settings need; nothing else is compiled.
         projection, loss = problem.settings.projection, problem.settings.loss
         loss = "crps" if n_quantiles else loss
@@ -356,9 +359,9 @@ class Judge:
 
     def _targets_of(self, strength: float, folds: int) -> Targets:
         """Errors around centres in a set of folds."""
-        first = TO_TRY if self._folds[folds] is self._folds[TO_TRY] else folds
-        of = first, strength > 0
+        of = self._first[folds], strength > 0
         if of not in self._targets:
             sample = self._problem.sample.conditioned(strength)
-            self._targets[of] = rank_errors(self._folds[folds], self._supports, sample)
+            known = self._problem.calibration.centres
+            self._targets[of] = rank_errors(self._folds[folds], self._supports, sample, known)
         return self._targets[of]
