@@ -106,7 +106,7 @@ class Targets(NamedTuple):
     """Errors of the training cases of each of F folds, for each of S supports."""
 
     ranked: IndexCube
-    """(F, S, n) training cases by ascending error, then the others"""
+    """(F, S, n) places among the training cases, by ascending error; then the others"""
     error: Cube
     """(F, S, n) their errors; NaN of the others"""
     centre: Cube
@@ -226,11 +226,7 @@ def rank_errors(
             coefficients[f, s] = known_centre(code, some, known)
     fill_errors(folds, supports, coefficients, sample, targets)
     order = np.argsort(targets.error, axis=-1, kind="stable")  # NaN, such as of the others, last
-    first = folds.n_out[:, np.newaxis] + np.arange(n)  # those to train on before the others
-    cases = np.take_along_axis(cases, first % max(n, 1), axis=-1)
-    ranked = np.take_along_axis(cases[:, np.newaxis], order, axis=-1)
-    error = np.take_along_axis(targets.error, order, axis=-1)
-    return targets._replace(ranked=ranked, error=error)
+    return targets._replace(ranked=order, error=np.take_along_axis(targets.error, order, axis=-1))
 
 
 @kernel
