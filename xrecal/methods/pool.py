@@ -10,7 +10,13 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from xrecal.arrays.distributions.continuous import Between, Tailed
-from xrecal.arrays.distributions.forms import N_QUANTILES, Distribution, Empirical, find_bounds
+from xrecal.arrays.distributions.forms import (
+    N_QUANTILES,
+    Distribution,
+    Empirical,
+    find_bounds,
+    moments,
+)
 from xrecal.arrays.status import IDENTICAL, NOT_CONVERGED, TOO_FEW
 from xrecal.inputs.between import SIDE, SIDES
 from xrecal.inputs.dates import CaseAxis
@@ -420,6 +426,8 @@ class LinearPool(Settings):
             weights_of_scores,
         )
 
+        assert cases.forecasts is not None
+        cases = replace(cases, mean=moments(cases.forecasts)[0])  # refits ask for it again
         n_locations, n = cases.observations.shape
         quantiles = np.empty((n_locations, 2, len(self.components), n, N_HELD_OUT))
         counted = np.ones((n_locations, 2, n), np.bool_)
