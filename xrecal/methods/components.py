@@ -33,9 +33,6 @@ Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
 CASES = "calibration"
 """Dimension of parameters of each case."""
 
-FEWEST = 2
-"""Cases from which a component may be learned to forecast others."""
-
 COMPONENT = "component"
 """Dimension of the weights in the state."""
 
@@ -230,14 +227,14 @@ def _forecast(
         quantiles = _quantiles(method, learned, which)
     else:
         quantiles = issued[:, which]
-        quantiles[count_cases(learned, FEWEST)["status"] > 0] = np.nan
+        quantiles[count_cases(learned, 2)["status"] > 0] = np.nan
     location, case = np.nonzero(held[:, which])
     out[location, which[case]] = quantiles[location, case]
 
 
 def _quantiles(method: Method, learned: Cases, which: IntArray) -> FloatArray:
     """Quantiles (L, k, Q) of some of the cases, from a fit to those that can be learned from."""
-    fitted = method.fit_locations(learned, FEWEST)
+    fitted = method.fit_locations(learned, 2)
     issued = method.predict_locations(learned.as_new(which), learned, fitted)
     if type(issued) is Empirical:  # rounding must not decide on which side of a step a level falls
         issued = Tailed(*issued)

@@ -10,13 +10,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from xrecal.arrays.distributions.continuous import Between, Tailed
-from xrecal.arrays.distributions.forms import (
-    N_QUANTILES,
-    Distribution,
-    Empirical,
-    find_bounds,
-    moments,
-)
+from xrecal.arrays.distributions.forms import N_QUANTILES, Distribution, Empirical, find_bounds
 from xrecal.arrays.status import IDENTICAL, NOT_CONVERGED, TOO_FEW
 from xrecal.inputs.between import SIDE, SIDES
 from xrecal.inputs.dates import CaseAxis
@@ -420,6 +414,7 @@ class LinearPool(Settings):
     def _tried_block(self, cases: Cases, min_samples: int) -> tuple[Arrays, Arrays]:
         """Try and weigh the components at a few locations."""
         from xrecal.arrays.ckme.search import COMPARED
+        from xrecal.arrays.distributions.forms import moments
         from xrecal.arrays.distributions.pool import (
             pool_scores,
             relative_crps,

@@ -58,11 +58,8 @@ def _fill_quantiles(support: Matrix, mass: Cube, shape: Cube, levels: Cube, out:
     for cell in range(mass.shape[0]):
         order = np.argsort(support[cell])
         for t in range(mass.shape[1]):
-            if t > 0 and (
-                _same(mass[cell, t], mass[cell, t - 1])
-                and _same(shape[cell, t], shape[cell, t - 1])
-                and _same(levels[cell, t], levels[cell, t - 1])
-            ):  # such as past observations that count equally for all forecasts
+            # Such as past observations that count equally for all forecasts.
+            if t > 0 and _same(mass[cell], t) and _same(shape[cell], t) and _same(levels[cell], t):
                 copy(out[cell, t - 1], out[cell, t])
                 continue
             n = read(support[cell], mass[cell, t], order, shape[cell, t], z, w, tails)
@@ -81,12 +78,12 @@ def _fill_quantiles(support: Matrix, mass: Cube, shape: Cube, levels: Cube, out:
 
 
 @inner
-def _same(a: Any, b: Any) -> bool:
-    """True if two arrays (k,) hold the same numbers."""
+def _same(rows: Any, t: int) -> bool:
+    """True if a row holds the same numbers as the one before."""
     i = 0
-    while i < a.size and a[i] == b[i]:
+    while i < rows.shape[1] and rows[t, i] == rows[t - 1, i]:
         i += 1
-    return bool(i == a.size)
+    return bool(i == rows.shape[1])
 
 
 @inner
