@@ -39,9 +39,9 @@ def iberian_winters():
 def main(quick: bool = False) -> None:
     """Print the CRPS with each sample, over that with the own one."""
     warnings.simplefilter("ignore")
-    for grid in (pacific, iberian_winters):
+    for grid in (pacific,) if quick else (pacific, iberian_winters):
         cells = grid()
-        for method in (xrecal.CKME(), xrecal.LinearPool()):
+        for method in (xrecal.CKME(),) if quick else (xrecal.CKME(), xrecal.LinearPool()):
             scores = [crps(cells, method, seed) for seed in range(2 if quick else SAMPLES + 1)]
             apart = 100 * np.abs(np.array(scores[1:]) / scores[0] - 1)
             verdict = "holds" if apart.max() <= LIMIT else "MISSED"
@@ -52,8 +52,7 @@ def main(quick: bool = False) -> None:
                 f"{apart.max():.2f} % (<= {LIMIT} %: {verdict})",
                 flush=True,
             )
-            if quick:
-                return
+    print("budget 0.3 %")
 
 
 def crps(cells, method, seed: int) -> float:

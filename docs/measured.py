@@ -310,9 +310,9 @@ def skill_of_all() -> Markdown:
     }
     found = {}
     for name, (own, other) in parts.items():
-        measured = of_sources(own).map(ratio)
+        column = f"LinearPool/{other}"
         label = f"{name} ({own['source'].nunique()} sources, {len(own)} sets)"
-        found[label] = measured.loc[f"LinearPool/{other}"]
+        found[label] = of_sources(own[["source", column]]).map(ratio).loc[column]
     return show(pd.DataFrame(found).T, "`LinearPool()` over")
 
 

@@ -22,7 +22,7 @@ METHODS = [
     CKME,
     xrecal.CKME(support="observations"),
     xrecal.CKME(support="errors", ridge=0.1),
-    xrecal.CKME(support="errors", ridge=0.1, solver="lowrank"),
+    xrecal.CKME(support="regression", ridge=0.1, solver="lowrank"),
     xrecal.EMOS(),
     xrecal.IDR(),
     xrecal.Climatology(),

@@ -155,6 +155,10 @@ class Cases:
     """Of a pool in which one fit that places share competes with those of each place."""
     common: Record | Timeline | None = None
     """What places learn as a first pass records it, or had in common as that has found."""
+    mean: FloatArray | None = None
+    """(L, n) of the forecasts, where known already."""
+    centres: dict[bytes, FloatArray] = field(default_factory=dict)
+    """Centres of CKMEs that were fitted to some of the cases, which others may have as well."""
 
     def take(self, block: slice | IntArray) -> Cases:
         """Cases of some locations."""
@@ -166,6 +170,8 @@ class Cases:
             squared=None if self.squared is None else self.squared[block],
             partners=tuple(partner[block] for partner in self.partners),
             shared=None if self.shared is None else SharedFits(*(a[block] for a in self.shared)),
+            mean=None if self.mean is None else self.mean[block],
+            centres={},
         )
 
     def only(self, train: npt.NDArray[np.bool_]) -> Cases:

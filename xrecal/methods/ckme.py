@@ -388,7 +388,9 @@ class CKME(Settings):
         from xrecal.arrays.ckme.ckme import choose_and_fit_each
 
         given = self.array_arguments(cases, min_samples)
-        *learned, quantiles = choose_and_fit_each(**given, n_quantiles=N_HELD_OUT)
+        *learned, quantiles = choose_and_fit_each(
+            **given, n_quantiles=N_HELD_OUT, centres=cases.centres
+        )
         return [
             Trial(choices._asdict(), fitted._asdict(), quantiles[:, :, s])
             for s, (choices, fitted) in enumerate(zip(*learned, strict=True))

@@ -19,9 +19,9 @@ from xrecal.arrays.distributions.forms import (
     equal_mass_levels,
 )
 from xrecal.arrays.splitting import ROUNDING, Span, distance_to
-from xrecal.typing import FloatArray
+from xrecal.typing import FloatArray, IntArray
 
-from .base import N_HELD_OUT, Cases, FitArrays, Method, NewCases, Parameter
+from .base import N_HELD_OUT, Cases, FitArrays, Method, NewCases, Parameter, count_cases
 from .beyond import FITTED
 from .folds import fold_groups
 from .shared_ckme import OWN
@@ -190,12 +190,14 @@ def held_out_by_refits(
     later = assign_folds(cases.axis.steps(n), known, LATER_PARTS)
     quantiles = np.full((n_locations, 2, n, N_HELD_OUT), np.nan)
     position, length = gap_axis(gap, cases.axis.steps(n), cases.axis.days)
+    # A method that learns nothing forecasts the same, whatever it is trained on: once is enough.
+    issued = None if method.recalibrates else _quantiles(method, cases, np.arange(n))
     for f in range(fold.max() + 1):
         train = known & (fold != f) & _apart(fold == f, position, length)
-        _forecast(method, cases, train, fold == f, quantiles[:, 0])
+        _forecast(method, cases.only(train), fold == f, quantiles[:, 0], issued)
     for f in range(1, later.max() + 1):
         train = known & (later < f) & _apart(later == f, position, length)
-        _forecast(method, cases, train, later == f, quantiles[:, 1])
+        _forecast(method, cases.only(train), later == f, quantiles[:, 1], issued)
     return quantiles
 
 
@@ -212,24 +214,31 @@ def _apart(held: npt.NDArray[np.bool_], position: FloatArray, gap: float) -> npt
 
 def _forecast(
     method: Method,
-    cases: Cases,
-    train: npt.NDArray[np.bool_],
+    learned: Cases,
     held: npt.NDArray[np.bool_],
     out: FloatArray,
+    issued: FloatArray | None,
 ) -> None:
-    """Quantiles (L, n, Q) of the cases ``held`` (L, n), learned from those to ``train`` on."""
+    """Quantiles (L, n, Q) of the cases ``held`` (L, n), by others or as they were issued."""
     which = np.flatnonzero(held.any(0))
     if which.size == 0:
         return
-    learned = cases.only(train)
-    fitted = method.fit_locations(learned, 2)
-    new = cases.as_new(which)
-    issued = method.predict_locations(new, learned, fitted)
-    if type(issued) is Empirical:  # rounding must not decide on which side of a step a level falls
-        issued = Tailed(*issued)
-    quantiles = issued.quantile(equal_mass_levels(N_HELD_OUT))
+    if issued is None:
+        quantiles = _quantiles(method, learned, which)
+    else:
+        quantiles = issued[:, which]
+        quantiles[count_cases(learned, 2)["status"] > 0] = np.nan
     location, case = np.nonzero(held[:, which])
     out[location, which[case]] = quantiles[location, case]
+
+
+def _quantiles(method: Method, learned: Cases, which: IntArray) -> FloatArray:
+    """Quantiles (L, k, Q) of some of the cases, from a fit to those that can be learned from."""
+    fitted = method.fit_locations(learned, 2)
+    issued = method.predict_locations(learned.as_new(which), learned, fitted)
+    if type(issued) is Empirical:  # rounding must not decide on which side of a step a level falls
+        issued = Tailed(*issued)
+    return issued.quantile(equal_mass_levels(N_HELD_OUT))
 
 
 def keep_within(values: FloatArray, bounds: FloatArray) -> None:

@@ -61,7 +61,7 @@ class IDR(Settings):
         from xrecal.arrays.baselines.idr import fit_index
 
         assert cases.forecasts is not None
-        mean = moments(cases.forecasts)[0]
+        mean = moments(cases.forecasts)[0] if cases.mean is None else cases.mean
         features = cases.covariates.features(self.covariates).values
         counted = count_cases(cases, min_samples)
         coefficients = np.zeros((counted["n_cases"].size, 2 + features.shape[2]))

@@ -414,12 +414,15 @@ class LinearPool(Settings):
     def _tried_block(self, cases: Cases, min_samples: int) -> tuple[Arrays, Arrays]:
         """Try and weigh the components at a few locations."""
         from xrecal.arrays.ckme.search import COMPARED
+        from xrecal.arrays.distributions.forms import moments
         from xrecal.arrays.distributions.pool import (
             pool_scores,
             relative_crps,
             weights_of_scores,
         )
 
+        assert cases.forecasts is not None
+        cases = replace(cases, mean=moments(cases.forecasts)[0])  # refits ask for it again
         n_locations, n = cases.observations.shape
         quantiles = np.empty((n_locations, 2, len(self.components), n, N_HELD_OUT))
         counted = np.ones((n_locations, 2, n), np.bool_)

@@ -11,7 +11,7 @@ with v the ensemble's variance, or its squared mean for ratios.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from xrecal.arrays.compiled import (
     inner,
     kernel,
 )
+from xrecal.arrays.rows import digest
 from xrecal.typing import FloatArray, IntArray
 
 from .folds import Folds
@@ -39,6 +40,9 @@ and around a regression on it, errors divided by the spread that EMOS gives, and
 observation and ensemble mean."""
 
 OBSERVATIONS, MEAN, REGRESSION, STANDARDISED, RATIO = range(5)
+
+Centres: TypeAlias = dict[bytes, FloatArray]
+"""Coefficients of centres that were fitted, by support and sample."""
 
 # Ratios to a mean next to zero say nothing: this share of the typical mean is the least divisor.
 SMALLEST_MEAN = 0.01
@@ -102,7 +106,7 @@ class Targets(NamedTuple):
     """Errors of the training cases of each of F folds, for each of S supports."""
 
     ranked: IndexCube
-    """(F, S, n) training cases by ascending error, then the others"""
+    """(F, S, n) places among the training cases, by ascending error; then the others"""
     error: Cube
     """(F, S, n) their errors; NaN of the others"""
     centre: Cube
@@ -137,6 +141,15 @@ def fit_centre(code: int, sample: Sample, coefficients: FloatArray) -> None:
         typical = typical_size(mean)
         coefficients[2] = SMALLEST_MEAN * typical if typical > 0 else 1.0
         coefficients[3] = 1.0
+
+
+def known_centre(code: int, sample: Sample, known: Centres) -> FloatArray:
+    """Coefficients (4 + 2 k,) of a support, fitted if they are not known yet."""
+    content = digest((code, *sample))
+    if content not in known:
+        known[content] = np.empty(4 + 2 * sample.features.shape[1])
+        fit_centre(code, sample, known[content])
+    return known[content]
 
 
 @inner
@@ -192,8 +205,11 @@ def fill_members(
         points[stop] = limits.high
 
 
-def rank_errors(folds: Folds, supports: IntArray, sample: Sample) -> Targets:
+def rank_errors(
+    folds: Folds, supports: IntArray, sample: Sample, known: Centres | None = None
+) -> Targets:
     """Targets of folds, with centres of each support fitted to the training cases alone."""
+    known = {} if known is None else known
     cases, n = folds.cases, folds.cases.shape[1]
     shape = (cases.shape[0], supports.size, n)
     targets = Targets(
@@ -207,14 +223,10 @@ def rank_errors(folds: Folds, supports: IntArray, sample: Sample) -> Targets:
     for f, n_out in enumerate(folds.n_out.tolist()):
         some = sample.take(cases[f, n_out:])
         for s, code in enumerate(supports.tolist()):
-            fit_centre(code, some, coefficients[f, s])
+            coefficients[f, s] = known_centre(code, some, known)
     fill_errors(folds, supports, coefficients, sample, targets)
     order = np.argsort(targets.error, axis=-1, kind="stable")  # NaN, such as of the others, last
-    first = folds.n_out[:, np.newaxis] + np.arange(n)  # those to train on before the others
-    cases = np.take_along_axis(cases, first % max(n, 1), axis=-1)
-    ranked = np.take_along_axis(cases[:, np.newaxis], order, axis=-1)
-    error = np.take_along_axis(targets.error, order, axis=-1)
-    return targets._replace(ranked=ranked, error=error)
+    return targets._replace(ranked=order, error=np.take_along_axis(targets.error, order, axis=-1))
 
 
 @kernel

@@ -18,7 +18,7 @@ from xrecal.arrays.rows import is_whole
 from xrecal.arrays.splitting import Span
 from xrecal.typing import FloatArray, IntArray
 
-from .centre import SUPPORTS
+from .centre import SUPPORTS, Centres
 from .simplex import PROJECTIONS
 from .solvers import SOLVERS
 
@@ -224,6 +224,8 @@ class Calibration(NamedTuple):
     """(L, n, n) squared distances, where they were computed before"""
     vectors: Sequence[FloatArray] | None = None
     """(L, n, d) observed vectors, where observations are the numbers of these"""
+    centres: Centres | None = None
+    """Centres that were fitted before, where another method may ask for the same"""
 
 
 def calibration_of(
@@ -237,6 +239,7 @@ def calibration_of(
     step: IntArray | None = None,
     squared: Sequence[Squared] | None = None,
     vectors: Sequence[FloatArray] | None = None,
+    centres: Centres | None = None,
 ) -> Calibration:
     """Check shapes and fill in what is not given."""
     n_locations, n = cases.check("cases", 3)[:2]
@@ -251,9 +254,8 @@ def calibration_of(
     xp = namespace(observations)
     features = no_features(n_locations, n, xp) if features is None else features
     used = xp.isfinite(observations)
-    return Calibration(
-        cases, observations, features, groups, blocks, step, used, days, squared, vectors
-    )
+    given = groups, blocks, step, used, days, squared, vectors, centres
+    return Calibration(cases, observations, features, *given)
 
 
 def case_weights(days: FloatArray | None, half_life: FloatArray, n: int) -> FloatArray:

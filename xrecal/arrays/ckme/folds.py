@@ -84,6 +84,14 @@ def trained_on_few(folds: Folds) -> list[int]:
     return [f for f, n_out in enumerate(folds.n_out.tolist()) if n - n_out < n_out]
 
 
+def train_alike(folds: Folds, others: Folds) -> bool:
+    """True if folds train on the same cases as others do, whichever of the rest they hold out."""
+    if not np.array_equal(folds.n_out, others.n_out):
+        return False
+    trained = np.arange(folds.cases.shape[1]) >= folds.n_out[:, np.newaxis]
+    return bool(np.array_equal(folds.cases[trained], others.cases[trained]))
+
+
 def holds_several(folds: Folds) -> bool:
     """True if a fold holds out two cases or more in the mean."""
     n_folds, n = folds.cases.shape

@@ -23,11 +23,14 @@ from xrecal.typing import FloatArray, IntArray
 
 from .centre import Limits, Targets, fill_members, rank_errors
 from .embedding import LOSS_NAMES
-from .folds import Folds, trained_on_few
+from .folds import Folds, train_alike, trained_on_few
 from .lowrank import ROUGH, heaviest
 from .problem import Problem
 from .simplex import PROJECTIONS, shift_of
 from .solvers import Exact, Solver, left_out_weights
+
+Place = np.uint64
+"""A number that is never negative: compiled code need not ask whether it counts from the end."""
 
 
 @kernel
@@ -86,7 +89,7 @@ def _of_one_fold(projection: str, record: Any) -> Any:
         """
         target, root, supports = verified.target, verified.root, verified.supports
         n, k = target.size, target.size - folds.n_out[f]
-        beta, row, points, error = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+        beta, row, points, error = np.empty(k), np.empty(n), np.empty(n), np.empty(n)
         train, room, shift, least = folds.cases[f, folds.n_out[f] :], np.empty(n), 0.0, 0.0
         limits = Limits(verified.low, verified.high, targets.inner[f, 0], targets.inner[f, 1])
         own, share, mass = _shares(signed, root, train)
@@ -94,7 +97,7 @@ def _of_one_fold(projection: str, record: Any) -> Any:
             case = folds.cases[f, c]
             _scale_back(signed[c], 1.0 / root[case], mass[c], (train, own, share), beta)
             if not on_support:
-                shift, least = shift_of(beta, train, least, room)
+                shift, least = shift_of(beta, least, room)
             for s in supports:
                 centre, spread = targets.centre[f, s, case], targets.spread[f, s, case]
                 ranked, errors = targets.ranked[f, s, :k], targets.error[f, s]
@@ -131,7 +134,7 @@ def _shares(signed: Any, root: Any, train: Any) -> Any:
 
 @inner
 def _scale_back(signed: Any, heavier: float, mass: float, training: Any, beta: Any) -> None:
-    """Weights (n,) of the cases to train on, filled up by their shares, from scaled ones (n,).
+    """Weights (k,) of the cases to train on, filled up by their shares, from scaled ones (n,).
 
     Back from the problem scaled by roots of case weights, R K R: its column of this case was scaled
     by the root of the case's own weight, and each weight lacks its root.
@@ -139,14 +142,14 @@ def _scale_back(signed: Any, heavier: float, mass: float, training: Any, beta: A
     train, own, share = training
     missing = 1.0 - mass * heavier
     for i in range(train.size):
-        beta[train[i]] = signed[train[i]] * (own[i] * heavier) + missing * share[i]
+        beta[i] = signed[Place(train[i])] * (own[i] * heavier) + missing * share[i]
 
 
 @inner
 def _all(beta: Any, ranked: Any, errors: Any, weights: Any, error: Any) -> int:
     """Weights and errors in their order, and how many there are."""
     for i in range(ranked.size):
-        weights[i], error[i] = beta[ranked[i]], errors[i]
+        weights[i], error[i] = beta[Place(ranked[i])], errors[i]
     return int(ranked.size)
 
 
@@ -155,7 +158,7 @@ def _above(beta: Any, shift: float, ranked: Any, errors: Any, weights: Any, erro
     """Weights less a shift and errors in their order, where these are positive; how many."""
     used = 0
     for i in range(ranked.size):  # without a branch, which nobody could predict
-        weight = beta[ranked[i]] - shift
+        weight = beta[Place(ranked[i])] - shift
         weights[used], error[used] = weight, errors[i]
         used += weight > 0.0
     return used
@@ -300,6 +303,9 @@ class Judge:
     ) -> None:
         self._problem, self._folds, self._supports = problem, folds, supports
         self._few = [trained_on_few(some) for some in folds]
+        self._first = [
+            next(i for i, one in enumerate(folds) if train_alike(one, some)) for some in folds
+        ]
         # Compiled code for what the settings need; nothing else is compiled.
         projection, loss = problem.settings.projection, problem.settings.loss
         loss = "crps" if n_quantiles else loss
@@ -356,9 +362,9 @@ class Judge:
 
     def _targets_of(self, strength: float, folds: int) -> Targets:
         """Errors around centres in a set of folds."""
-        first = TO_TRY if self._folds[folds] is self._folds[TO_TRY] else folds
-        of = first, strength > 0
+        of = self._first[folds], strength > 0
         if of not in self._targets:
             sample = self._problem.sample.conditioned(strength)
-            self._targets[of] = rank_errors(self._folds[folds], self._supports, sample)
+            known = self._problem.calibration.centres
+            self._targets[of] = rank_errors(self._folds[folds], self._supports, sample, known)
         return self._targets[of]

@@ -138,20 +138,20 @@ def simplex_row(beta: Vector, support: Vector, out: OutVector) -> None:
 
 
 @inner
-def shift_of(beta: Any, cases: Any, least: float, room: Any) -> Any:
-    """What the Euclidean projection takes from the weights of some cases, which sum to about one.
+def shift_of(beta: Any, least: float, room: Any) -> Any:
+    """What the Euclidean projection takes from weights (n,), which sum to about one.
 
     Zero where all are positive, infinite where one is NaN. Also returns what is likely to be less
     than it in a similar row. With that as ``least``, 0 at first, most weights are read once; if it
     is too large, several times. ``room`` is overwritten.
     """
-    used, total, step = 0, 0.0, 0.25 / cases.size
+    used, total, step = 0, 0.0, 0.25 / beta.size
     while True:
         used = 0
-        for case in cases:  # without a branch, which nobody could predict
-            room[used] = beta[case]
-            used += room[used] > least
-        if used == cases.size and least >= 0.0:
+        for weight in beta:  # without a branch, which nobody could predict
+            room[used] = weight
+            used += weight > least
+        if used == beta.size and least >= 0.0:
             return 0.0, 0.0
         total = _sum(room, used)
         # Not so where more are positive: they sum to less than one above that bound.

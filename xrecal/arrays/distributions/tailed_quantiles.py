@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from xrecal.arrays.compiled import Cube, Matrix, OutCube, inner, kernel
+from xrecal.arrays.compiled import Cube, Matrix, OutCube, copy, inner, kernel
 from xrecal.typing import FloatArray
 
 from .tailed import MASS, SCALE, SHAPE, THRESHOLD, answers, beyond, read
@@ -58,6 +58,10 @@ def _fill_quantiles(support: Matrix, mass: Cube, shape: Cube, levels: Cube, out:
     for cell in range(mass.shape[0]):
         order = np.argsort(support[cell])
         for t in range(mass.shape[1]):
+            # Such as past observations that count equally for all forecasts.
+            if t > 0 and _same(mass[cell], t) and _same(shape[cell], t) and _same(levels[cell], t):
+                copy(out[cell, t - 1], out[cell, t])
+                continue
             n = read(support[cell], mass[cell, t], order, shape[cell, t], z, w, tails)
             if n < 0:
                 out[cell, t] = np.nan
@@ -71,6 +75,15 @@ def _fill_quantiles(support: Matrix, mass: Cube, shape: Cube, levels: Cube, out:
                 out[cell, t, k] = _value(p, pieces, at, tails)
                 if half > FEWEST:
                     out[cell, t, k] = _mean(p, half, out[cell, t, k], pieces, first, tails)
+
+
+@inner
+def _same(rows: Any, t: int) -> bool:
+    """True if a row holds the same numbers as the one before."""
+    i = 0
+    while i < rows.shape[1] and rows[t, i] == rows[t - 1, i]:
+        i += 1
+    return bool(i == rows.shape[1])
 
 
 @inner
