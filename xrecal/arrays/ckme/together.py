@@ -16,16 +16,19 @@ WORST = 2.0
 """Loss of a candidate at one place, in units of the smallest there, at most: a candidate that fails
 at one place, or was not tried as it was far from the best, does not decide for all of them."""
 
-
 SLACK = 0.5
-"""Loss in units of the smallest one, times the number of cases, that a larger ridge may cost.
+"""Loss in units of the smallest one, times the number of cases, that a larger ridge may cost where
+a CKME stands alone: in a pool other components balance it.
 
 Places share the weather of their cases. However many they are, a few cases leave their losses
 uncertain, and the ridge with the smallest loss follows the noise of those cases."""
 
 
 def together(
-    choices: Choices, kernels: Sequence[tuple[float, float]], supports: Sequence[str]
+    choices: Choices,
+    kernels: Sequence[tuple[float, float]],
+    supports: Sequence[str],
+    slack: float = SLACK,
 ) -> Choices:
     """Choices of L places as one for all of them.
 
@@ -44,6 +47,8 @@ def together(
         Factor of the bandwidth and exponent of the kernel on covariates of each candidate.
     supports : sequence of str
         Of :data:`xrecal.arrays.ckme.centre.SUPPORTS`.
+    slack : float, at least 0
+        Loss times cases that a larger ridge may cost, in units of the smallest loss.
 
     Returns
     -------
@@ -71,7 +76,7 @@ def together(
         cases=float(cases),
         losses=_comparable(known, cases).mean(0),
     )
-    return _best(Choices.joined([one], known.losses.shape[1]), kernels, supports)
+    return _best(Choices.joined([one], known.losses.shape[1]), kernels, supports, slack)
 
 
 def with_own(
@@ -80,6 +85,7 @@ def with_own(
     share: FloatArray,
     kernels: Sequence[tuple[float, float]],
     supports: Sequence[str],
+    slack: float = SLACK,
 ) -> Choices:
     """Choices of L places from what all of them know and from their own evidence.
 
@@ -91,7 +97,7 @@ def with_own(
         (L,) of the search at each place; one without a choice goes by the others.
     share : array of float, shape (L,)
         Of the own evidence: losses are means with this share and the rest.
-    kernels, supports : sequence
+    kernels, supports, slack
         As in :func:`together`.
 
     Returns
@@ -101,7 +107,7 @@ def with_own(
     """
     part = np.where(np.isnan(own.ridge), 0.0, share)[:, np.newaxis]
     both = (1 - part) * of_all.losses + part * _comparable(own, of_all.cases)
-    return _best(of_all._replace(losses=both), kernels, supports)
+    return _best(of_all._replace(losses=both), kernels, supports, slack)
 
 
 def _comparable(choices: Choices, cases: FloatArray | float) -> FloatArray:
@@ -132,13 +138,16 @@ def _continued(losses: FloatArray) -> FloatArray:
 
 
 def _best(
-    choices: Choices, kernels: Sequence[tuple[float, float]], supports: Sequence[str]
+    choices: Choices,
+    kernels: Sequence[tuple[float, float]],
+    supports: Sequence[str],
+    slack: float,
 ) -> Choices:
     """Choices (L,) with the kernel and support of the smallest losses, and a ridge for them."""
     codes = np.array([SUPPORTS.index(support) for support in supports])
     curves = choices.losses.reshape(-1, len(kernels), codes.size, GRID.size)
-    slack = np.nan_to_num(SLACK / choices.cases)[:, np.newaxis, np.newaxis]
-    exponents, losses = _nearly_lowest(curves, slack)
+    allowed = np.nan_to_num(slack / choices.cases)[:, np.newaxis, np.newaxis]
+    exponents, losses = _nearly_lowest(curves, allowed)
     rows = np.arange(len(losses))
     g, s = np.unravel_index(losses.reshape(rows.size, -1).argmin(-1), losses.shape[1:])
     past = codes == OBSERVATIONS
