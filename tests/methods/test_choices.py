@@ -205,3 +205,14 @@ def test_a_fit_with_choices_of_all_places_divides_the_ridge_by_its_cases(searche
         ridge = ridges_of(of_all)[name] / n_cases
         found = fitted[f"{name}ridge".replace(".", "_")]
         np.testing.assert_allclose(found, ridge, rtol=1e-12, err_msg=name)
+
+
+def test_a_ckme_alone_takes_a_larger_ridge_than_in_a_pool(rng):
+    method = xrecal.CKME(support="standardised", tails=None)
+    choices = method.choose_locations(cases_of(rng, 3), 20)
+    alone, in_pool = (method.together(choices, in_pool=there) for there in (False, True))
+    assert alone["ridge"] > in_pool["ridge"]
+    pool = xrecal.LinearPool((method, xrecal.EMOS()))
+    component = pool.components[0]
+    named = component.named_as_choices(choices)
+    assert component.together(named)[f"{component.label}.ridge"] == in_pool["ridge"]

@@ -19,8 +19,8 @@ def place(losses, n=40.0, ridge=0.1, half_life=np.inf):
     return Choices(0, 1.0, 0.0, ridge, half_life, 1.0, cases=n, losses=np.ravel(losses))
 
 
-def of_places(*places):
-    return together(Choices.joined(places, 9 * GRID.size), KERNELS, SUPPORTS)
+def of_places(*places, slack=SLACK):
+    return together(Choices.joined(places, 9 * GRID.size), KERNELS, SUPPORTS, slack)
 
 
 def random_places(seed, n_places=7):
@@ -35,23 +35,23 @@ def relative(losses):
     return np.minimum(losses / losses.min((1, 2, 3), keepdims=True), 2.0)
 
 
-def nearly_lowest(curve, n):
+def nearly_lowest(curve, n, slack=SLACK):
     """Smallest loss on a parabola through its neighbours, and the largest ridge near it."""
     i = np.clip(curve.argmin(), 1, GRID.size - 2)
     parabola = np.polynomial.Polynomial.fit(GRID[i - 1 : i + 2], curve[i - 1 : i + 2], 2)
     fine = np.linspace(GRID[0], GRID[-1], 60001)
     near = (fine >= GRID[i - 1]) & (fine <= GRID[i + 1])
     losses = np.where(near, parabola(fine), np.interp(fine, GRID, curve))
-    return losses.min(), fine[losses <= losses.min() + SLACK / n].max()
+    return losses.min(), fine[losses <= losses.min() + slack / n].max()
 
 
-@given(st.integers(0, 1000))
-def test_kernel_and_support_have_the_smallest_mean_of_relative_losses(seed):
+@given(st.integers(0, 1000), st.sampled_from([0.0, SLACK, 2.0]))
+def test_kernel_and_support_have_the_smallest_mean_of_relative_losses(seed, slack):
     """From the formula: the largest ridge whose mean is within the slack of the smallest one."""
     losses, n = random_places(seed)
-    found = of_places(*(place(one, n) for one in losses))
+    found = of_places(*(place(one, n) for one in losses), slack=slack)
     mean = relative(losses).mean(0)
-    each = np.array([[nearly_lowest(curve, n) for curve in of_kernel] for of_kernel in mean])
+    each = np.array([[nearly_lowest(curve, n, slack) for curve in of_kernel] for of_kernel in mean])
     g, s = np.unravel_index(each[..., 0].argmin(), (3, 3))
     assert (found.widening[0], found.strength[0]) == KERNELS[g]
     assert found.support[0] == CODES[SUPPORTS[s]]
