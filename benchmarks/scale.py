@@ -24,6 +24,7 @@ from threadpoolctl import threadpool_limits
 
 import xrecal
 from benchmarks.record import FOLDER, processor
+from xrecal.fit.kinds import SAMPLE
 
 from . import grid
 from .speed.tables import Report, Row
@@ -39,8 +40,8 @@ METHODS = {
 SIZES = [(n, m) for n in (40, 100, 300, 500, 1000) for m in (10, 50)]
 """Cases and members of a location."""
 LEVELS = [float(level) for level in grid.QUANTILES.split(",")]
-SECONDS, MOST = 2.0, 100
-"""Of a fit of several locations that are timed together, about, and how many these are at most."""
+FIRST, MORE = 3 * SAMPLE, 64
+"""Locations that fill the samples of some kinds, which choose for all, and those that are timed."""
 
 GRIDS = {
     "CKME": "--cells 10000 --cases 500 --members 20 --method ckme",
@@ -79,25 +80,34 @@ def core_seconds(function):
     return process_time() - before, result
 
 
-def arithmetic(sizes, most):
-    """Core seconds of a location: a fit, a forecast, and forecasts of all cases it has learned."""
+def arithmetic(sizes, first, more):
+    """Core seconds of a location: a fit, a forecast, and forecasts of all cases it has learned.
+
+    A fit is that of a location of a large grid: of some locations, less that of the first ones,
+    among which samples choose for all.
+    """
     for name, method in METHODS.items():
         hindcast, observed = make_cells(*min(sizes), 2)
         hindcast.recal.fit(observed, method).quantile(hindcast, LEVELS)  # compiles
         for n, m in sizes:
-            hindcast, observed = make_cells(n, m, 1)
-            first, _ = core_seconds(lambda h=hindcast, o=observed, k=method: h.recal.fit(o, k))
-            cells = int(np.clip(SECONDS / first, 1, most))
-            hindcast, observed = make_cells(n, m, cells)
-            fit, model = core_seconds(lambda h=hindcast, o=observed, k=method: h.recal.fit(o, k))
+            hindcast, observed = make_cells(n, m, first + more)
+            some = {"cell": slice(first)}
+            part = hindcast.isel(some), observed.isel(some)
+            sample, _ = core_seconds(lambda p=part, k=method: p[0].recal.fit(p[1], k))
+            whole, model = core_seconds(lambda h=hindcast, o=observed, k=method: h.recal.fit(o, k))
             one, all_of_them = (
                 core_seconds(lambda new=new, of=model: of.quantile(new, LEVELS))[0]
                 for new in (hindcast.isel(time=[0]), hindcast)
             )
-            seconds = {"fit": fit, "a forecast": one, "n forecasts": all_of_them}
+            fit = (whole - sample) / more
+            seconds = {"fit": fit, "choices of all": max(sample - first * fit, 0.0)}
+            products = {
+                "a forecast": one / (first + more),
+                "n forecasts": all_of_them / (first + more),
+            }
             yield Row(
                 f"{name}, n={n} m={m}",
-                {"method": name, "n": n, "m": m} | {k: s / cells for k, s in seconds.items()},
+                {"method": name, "n": n, "m": m} | seconds | products,
             )
 
 
@@ -207,7 +217,9 @@ def main(quick=False, arguments=()):
     report.start("Core seconds a location")
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "season learned from")  # forty weeks
-        add(report, arithmetic([(40, 4)] if quick else SIZES, 1 if quick else MOST))
+        add(
+            report, arithmetic([(40, 4)] if quick else SIZES, *((4, 2) if quick else (FIRST, MORE)))
+        )
     with tempfile.TemporaryDirectory(dir=options.folder, ignore_cleanup_errors=True) as folder:
         scheduler(report, Path(folder), quick)
         report.start("Grids")

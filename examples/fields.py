@@ -41,7 +41,7 @@ def main(output: Path) -> pd.DataFrame:
 
 
 def held_out_members(
-    forecast: xr.DataArray, observations: xr.DataArray, blocks: int = 5
+    forecast: xr.DataArray, observations: xr.DataArray, blocks: int = 5, seed: int = 0
 ) -> dict[str, xr.DataArray]:
     """Members of each kind for all cases, from models that know none of their block."""
     parts: dict[str, list[xr.DataArray]] = {name: [] for name in WAYS}
@@ -51,7 +51,9 @@ def held_out_members(
             observations, xrecal.CKME(support="observations")
         )
         for name, coherence in WAYS.items():
-            members = model.members(forecast.isel(time=test), N_MEMBERS, coherence=coherence)
+            members = model.members(
+                forecast.isel(time=test), N_MEMBERS, coherence=coherence, seed=seed
+            )
             parts[name].append(members)
     return {name: xr.concat(made, "time") for name, made in parts.items()}
 

@@ -5,7 +5,6 @@ from functools import cache
 import numpy as np
 import pytest
 import xarray as xr
-from scipy.stats import trim_mean
 
 import xrecal
 from tests.labelled import random
@@ -55,15 +54,6 @@ def test_each_place_alone_is_a_fit_of_that_place(method):
     alone = fitted(method, "each").state.isel(station=[3])
     for name in one.state.data_vars:
         np.testing.assert_array_equal(one.state[name], alone[name], name)
-
-
-def test_a_ridge_lies_between_that_of_all_places_and_the_own_one():
-    """From the formula: the middle half and shares of logarithms of the ridge times the cases."""
-    own = fitted(ERRORS, "each").state["ridge"].to_numpy() * N
-    share = N / (N + OF_ALL)
-    of_all = trim_mean(np.log(np.repeat(own, 4)), 0.25)
-    expected = np.exp((1 - share) * of_all + share * np.log(own)) / N
-    np.testing.assert_allclose(fitted(ERRORS).state["ridge"], expected, rtol=1e-12)
 
 
 def test_weights_lie_between_the_mean_of_all_places_and_the_own_ones():

@@ -407,14 +407,17 @@ class Method(ABC):
         """Choices (L, ...) by name, for fits to these cases or others; none without a search."""
         return {}
 
-    def together(self, choices: FitArrays) -> FitArrays:
+    def together(self, choices: FitArrays, in_pool: bool = False) -> FitArrays:
         """Choices (1, ...) for all places of a kind, from those (L, ...) of a sample of them.
 
-        With the evidence of all, where :meth:`with_own` needs it.
+        With the evidence of all, where :meth:`with_own` needs it. ``in_pool``: of a component of a
+        pool, in which others balance its errors.
         """
         return {}
 
-    def with_own(self, together: FitArrays, own: FitArrays, share: FloatArray) -> FitArrays:
+    def with_own(
+        self, together: FitArrays, own: FitArrays, share: FloatArray, in_pool: bool = False
+    ) -> FitArrays:
         """Choices (L, ...) between those of all places and the own ones, which have a share (L,).
 
         Where a place has none of its own, those of all places.

@@ -343,28 +343,32 @@ class CKME(Settings):
     def evidence_sizes(self) -> Mapping[str, tuple[int, ...]]:
         """Losses of all candidates; see :class:`xrecal.arrays.ckme.embedding.Choices`."""
         from xrecal.arrays.ckme.embedding import TABLES
+        from xrecal.arrays.ckme.ridge_rules import GRID
 
         settings = self.array_settings(2)
-        return dict.fromkeys(TABLES, (len(settings.kernels) * len(settings.supports),))
+        n_candidates = len(settings.kernels) * len(settings.supports) * GRID.size
+        return dict.fromkeys(TABLES, (n_candidates,))
 
-    def together(self, choices: FitArrays) -> FitArrays:
+    def together(self, choices: FitArrays, in_pool: bool = False) -> FitArrays:
         """See :func:`xrecal.arrays.ckme.together.together`."""
         from xrecal.arrays.ckme.embedding import Choices
-        from xrecal.arrays.ckme.together import together
+        from xrecal.arrays.ckme.together import SLACK, together
 
-        settings = self.array_settings(2)
-        one = together(Choices(**choices), settings.kernels, settings.supports)
+        settings, slack = self.array_settings(2), 0.0 if in_pool else SLACK
+        one = together(Choices(**choices), settings.kernels, settings.supports, slack)
         fields: FitArrays = one._asdict()
         return fields
 
-    def with_own(self, together: FitArrays, own: FitArrays, share: FloatArray) -> FitArrays:
+    def with_own(
+        self, together: FitArrays, own: FitArrays, share: FloatArray, in_pool: bool = False
+    ) -> FitArrays:
         """See :func:`xrecal.arrays.ckme.together.with_own`."""
         from xrecal.arrays.ckme.embedding import Choices
-        from xrecal.arrays.ckme.together import with_own
+        from xrecal.arrays.ckme.together import SLACK, with_own
 
-        settings = self.array_settings(2)
+        settings, slack = self.array_settings(2), 0.0 if in_pool else SLACK
         both = Choices(**together), Choices(**own)
-        one = with_own(*both, share, settings.kernels, settings.supports)._asdict()
+        one = with_own(*both, share, settings.kernels, settings.supports, slack)._asdict()
         return {name: one[name] for name in self.choice_sizes}
 
     def choose_locations(self, cases: Cases, min_samples: int) -> FitArrays:

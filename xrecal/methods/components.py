@@ -116,6 +116,17 @@ class Component:
         named = ((n.removeprefix(start), a) for n, a in choices.items() if n.startswith(start))
         return dict(named)
 
+    def together(self, choices: FitArrays) -> Arrays:
+        """Choices (1, ...) for all places among those of a pool, from those (L, ...) of some."""
+        one = self.forecaster.together(self.own_choices(choices), in_pool=True)
+        return self.named_as_choices(one)
+
+    def with_own(self, together: FitArrays, own: FitArrays, share: FloatArray) -> Arrays:
+        """Choices (L, ...) among those of a pool, between those of all places and the own ones."""
+        of_all, of_place = (self.own_choices(choices) for choices in (together, own))
+        one = self.forecaster.with_own(of_all, of_place, share, in_pool=True)
+        return self.named_as_choices(one)
+
     def fit(self, cases: Cases, min_samples: int, choices: FitArrays | None) -> FitArrays:
         """Parameters with its choices among those of a pool, or with its own."""
         if choices is None:

@@ -118,16 +118,13 @@ class Experts:
 
     def together(self, choices: FitArrays) -> dict[str, npt.NDArray[Any]]:
         """Choices of the pool and of the recent CKME for all places of a kind."""
-        own = self.recent.forecaster.together(self.recent.own_choices(choices))
-        return {**self.pool.together(choices), **self.recent.named_as_choices(own)}
+        return {**self.pool.together(choices), **self.recent.together(choices)}
 
     def with_own(
         self, together: FitArrays, own: FitArrays, share: FloatArray
     ) -> dict[str, npt.NDArray[Any]]:
         """Choices of all places, or nearer to own ones."""
-        of_all, of_place = (self.recent.own_choices(choices) for choices in (together, own))
-        one = self.recent.forecaster.with_own(of_all, of_place, share)
-        recent = self.recent.named_as_choices(one)
+        recent = self.recent.with_own(together, own, share)
         return {**self.pool.with_own(together, own, share), **recent}
 
     def choose(self, cases: Cases, min_samples: int) -> dict[str, npt.NDArray[Any]]:

@@ -284,12 +284,14 @@ class OnlinePool(Settings):
         own = self.experts.evidence_sizes
         return {**own, **{EARLIER + name: size for name, size in own.items()}}
 
-    def together(self, choices: FitArrays) -> FitArrays:
+    def together(self, choices: FitArrays, in_pool: bool = False) -> FitArrays:
         """Choices of the slow experts together, each for its cases."""
         of_warm_up = self.experts.together(_earlier(choices)).items()
         return self.experts.together(choices) | {EARLIER + n: a for n, a in of_warm_up}
 
-    def with_own(self, together: FitArrays, own: FitArrays, share: FloatArray) -> FitArrays:
+    def with_own(
+        self, together: FitArrays, own: FitArrays, share: FloatArray, in_pool: bool = False
+    ) -> FitArrays:
         """Choices of the slow experts of all places, or nearer to own ones."""
         earlier = (_earlier(together), _earlier(own))
         of_warm_up = self.experts.with_own(*earlier, share).items()

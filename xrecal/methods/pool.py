@@ -318,7 +318,7 @@ class LinearPool(Settings):
             sizes |= component.named_as_choices(component.forecaster.evidence_sizes)
         return sizes
 
-    def together(self, choices: FitArrays) -> FitArrays:
+    def together(self, choices: FitArrays, in_pool: bool = False) -> FitArrays:
         """Choices of components together, the mean of weights, and the median of tails."""
         from xrecal.arrays.distributions.pool import evidence_against, mean_weights
 
@@ -332,11 +332,12 @@ class LinearPool(Settings):
             if name in choices:
                 whole[name] = median_of_known(choices[name])
         for component in self.components:
-            own = component.own_choices(choices)
-            whole |= component.named_as_choices(component.forecaster.together(own))
+            whole |= component.together(choices)
         return whole
 
-    def with_own(self, together: FitArrays, own: FitArrays, share: FloatArray) -> FitArrays:
+    def with_own(
+        self, together: FitArrays, own: FitArrays, share: FloatArray, in_pool: bool = False
+    ) -> FitArrays:
         """Between the weights and tails; components likewise."""
         faded = {**own, "pool_weight": self._faded(own["pool_weight"], together[EVIDENCE])}
         found: Arrays = {
@@ -346,9 +347,7 @@ class LinearPool(Settings):
         }
         found[EVIDENCE] = together[EVIDENCE]
         for component in self.components:
-            of_all, of_place = (component.own_choices(choices) for choices in (together, own))
-            one = component.forecaster.with_own(of_all, of_place, share)
-            found |= component.named_as_choices(one)
+            found |= component.with_own(together, own, share)
         return found
 
     @property

@@ -120,13 +120,15 @@ class VectorCKME(Method):
         """See :meth:`CKME.evidence_sizes`."""
         return self.method.evidence_sizes
 
-    def together(self, choices: FitArrays) -> FitArrays:
+    def together(self, choices: FitArrays, in_pool: bool = False) -> FitArrays:
         """See :meth:`CKME.together`."""
-        return self.method.together(choices)
+        return self.method.together(choices, in_pool)
 
-    def with_own(self, together: FitArrays, own: FitArrays, share: FloatArray) -> FitArrays:
+    def with_own(
+        self, together: FitArrays, own: FitArrays, share: FloatArray, in_pool: bool = False
+    ) -> FitArrays:
         """See :meth:`CKME.with_own`."""
-        return self.method.with_own(together, own, share)
+        return self.method.with_own(together, own, share, in_pool)
 
     def choose_locations(self, cases: Cases, min_samples: int) -> FitArrays:
         """See :func:`xrecal.arrays.choose_vector_ckme`."""

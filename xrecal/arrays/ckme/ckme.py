@@ -25,6 +25,7 @@ from .embedding import (
     lives_of,
 )
 from .problem import Problem, problems, without_fit
+from .ridge_rules import GRID
 from .search import Search, candidates_of
 
 HALF_LIVES = (math.inf, 1.0, 0.5, 0.25, 0.125)
@@ -57,8 +58,6 @@ def chosen_by(search: Search, problem: Problem, s: int, half_life: float, status
     best, candidates, given = search.best, search.candidates, problem.settings.ridge
     widening, strength = candidates.kernels[best.kernel[s]]
     columns = [s] if search.each else slice(None)
-    exponents = best.tried_exponent.copy()
-    exponents[best.kernel[s], s] = best.exponent[s]
     beside = _best_errors(search)
     return Choices(
         support=int(candidates.supports[s]),
@@ -70,8 +69,7 @@ def chosen_by(search: Search, problem: Problem, s: int, half_life: float, status
         beside=0 if beside is None else int(candidates.supports[beside]),
         status=status,
         cases=float(problem.n) if given is None else math.nan,
-        losses=best.tried_loss[:, columns].ravel(),
-        exponents=exponents[:, columns].ravel(),
+        losses=search.curves[:, columns].ravel(),
     )
 
 
@@ -388,9 +386,9 @@ def choose_and_fit_each(
 
 
 def n_candidates(settings: Settings, calibration: Calibration) -> int:
-    """Number of pairs of a kernel and a support to choose from."""
+    """Number of kernels, supports and ridges of the grid to choose from, all of each."""
     some = candidates_of(settings, conditioned=calibration.features.circular.size > 0)
-    return len(some.kernels) * some.supports.size
+    return len(some.kernels) * some.supports.size * GRID.size
 
 
 def given_calibration(

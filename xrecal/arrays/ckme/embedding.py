@@ -45,8 +45,8 @@ class Settings(NamedTuple):
     """True if forecasts are compared after each has lost its mean."""
 
 
-TABLES = ("losses", "exponents")
-"""Choices of each kernel and support; the others are one number each."""
+TABLES = ("losses",)
+"""Choices of each kernel, support and ridge; the others are one number each."""
 
 
 class Choices(NamedTuple):
@@ -77,9 +77,10 @@ class Choices(NamedTuple):
     NaN where the ridge is the same for any number of cases.
     """
     losses: Any = ()
-    """(L, G S) smallest held-out loss with each kernel and support, kernels first"""
-    exponents: Any = ()
-    """(L, G S) power of ten of the ridge with that loss"""
+    """(L, G S R) held-out loss with each kernel, support and ridge of the grid, kernels first
+
+    NaN where it was not tried.
+    """
 
     @classmethod
     def joined(cls, locations: Iterable[Choices], width: int = 0) -> Choices:

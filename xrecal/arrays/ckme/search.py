@@ -160,6 +160,8 @@ class Search:
         self._judge = Judge(problem, folds, self.candidates.supports, n_quantiles)
         # Of each kernel, losses (S,) of all cases to compare by with the ridges that were tried.
         self._of_all: list[dict[float, FloatArray]] = [{} for _ in self.candidates.kernels]
+        self.curves = np.full((*self.best.tried_loss.shape, GRID.size), math.nan)
+        """(G, S, R) losses with the ridges of the grid that were tried, or with the one given"""
 
     def run(self) -> None:
         """Best kernel and ridge of each support on the grid; a given ridge is not searched for."""
@@ -213,6 +215,8 @@ class Search:
         losses, recorded = self._judge.losses(solver, exponent, self.every, TO_TRY, ROUGH)
         kept = recorded if self.each else None
         self.best.note_try(g, exponent, losses, self.every, kept)
+        at = slice(None) if self.ridge is not None else np.abs(GRID - exponent).argmin()
+        self.curves[g, :, at] = losses if self.ridge is None else losses[:, np.newaxis]
         if not self._thinned:
             self._of_all[g][exponent] = losses
         return losses[self.every]

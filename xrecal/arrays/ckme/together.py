@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -11,21 +10,33 @@ from xrecal.typing import FloatArray
 
 from .centre import OBSERVATIONS, SUPPORTS
 from .embedding import Choices
+from .ridge_rules import GRID, GRID_STEP
 
 WORST = 2.0
 """Loss of a candidate at one place, in units of the smallest there, at most: a candidate that fails
 at one place, or was not tried as it was far from the best, does not decide for all of them."""
 
+SLACK = 0.5
+"""Loss in units of the smallest one, times the number of cases, that a larger ridge may cost where
+a CKME stands alone: in a pool other components balance it.
+
+Places share the weather of their cases. However many they are, a few cases leave their losses
+uncertain, and the ridge with the smallest loss follows the noise of those cases."""
+
 
 def together(
-    choices: Choices, kernels: Sequence[tuple[float, float]], supports: Sequence[str]
+    choices: Choices,
+    kernels: Sequence[tuple[float, float]],
+    supports: Sequence[str],
+    slack: float = SLACK,
 ) -> Choices:
     """Choices of L places as one for all of them.
 
     Kernel and support are those with the smallest mean of the losses of places, each in units of
-    its smallest one. The logarithm of the best ridge with these, times the number of cases, is the
-    mean of the middle half of the places: the best ridge falls with the number of cases, and that
-    product hardly. A median would jump between the candidates.
+    its smallest one. The ridge is the largest one with nearly that mean; see :data:`SLACK`. Ridges
+    of places are alike if their products with the numbers of cases are: the best ridge falls with
+    the number of cases, and the product hardly changes. Between ridges of the grid losses are
+    interpolated, so that the ridge does not jump.
 
     Parameters
     ----------
@@ -36,41 +47,36 @@ def together(
         Factor of the bandwidth and exponent of the kernel on covariates of each candidate.
     supports : sequence of str
         Of :data:`xrecal.arrays.ckme.centre.SUPPORTS`.
+    slack : float, at least 0
+        Loss times cases that a larger ridge may cost, in units of the smallest loss.
 
     Returns
     -------
     Choices
-        (1,) of an equal number of cases, one: a fit divides the ridge by its own number. NaN where
-        no place has a choice. ``losses`` and ``exponents`` are those of all places.
+        (1,) of the geometric mean of the numbers of cases. NaN where no place has a choice.
+        ``losses`` are the means.
 
     Examples
     --------
-    >>> each = (
-    ...     Choices(0, 1.0, 0.0, 0.1, np.inf, 0.5, cases=n, losses=[0.5], exponents=[-1.0])
-    ...     for n in (20, 40, 80)
-    ... )
-    >>> of_places = Choices.joined(each, 1)
-    >>> together(of_places, [(1.0, 0.0)], ["observations"]).ridge.round(3)
-    array([4.])
+    >>> curve = 1 + (GRID + 1.5) ** 2
+    >>> each = (Choices(0, 1.0, 0.0, 0.1, np.inf, 1.0, cases=50, losses=curve) for _ in range(3))
+    >>> one = together(Choices.joined(each, GRID.size), [(1.0, 0.0)], ["observations"])
+    >>> np.log10(one.ridge).round(3)  # -1.5 and the root of 0.01
+    array([-1.4])
     """
     there = ~np.isnan(choices.ridge)
     if not there.any():
         none = Choices(SUPPORTS.index(supports[0]))
-        return Choices.joined([none], len(kernels) * len(supports))
-    losses, exponents = _comparable(choices)
-    tried = np.isfinite(choices.losses)[there]
-    logarithms = [
-        middle_mean(own[use] if use.any() else own)
-        for own, use in zip(exponents[there].T, tried.T, strict=True)
-    ]
+        return Choices.joined([none], len(kernels) * len(supports) * GRID.size)
+    known = Choices(*(a[there] for a in choices))
+    cases = 10.0 ** np.log10(known.cases).mean()
     one = Choices(
-        ridge=float(np.median(choices.ridge[there])),
-        half_life=float(np.median(choices.half_life[there])),
-        cases=math.nan if np.isnan(choices.cases[there]).all() else 1.0,
-        losses=losses[there].mean(0),
-        exponents=np.array(logarithms),
+        ridge=float(np.median(known.ridge)),
+        half_life=float(np.median(known.half_life)),
+        cases=float(cases),
+        losses=_comparable(known, cases).mean(0),
     )
-    return _best(Choices.joined([one], losses.shape[1]), kernels, supports)
+    return _best(Choices.joined([one], known.losses.shape[1]), kernels, supports, slack)
 
 
 def with_own(
@@ -79,6 +85,7 @@ def with_own(
     share: FloatArray,
     kernels: Sequence[tuple[float, float]],
     supports: Sequence[str],
+    slack: float = SLACK,
 ) -> Choices:
     """Choices of L places from what all of them know and from their own evidence.
 
@@ -89,38 +96,60 @@ def with_own(
     own : Choices
         (L,) of the search at each place; one without a choice goes by the others.
     share : array of float, shape (L,)
-        Of the own evidence: losses, and logarithms of ridges times numbers of cases, are means with
-        this share and the rest.
-    kernels, supports : sequence
+        Of the own evidence: losses are means with this share and the rest.
+    kernels, supports, slack
         As in :func:`together`.
 
     Returns
     -------
     Choices
-        (L,) of one case.
+        (L,) of as many cases as those of all places.
     """
-    losses, exponents = _comparable(own)
     part = np.where(np.isnan(own.ridge), 0.0, share)[:, np.newaxis]
-    known = np.isfinite(own.losses) & (part > 0)
-    between = np.where(known, (1 - part) * of_all.exponents + part * exponents, of_all.exponents)
-    both = (1 - part) * of_all.losses + part * losses
-    return _best(of_all._replace(losses=both, exponents=between), kernels, supports)
+    both = (1 - part) * of_all.losses + part * _comparable(own, of_all.cases)
+    return _best(of_all._replace(losses=both), kernels, supports, slack)
 
 
-def _comparable(choices: Choices) -> tuple[FloatArray, FloatArray]:
-    """Losses (L, K) in units of the smallest of each place, and logarithms of ridge times cases."""
+def _comparable(choices: Choices, cases: FloatArray | float) -> FloatArray:
+    """Losses (L, G S R) in units of the smallest of each place, for other numbers of cases (L,)."""
+    losses = choices.losses.reshape(len(choices.losses), -1, GRID.size)
+    filled = _continued(_continued(losses)[..., ::-1])[..., ::-1]
+    smallest = np.where(np.isfinite(filled), filled, np.inf).min((1, 2), keepdims=True)
     with np.errstate(invalid="ignore", divide="ignore"):
-        return _relative(choices.losses), choices.exponents + np.log10(choices.cases)[:, np.newaxis]
+        relative = np.minimum(np.nan_to_num(filled / smallest, nan=WORST), WORST)
+        apart = np.nan_to_num(np.log10(cases / choices.cases)) / GRID_STEP
+    relative = np.where(np.isfinite(smallest) & (smallest > 0), relative, 1.0)
+    at = np.clip(np.arange(GRID.size) + apart[:, np.newaxis], 0, GRID.size - 1)[:, np.newaxis]
+    low = np.minimum(at.astype(np.intp), GRID.size - 2)
+    below, above = (np.take_along_axis(relative, low + k, axis=-1) for k in (0, 1))
+    shifted: FloatArray = below + (at - low) * (above - below)
+    return shifted.reshape(choices.losses.shape)
+
+
+def _continued(losses: FloatArray) -> FloatArray:
+    """Losses (..., R) with those after the last one that is known: they rise as before, or stay."""
+    losses = np.where(np.isfinite(losses), losses, np.nan)
+    for r in range(1, losses.shape[-1]):
+        last = losses[..., r - 1]
+        rise = last - losses[..., r - 2] if r > 1 else np.zeros(last.shape)
+        ahead = last + np.fmax(rise, 0.0)
+        losses[..., r] = np.where(np.isnan(losses[..., r]), ahead, losses[..., r])
+    return losses
 
 
 def _best(
-    choices: Choices, kernels: Sequence[tuple[float, float]], supports: Sequence[str]
+    choices: Choices,
+    kernels: Sequence[tuple[float, float]],
+    supports: Sequence[str],
+    slack: float,
 ) -> Choices:
-    """Choices (L,) with the kernel, support and ridge that have the smallest losses."""
+    """Choices (L,) with the kernel and support of the smallest losses, and a ridge for them."""
     codes = np.array([SUPPORTS.index(support) for support in supports])
-    losses = choices.losses.reshape(-1, len(kernels), codes.size)
-    rows, best = np.arange(len(losses)), choices.losses.argmin(-1)
-    g, s = np.unravel_index(best, losses.shape[1:])
+    curves = choices.losses.reshape(-1, len(kernels), codes.size, GRID.size)
+    allowed = np.nan_to_num(slack / choices.cases)[:, np.newaxis, np.newaxis]
+    exponents, losses = _nearly_lowest(curves, allowed)
+    rows = np.arange(len(losses))
+    g, s = np.unravel_index(losses.reshape(rows.size, -1).argmin(-1), losses.shape[1:])
     past = codes == OBSERVATIONS
     beside = np.zeros(rows.size, np.int8)
     if past.any() and not past.all():
@@ -131,23 +160,31 @@ def _best(
         support=codes[s],
         widening=of_kernel[:, 0],
         strength=of_kernel[:, 1],
-        ridge=np.where(
-            np.isnan(choices.cases), choices.ridge, 10.0 ** choices.exponents[rows, best]
-        ),
+        ridge=np.where(np.isnan(choices.cases), choices.ridge, 10.0 ** exponents[rows, g, s]),
         beside=beside,
     )
 
 
-def middle_mean(values: FloatArray) -> float:
-    """Mean of the middle half of some values (n,), of those at its ends in part."""
-    n = values.size
-    return float(np.sort(np.repeat(values, 4))[n : 3 * n].mean())
+def _nearly_lowest(curves: FloatArray, slack: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Largest ridges (...) with nearly the smallest of losses (..., R), and the smallest losses.
 
-
-def _relative(losses: FloatArray) -> FloatArray:
-    """Losses (L, K) in units of the smallest of each place, 1 where a place has none."""
-    smallest = np.where(np.isfinite(losses), losses, np.inf).min(-1, keepdims=True, initial=np.inf)
+    Ridges are powers of ten. The smallest loss is at the vertex of the parabola through the
+    smallest one on the grid and its neighbours. Up to ``slack`` (...) more is nearly the smallest:
+    on the parabola, and beyond it on straight lines between points of the grid.
+    """
+    end, slack = GRID.size - 1, slack[..., np.newaxis]
+    smallest = end - curves[..., ::-1].argmin(-1, keepdims=True)
+    middle = np.clip(smallest, 1, end - 1)
+    below, at, above = (np.take_along_axis(curves, middle + k, axis=-1) for k in (-1, 0, 1))
+    bend, slope = below - 2 * at + above, (above - below) / 2
     with np.errstate(invalid="ignore", divide="ignore"):
-        relative = losses / smallest
-    known = np.isfinite(smallest) & (smallest > 0)
-    return np.where(known, np.minimum(np.nan_to_num(relative, nan=WORST), WORST), 1.0)
+        vertex = np.where(bend > 0, np.clip(-slope / bend, -1, 1), smallest - middle)
+        lowest = at + slope * vertex + bend / 2 * vertex**2
+        near = np.where(bend > 0, vertex + np.sqrt(2 * slack / bend), np.inf)
+        last = end - (curves <= lowest + slack)[..., ::-1].argmax(-1, keepdims=True)
+        here, ahead = (
+            np.take_along_axis(curves, np.minimum(last + k, end), axis=-1) for k in (0, 1)
+        )
+        beyond = np.fmin(last + (lowest + slack - here) / (ahead - here), end)
+    position = np.where(near < 1, middle + near, beyond)
+    return (GRID[0] + GRID_STEP * position)[..., 0], lowest[..., 0]

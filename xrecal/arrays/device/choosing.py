@@ -76,7 +76,7 @@ def choose(
         if settings.ridge is None:
             own["cases"] = float(n_cases[place])
         choices[place] = decide(tried, grid, settings)._replace(**own)
-    return Choices.joined(choices, len(grid.kernels) * grid.supports.size)
+    return Choices.joined(choices, len(grid.kernels) * grid.supports.size * GRID.size)
 
 
 def smallest_losses(
@@ -113,9 +113,6 @@ def decide(tried: Tried, grid: Grid, settings: Settings) -> Choices:
             exponent = vertex(dict(zip(exponents.tolist(), loss[g, s], strict=True)), exponent)
     searched = np.isfinite(smallest) and not (grid.is_alone or (tried.silent and loss.size == 1))
     ridge = 10.0**exponent if settings.ridge is None else settings.ridge
-    best = tried.loss.argmin(-1)
-    at = exponents[best]
-    at[g, s] = exponent
     return Choices(
         support=int(grid.supports[s]),
         widening=grid.kernels[g][0],
@@ -124,8 +121,7 @@ def decide(tried: Tried, grid: Grid, settings: Settings) -> Choices:
         loss=smallest if searched else math.nan,
         beside=beside,
         status=status,
-        losses=tried.loss.min(-1).ravel(),
-        exponents=at.ravel(),
+        losses=np.broadcast_to(tried.loss, (*tried.loss.shape[:2], GRID.size)).ravel(),
     )
 
 
