@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeAlias, TypeGuard, TypeVar
 
@@ -159,6 +159,8 @@ class Cases:
     """(L, n) of the forecasts, where known already."""
     centres: dict[bytes, FloatArray] = field(default_factory=dict)
     """Centres of CKMEs that were fitted to some of the cases, which others may have as well."""
+    compared: dict[Hashable, Any] = field(default_factory=dict)
+    """Locations whose forecasts a CKME has compared, for others that compare the same ones."""
 
     def take(self, block: slice | IntArray) -> Cases:
         """Cases of some locations."""
@@ -172,6 +174,7 @@ class Cases:
             shared=None if self.shared is None else SharedFits(*(a[block] for a in self.shared)),
             mean=None if self.mean is None else self.mean[block],
             centres={},
+            compared={},
         )
 
     def only(self, train: npt.NDArray[np.bool_]) -> Cases:

@@ -391,7 +391,7 @@ class CKME(Settings):
 
         given = self.array_arguments(cases, min_samples)
         *learned, quantiles = choose_and_fit_each(
-            **given, n_quantiles=N_HELD_OUT, centres=cases.centres
+            **given, n_quantiles=N_HELD_OUT, centres=cases.centres, compared=cases.compared
         )
         return [
             Trial(choices._asdict(), fitted._asdict(), quantiles[:, :, s])

@@ -12,7 +12,10 @@ from xrecal.arrays import (
     similarity,
     squared_energy_distance,
 )
-from xrecal.arrays.kernels.kernel import MEDIAN_CASES, subset
+from xrecal.arrays.ckme import location
+from xrecal.arrays.ckme.ckme import choose_and_fit_each
+from xrecal.arrays.ckme.embedding import Settings
+from xrecal.arrays.kernels.kernel import MEDIAN_CASES, Features, subset
 from xrecal.arrays.rows import WORKSPACE, location_blocks
 
 from .test_lowrank import location_of
@@ -75,3 +78,35 @@ def test_blocks_cover_all_locations_once(n_locations, bytes_each):
     blocks = [numbers[block] for block in location_blocks(n_locations, bytes_each)]
     np.testing.assert_array_equal(np.concatenate([*blocks, []]), numbers)
     assert all(block.size == 1 or block.size * bytes_each <= WORKSPACE for block in blocks)
+
+
+@pytest.mark.parametrize("n", [60, 600])
+def test_methods_that_compare_the_same_forecasts_share_distances(rng, n, monkeypatch):
+    """One after another gives the bits that each gives alone, from fewer comparisons."""
+    members = rng.normal(size=(2, n, 5))
+    observed = members.mean(-1) + rng.normal(size=(2, n))
+    observed[1, :7] = np.nan  # another location has other usable cases
+    seasons = Features(rng.normal(size=(2, n, 1)), np.zeros(1, np.bool_))
+    asked = []
+    compare = location.distances_between
+    monkeypatch.setattr(location, "distances_between", lambda *of: asked.append(1) or compare(*of))
+
+    def fits(compared):
+        asked.clear()
+        plain = Settings(supports=("mean",), kernels=((1.0, 0.0),))
+        given = plain._replace(kernels=((1.0, 0.0), (1.0, 1.0)))
+        both = (plain, None), (given, seasons)
+        found = [
+            choose_and_fit_each(
+                Forecasts(members), observed, settings, 20, compared=compared, features=features
+            )
+            for settings, features in both
+        ]
+        return found, len(asked)
+
+    (alone, for_each), (together, shared) = fits(None), fits({})
+    assert shared < for_each
+    for a, b in zip(alone, together, strict=True):
+        np.testing.assert_array_equal(a[2], b[2])
+        for name, value in a[1][0]._asdict().items():
+            np.testing.assert_array_equal(value, getattr(b[1][0], name), name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -226,6 +226,8 @@ class Calibration(NamedTuple):
     """(L, n, d) observed vectors, where observations are the numbers of these"""
     centres: Centres | None = None
     """Centres that were fitted before, where another method may ask for the same"""
+    compared: dict[Hashable, Any] | None = None
+    """Locations whose distances were computed before, likewise"""
 
 
 def calibration_of(
@@ -240,6 +242,7 @@ def calibration_of(
     squared: Sequence[Squared] | None = None,
     vectors: Sequence[FloatArray] | None = None,
     centres: Centres | None = None,
+    compared: dict[Hashable, Any] | None = None,
 ) -> Calibration:
     """Check shapes and fill in what is not given."""
     n_locations, n = cases.check("cases", 3)[:2]
@@ -254,7 +257,7 @@ def calibration_of(
     xp = namespace(observations)
     features = no_features(n_locations, n, xp) if features is None else features
     used = xp.isfinite(observations)
-    given = groups, blocks, step, used, days, squared, vectors, centres
+    given = groups, blocks, step, used, days, squared, vectors, centres, compared
     return Calibration(cases, observations, features, *given)
 
 

@@ -333,10 +333,10 @@ class Judge:
         targets = self._targets_of(solver.strength, folds)
         bounds = self._problem.low, self._problem.high
         verified = Verified(where.target, where.root, *bounds, self._theta, supports)
-        recorded = np.full((self._supports.size, where.target.size, self._width), np.nan)
         # With low rank the best settings are recorded again, more closely.
         rough = slack == ROUGH and where.low_rank
-        record = self._rough if rough else self._recorder
+        record, width = (self._rough, 1) if rough else (self._recorder, self._width)
+        recorded = np.full((self._supports.size, where.target.size, width), np.nan)
         left: Sequence[int] = range(of_folds.n_out.size)
         if isinstance(solver, Exact):
             left = self._few[folds]

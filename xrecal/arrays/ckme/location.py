@@ -92,6 +92,8 @@ class Location:
     """(n_slots, d) observed, which targets number, where these are vectors"""
     fitted_precision: FloatArray | None = None
     """(k,) weights of the features, where a fit has them"""
+    twin: Location | None = None
+    """The same cases in the same order, whose distances another method has computed"""
 
     @cached_property
     def precision(self) -> FloatArray:
@@ -103,11 +105,15 @@ class Location:
     @cached_property
     def distance(self) -> FloatArray:
         """D² (D for the Laplace kernel) among all cases, (n, n)."""
+        if self.twin is not None:
+            return self.twin.distance
         return self._rooted(self._among(slice(None)))
 
     @cached_property
     def median(self) -> float:
         """Median distance of cases that differ; infinite where none do."""
+        if self.twin is not None:
+            return self.twin.median
         if self.low_rank:
             n = self.root.size
             median = positive_median(self._among(subset(n, MEDIAN_CASES)))
@@ -181,12 +187,16 @@ class Location:
     @cached_property
     def _arranged(self) -> Arranged:
         """Ensembles whose members are in order."""
+        if self.twin is not None:
+            return self.twin._arranged
         assert self.forecasts.weights is not None
         return arrange(self.forecasts.loc, self.forecasts.weights)
 
     @cached_property
     def _known(self) -> dict[int, FloatArray]:
         """Distances (n,) from those cases that were asked for, by their number."""
+        if self.twin is not None:
+            return self.twin._known
         return {}
 
     def _kernel(
