@@ -309,9 +309,12 @@ class Method(ABC):
         return any(method.knows_novelty for method in self.mixed)
 
     @property
-    def may_share(self) -> bool:
-        """Whether places share one fit where many cases are pooled."""
-        return False
+    def not_by_sums(self) -> str | None:
+        """Why places cannot share one fit where many cases are pooled, and what to type instead.
+
+        None where they do.
+        """
+        return f"{type(self).__name__} needs; use xrecal.CKME() or xrecal.LinearPool()"
 
     @property
     def shared_by_places(self) -> Method | None:
