@@ -314,7 +314,8 @@ class Method(ABC):
 
         None where they do.
         """
-        return f"{type(self).__name__} needs; use xrecal.CKME() or xrecal.LinearPool()"
+        name = type(self).__name__
+        return f"{name} needs; leave pool out, or use xrecal.CKME() or xrecal.LinearPool()"
 
     @property
     def shared_by_places(self) -> Method | None:

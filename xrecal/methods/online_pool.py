@@ -201,14 +201,6 @@ class OnlinePool(Settings):
         """Names of the covariates of the pool, and when forecasts verify."""
         return (*self.pool.covariates, AHEAD)
 
-    @property
-    def not_by_sums(self) -> str:
-        """Its experts learn from single cases."""
-        return (
-            "OnlinePool needs; leave pool out, as its places learn from common regrets, or use "
-            "xrecal.LinearPool()"
-        )
-
     def slots(self, n: int) -> tuple[IntArray, Sequence[str] | None]:
         """Quantiles that come from no past case."""
         return np.full(N_LEVELS, -1), None
