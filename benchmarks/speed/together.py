@@ -1,7 +1,7 @@
 """Budgets: what a cell of a grid costs where places choose together, and one place alone."""
 
 from collections.abc import Iterator
-from time import perf_counter
+from time import process_time
 
 import xrecal
 from benchmarks.beyond_sample import beyond_sample
@@ -36,14 +36,14 @@ def budgets(quick: bool) -> Iterator[Line]:
 
 
 def of_a_cell(method, n: int, m: int, first: int, more: int, budget: float | None) -> Line:
-    """Milliseconds of a cell: its fit, and its share of the choices of a grid."""
+    """Milliseconds of CPU of a cell: its fit, and its share of the choices of a grid."""
     given = make_hindcast(n, m, first + more)
     found = beyond_sample(
         lambda hindcast, observed: hindcast.recal.fit(observed, method),
         *given,
         "location",
         first,
-        perf_counter,
+        process_time,
     )
     return Line(
         f"{type(method).__name__} fit of a cell of {CELLS}, n={n} m={m}",
