@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from xrecal.arrays.shared.folds import whole_folds
 from xrecal.arrays.shared.landmarks import MAX_RANK
 from xrecal.arrays.shared.law import RIDGES, SharedLaw, ridge_losses, solve_sums
 from xrecal.arrays.shared.network import (
@@ -19,11 +20,12 @@ from xrecal.arrays.shared.network import (
     without_record,
 )
 from xrecal.arrays.shared.places import Places, fit_pooled, without_places
-from xrecal.arrays.shared.sums import Sums, all_of, sum_folds
+from xrecal.arrays.shared.sums import Sums, all_of, sum_parts
 
 from .network import draw_dates
 
 FOLDS = 5
+FOLDS_OF_DATES = whole_folds(FOLDS)
 SAMPLE = 10_000
 TOGETHER = 10_000
 """Cases that a thread takes at a time."""
@@ -55,6 +57,7 @@ class Data(NamedTuple):
             np.tile(np.arange(n_places), count),
             np.repeat(fold, n_places),
             np.empty((count * n_places, 0)),
+            np.ones(count * n_places),
         )
 
 
@@ -114,10 +117,10 @@ def fit(data: Data, features: np.ndarray, workers: int, max_rank: int = MAX_RANK
 
     parts = (*sample.moments(), sample.observations)
     pooled = fit_pooled(*parts)
-    first, _ = with_record(pooled, of_places(pooled), features)
+    first, _ = with_record(pooled, of_places(pooled), features, FOLDS_OF_DATES)
     pooled = without_places(pooled, first.local, sample.place, parts)
     sums = of_places(pooled)
-    places, known = with_record(pooled, sums, features)
+    places, known = with_record(pooled, sums, features, FOLDS_OF_DATES)
     fold = np.arange(count) % FOLDS
     new = without_record(pooled, sums, features, places, fold)
     with ThreadPoolExecutor(workers) as threads:
@@ -148,8 +151,8 @@ def _law_sums(basis: Basis, standards: Standards, chunks: Sequence[Cases], worke
 def fold_sums(basis: Basis, standards: Standards, cases: Cases) -> list[Sums]:
     """Sums over some cases, fold by fold."""
     placed, errors = basis.placed(standards, cases)
-    fold = standards.fold_of(cases)
-    return sum_folds(basis.landmarks, basis.grid, placed, errors, fold, standards.n_folds)
+    fold = standards.part_of(cases)
+    return sum_parts(basis.landmarks, basis.grid, placed, errors, fold, FOLDS)
 
 
 def add_folds(parts) -> list[Sums]:
@@ -159,5 +162,5 @@ def add_folds(parts) -> list[Sums]:
 
 def law_of(basis: Basis, folds: list[Sums]) -> SharedLaw:
     """The law of all cases, with the ridge whose law of the other folds scores best on each."""
-    best = int(np.argmin(ridge_losses(folds, basis.grid)))
+    best = int(np.argmin(ridge_losses(folds, basis.grid, FOLDS_OF_DATES)))
     return solve_sums(basis.landmarks, basis.grid, all_of(folds), float(RIDGES[best]))

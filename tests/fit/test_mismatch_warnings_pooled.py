@@ -94,23 +94,6 @@ def test_no_labels_no_warning():
     pooled("station", ["a", "b"])[0].mean(hindcast)
 
 
-@pytest.mark.parametrize(
-    ("suffix", "labels"),
-    [("nc", np.arange(40) * 0.5), ("zarr", [f"s{k}" for k in range(40)])],
-)
-def test_positions_that_were_left_out_are_known_too(tmp_path, suffix, labels, monkeypatch):
-    monkeypatch.setattr("xrecal.inputs.pool.MAX_POOLED", 150)
-    model, hindcast = pooled("station", labels)
-    assert len(model["t2m"].state["calibration_station"].to_index().unique()) < 40
-    unknown = hindcast.assign_coords(station=[*labels[:-1], 999 if labels[0] == 0 else "z"])
-    model.save(tmp_path / f"model.{suffix}")
-    opened = xrecal.open_recalibrator(tmp_path / f"model.{suffix}")
-    issued = opened.apply(hindcast[:2])
-    assert "hindcast_labels" not in issued.calibration_station.attrs
-    with pytest.warns(UserWarning, match=r"did not have, (999.0|z); it had .*\(40 in all\)"):
-        opened.mean(unknown[:2])
-
-
 def test_several_variables_are_one_warning():
     hindcast, truth = over("lead", [0, 1])
     both = xr.Dataset({"a": hindcast, "b": hindcast})

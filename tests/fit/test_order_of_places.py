@@ -16,7 +16,7 @@ ORDERS = {
 METHODS = {
     "shared": xrecal.CKME(),
     "pools that share": xrecal.LinearPool((xrecal.CKME(), xrecal.EMOS()), condition_on=()),
-    "evenly spaced": xrecal.CKME(support="errors"),
+    "shared with a gap": xrecal.CKME(gap=1, half_life=200),
     "emos": xrecal.EMOS(),
     "idr": xrecal.IDR(),
 }
@@ -89,7 +89,8 @@ def test_coordinates_along_places_name_them():
 
 
 def test_windows_of_a_grid_whose_latitudes_descend(monkeypatch):
-    """Of a window only some positions are taken."""
+    """Of all positions, in the order of their labels."""
+    monkeypatch.setattr("xrecal.inputs.pool.MAX_POOLED", 1500)
     rng = np.random.default_rng(1)
     along = {"lat": np.arange(4.0), "lon": np.arange(3.0)}
     coords = {"time": xr.date_range("2015-01-01", periods=30, freq="20D"), **along}

@@ -12,7 +12,7 @@ from tests.marks import forbid_compute
 from xrecal.arrays.ckme.folds import arrange_folds, assign_folds
 from xrecal.fit.fitted import CASE
 from xrecal.inputs import pool as pooling
-from xrecal.inputs.pool import MAX_POOLED, Pool
+from xrecal.inputs.pool import Pool
 
 LAT, LON, LEAD = [40.0, 41.0, 42.0, 43.0], [5.0, 6.0, 7.0], [1, 2]
 N = 12
@@ -230,24 +230,6 @@ def test_covariates_follow_their_cases():
     assert np.isfinite(local.quantile(FORECASTS, 0.5, covariates=given)).all()
 
 
-def test_beyond_the_largest_number_of_cases_evenly_spaced_positions_remain():
-    n = MAX_POOLED // 5
-    forecasts = hindcast(n=n)
-    obs = observed(forecasts)
-    model = forecasts.recal.fit(obs, CKME, pool=("lat", "lon"))
-    assert model.state.sizes[CASE] == n * 5
-    assert "note             pools 5 of 12 positions, for at most 1500 cases" in repr(model)
-    taken = [1, 3, 6, 8, 10]
-    expected = obs.stack(at=("lat", "lon")).isel(at=taken).isel(lead=0)
-    np.testing.assert_array_equal(
-        model.state["observations"].isel(lead=0), expected.values.reshape(-1)
-    )
-    window = forecasts.recal.fit(obs, xrecal.Climatology(), pool={"lat": 3, "lon": 3})
-    assert window.variables["t2m"].pool.taken == (0, 2, 4, 6, 8)  # the location among them
-    with pytest.raises(ValueError, match="leaves 900 dates no second position; leave pool out"):
-        hindcast(n=900).recal.fit(observed(hindcast(n=900)), CKME, pool="lead")
-
-
 @pytest.mark.parametrize(
     "method",
     [
@@ -256,7 +238,6 @@ def test_beyond_the_largest_number_of_cases_evenly_spaced_positions_remain():
         xrecal.Climatology(),
         xrecal.PITRecalibration(),
         xrecal.ConformalPrediction(alpha=0.4),
-        xrecal.LinearPool([xrecal.EMOS(), xrecal.Climatology()], gap=1),
     ],
     ids=repr,
 )
@@ -265,9 +246,6 @@ def test_methods_that_compare_no_cases_learn_from_all_of_them(method, monkeypatc
     whole = FORECASTS.recal.fit(OBSERVED, method, pool=dims)
     monkeypatch.setattr(pooling, "MAX_POOLED", 5 * N)
     beyond = FORECASTS.recal.fit(OBSERVED, method, pool=dims)
-    if method.keeps_cases:
-        assert beyond.variables["t2m"].pool.taken == (1, 3, 6, 8, 10)
-        return
     xr.testing.assert_identical(whole.state, beyond.state)
     assert "note" not in repr(beyond)
     crps = FORECASTS.recal.cross_validate(OBSERVED, method, by="block", pool=dims, output="crps")

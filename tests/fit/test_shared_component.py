@@ -1,5 +1,6 @@
 """Pools at each place, one component of which is shared: against a loop over array functions."""
 
+from dataclasses import replace
 from functools import partial
 
 import dask
@@ -14,9 +15,10 @@ from tests.marks import forbid_compute
 from xrecal.arrays import pool_weights
 from xrecal.arrays.distributions.continuous import Tailed
 from xrecal.arrays.distributions.forms import Forecasts, equal_mass_levels
+from xrecal.arrays.shared.folds import folds_of, parts_of
 from xrecal.arrays.shared.held_out import hold_out
 from xrecal.arrays.shared.network import Cases as ArrayCases
-from xrecal.arrays.shared.passes import folds_of, landmarks_for, run
+from xrecal.arrays.shared.passes import landmarks_for, run
 from xrecal.inputs import pool as pooling
 from xrecal.methods.base import N_HELD_OUT, Cases, Covariates
 from xrecal.methods.components import held_out_by_refits
@@ -77,34 +79,38 @@ def shared():
     return fitted(xrecal.CKME())
 
 
-def held_out_by_arrays():
+def held_out_by_arrays(gap):
     """Quantiles (2, date, place, Q) of the shared component, by passes of the array layer."""
     middle = np.rad2deg(np.angle(np.exp(1j * np.deg2rad(NETWORK.lon)).mean()))
     features = np.stack([NETWORK.lat, NETWORK.lon - np.round(middle, 6), NETWORK.height], -1)
     date = np.repeat(np.arange(DATES), P)
+    part, folds = parts_of(folds_of(np.arange(DATES)), (np.arange(DATES), gap), np.ones(DATES))
     cases = ArrayCases(
         HINDCAST.to_numpy().reshape(-1, M),
         TRUTH.to_numpy().ravel(),
         np.tile(np.arange(P), DATES),
-        folds_of(np.arange(DATES))[date],
+        part[date],
         np.empty((DATES * P, 0)),
+        np.ones(DATES * P),
     )
-    known = run(InMemory(cases, date), features, landmarks_for(DATES * P))
-    held = hold_out(known.fit, known.started, known.place_sums, known.folds)
+    known = run(InMemory(cases, date), features, folds, landmarks_for(DATES * P))
+    held = hold_out(known.fit, known.started, known.place_sums, known.law_sums)
     found = held.quantiles(cases, equal_mass_levels(N_HELD_OUT))
     return found.reshape(2, DATES, P, N_HELD_OUT)
 
 
-def test_weights_are_those_of_a_loop_over_array_functions():
-    model = fitted(choose="each")
-    of_all = held_out_by_arrays()
+@pytest.mark.parametrize("gap", [0, 3])
+def test_weights_are_those_of_a_loop_over_array_functions(gap):
+    pool = replace(POOL, gap=gap)
+    model = fitted(pool, choose="each")
+    of_all = held_out_by_arrays(gap)
     axis = model.variables["t2m"].axis
     for place in WITH:
         forecasts = Forecasts(HINDCAST[:, place].to_numpy()[np.newaxis])
         observed = TRUTH[:, place].to_numpy()[np.newaxis]
         cases = Cases(forecasts, observed, Covariates(np.empty((1, DATES, 0))), axis)
-        refits = partial(held_out_by_refits, cases=cases)
-        trials = [one for m in POOL.mixed for one in m.try_locations(cases, 20, refits)]
+        refits = partial(held_out_by_refits, cases=cases, gap=gap)
+        trials = [one for m in pool.mixed for one in m.try_locations(cases, 20, refits)]
         own = [trial.held_out for trial in trials]
         every = np.stack([*own, of_all[np.newaxis, :, :, place]], axis=2)
         expected = pool_weights(every, observed)[0]
@@ -276,9 +282,7 @@ def test_a_rolling_model_is_updated():
     assert found[-5:, WITH].notnull().all()
 
 
-def test_a_gap_compares_the_cases_of_some_places():
-    with_gap = xrecal.LinearPool(POOL.methods, gap=1)
-    assert "pools 5 of 8 positions" in fitted(with_gap).variables["t2m"].note
+def test_windows_have_no_component_for_all_places():
     windows = HINDCAST.recal.fit(TRUTH, POOL, pool={"station": 3})
     assert SHARED not in windows.state["component"].values
 

@@ -12,9 +12,10 @@ from benchmarks.shared.network import draw_dates, draw_network
 from tests.labelled import freeze
 from tests.marks import forbid_compute
 from xrecal.arrays.distributions.forms import equal_mass_levels
+from xrecal.arrays.shared.folds import FOLDS, folds_of, whole_folds
 from xrecal.arrays.shared.issuing import issue
 from xrecal.arrays.shared.network import Cases
-from xrecal.arrays.shared.passes import folds_of, landmarks_for, run
+from xrecal.arrays.shared.passes import landmarks_for, run
 from xrecal.inputs import pool as pooling
 from xrecal.methods import SharedCKME
 from xrecal.methods.shared_ckme import InMemory
@@ -70,6 +71,7 @@ def array_cases(forecasts, place, fold=0):
         np.tile(place, n),
         np.repeat(np.broadcast_to(fold, n), p),
         np.empty((n * p, 0)),
+        np.ones(n * p),
     )
 
 
@@ -79,7 +81,7 @@ def by_arrays():
     cases = array_cases(HINDCAST, np.arange(KNOWN), fold)
     cases = cases._replace(observations=TRUTH.to_numpy().ravel())
     engine = InMemory(cases, np.repeat(np.arange(DATES), KNOWN))
-    return run(engine, features(), landmarks_for(DATES * KNOWN))[0]
+    return run(engine, features(), whole_folds(FOLDS), landmarks_for(DATES * KNOWN))[0]
 
 
 def features(which=slice(KNOWN)):
@@ -376,11 +378,7 @@ def test_constant_features_are_told():
     assert model.state.sizes["shared_place_feature"] == 2
 
 
-def test_settings_that_compare_cases_one_by_one_leave_positions_out():
-    dense = HINDCAST.recal.fit(TRUTH, xrecal.CKME(support="errors", ridge=0.1), pool="station")
-    assert "pools 12 of 16 positions" in repr(dense)
-    windows = HINDCAST.recal.fit(TRUTH, pool={"station": 15})
-    assert "pools 11 of 15 positions" in repr(windows)
+def test_a_ridge_may_be_given():
     ridge = HINDCAST.recal.fit(TRUTH, xrecal.CKME(ridge=0.01), pool="station")
     assert (ridge.state["ridge"] == 0.01).all()
 

@@ -413,23 +413,6 @@ def test_covariates_of_pooled_fits(pool):
         assert_same_state(model.state, fit(slice(None), method, **options).state)
 
 
-def test_pooled_positions_that_were_taken_stay():
-    many = {**SIZES, "time": 300, "lat": 8}
-    time = xr.date_range("2000-01-01", periods=300, freq="10D", use_cftime=False)
-    lat = np.arange(8.0)
-    forecasts = random("time", "lat", "member", sizes=many, time=time, lat=lat)
-    observed = forecasts.mean("member") + 1
-    method = xrecal.CKME(support="observations", ridge=0.05, bandwidth=1.5)
-    model = forecasts[:250].recal.fit(observed[:250], method, pool="lat")
-    updated = model.update(forecasts[250:], observed[250:])
-    assert len(model.variables["t2m"].pool.taken) == 6
-    assert updated.variables["t2m"].pool == model.variables["t2m"].pool
-    assert updated.state.sizes[CASE] == 6 * 300
-    np.testing.assert_array_equal(
-        updated.state["calibration_lat"][-6:], model.state["calibration_lat"][:6]
-    )
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [

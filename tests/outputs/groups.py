@@ -165,7 +165,7 @@ LIVES: dict[str, tuple[Callable[[], Cases], Any, dict[str, Any]]] = {
     "by_sums.season": (network, xrecal.CKME(condition_on="season"), {"pool": "station"}),
     "by_sums.pool": (known_network, OF_TWO, {"pool": "station"}),
     "some_of_many.emos": (network, xrecal.EMOS(), {"pool": "station"}),
-    "some_of_many.errors": (network, xrecal.CKME(support="errors"), {"pool": "station"}),
+    "by_sums.gap": (network, xrecal.CKME(gap="40D", half_life=300), {"pool": "station"}),
     "windows.ckme": (grid, xrecal.CKME(), {"pool": {"lat": 3, "lon": 1}}),
     "windows.emos": (grid, xrecal.EMOS(), {"pool": {"lat": 3}}),
     "windows.pool": (grid, OF_TWO, {"pool": {"lat": 3}}),

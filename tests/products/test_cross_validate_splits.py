@@ -13,7 +13,6 @@ from tests.pairs import pairwise
 from tests.strategies import FORMS
 from xrecal.arrays import rows as cases
 from xrecal.arrays.splitting import splits as split_cases
-from xrecal.inputs import pool as pooling
 from xrecal.inputs.dates import case_axis, years_of_cases
 
 N, LAT, LON, LEAD = 12, [40.0, 41.0, 42.0], [5.0, 6.0, 7.0], [1, 2]
@@ -213,22 +212,7 @@ def test_unsorted_dates_are_split_in_order_of_time(pool):
         xr.testing.assert_identical(found, expected.isel(time=order))
 
 
-@pytest.mark.parametrize("pool", [("lat", "lon"), {"lat": 3, "lon": 3}], ids=str)
-def test_positions_taken_are_those_that_a_fit_to_so_many_dates_takes(pool, monkeypatch):
-    monkeypatch.setattr(pooling, "MAX_POOLED", 33)
-    options = {"by": "retrospective", "blocks": 4}
-    method = xrecal.Climatology()
-    found = validate(HINDCAST, TRUTH, method, pool, options)
-    expected = by_hand(HINDCAST, TRUTH, method, pool, options, min_samples=5)
-    np.testing.assert_allclose(found, expected, rtol=1e-12)
-    taken = [
-        pooling.Pool(("lat", "lon"), (3, 3), None, (*range(9),)).learning_from(n).taken
-        for n in (3, 6, 9)
-    ]
-    assert [len(t) for t in taken] == [9, 5, 3]
-
-
-def test_dates_in_excess_of_what_is_pooled_count_by_split():
+def test_cases_in_excess_of_what_is_compared_count_by_split():
     hindcast, truth = sample(n=800)
     hindcast, truth = hindcast.isel(lead=0, lat=0), truth.isel(lead=0, lat=0)
     recent = {"by": "rolling", "window": 30, "every": 200}
@@ -236,9 +220,9 @@ def test_dates_in_excess_of_what_is_pooled_count_by_split():
     assert found.isel(time=slice(30, None)).notnull().all()
     expected = by_hand(hindcast, truth, xrecal.EMOS(), "lon", recent)
     np.testing.assert_allclose(found, expected, rtol=1e-12)
-    message = r"leaves 760 dates no second position; .*\(learning from 760 cases to predict"
+    message = r"which windows need; use narrower .*\(learning from 760 cases to predict"
     with pytest.raises(ValueError, match=message):
-        validate(hindcast, truth, METHODS["errors"], "lon", {"by": "block", "blocks": 20})
+        validate(hindcast, truth, METHODS["errors"], {"lon": 3}, {"by": "block", "blocks": 20})
 
 
 @pytest.mark.parametrize(

@@ -154,10 +154,8 @@ def windows(n_new=7):
 
 @pytest.mark.each_value
 @pytest.mark.parametrize("chunks", [{}, {"lat": 2, "lon": 1}])
-@pytest.mark.parametrize("at_most", [1500, 200])
 @pytest.mark.parametrize("window", [None, 120])
-def test_windows_have_the_edges_of_the_place_in_the_middle(window, at_most, chunks, monkeypatch):
-    monkeypatch.setattr("xrecal.inputs.pool.MAX_POOLED", at_most)
+def test_windows_have_the_edges_of_the_place_in_the_middle(window, chunks):
     hindcast, truth, new, verified = (case.chunk(chunks) for case in windows())
     method, pool = xrecal.CKME(support="errors", gap=0, ridge=0.1), {"lat": 3, "lon": 1}
     pooled = hindcast.recal.fit(truth, method, pool=pool)

@@ -37,6 +37,7 @@ from .shared_places import (
     in_one_order,
     places_of_fit,
     pools_share,
+    require_few,
     shared_method,
     shares,
 )
@@ -97,8 +98,8 @@ def fit(
         ``{"lat": 3, "lon": 3}``, at each location a fit of its own from a window with such (odd)
         numbers of positions. Then what differs between positions may be a covariate, such as the
         lead. Beyond 1500 cases places share one law of errors, by CKME, which is a component of a
-        LinearPool at each; methods that compare no cases, such as EMOS, learn from all; others, and
-        windows, leave out evenly spaced positions.
+        LinearPool at each; methods that compare no cases, such as EMOS, learn from all. Windows,
+        and settings without such a law, are refused beyond 1500 cases.
     jointly : sequence of str, optional
         Variables that belong together, such as the components of the wind: forecasts are compared
         as ensembles of vectors (each variable in units of its spread), and past cases get one
@@ -137,9 +138,8 @@ def fit(
     are never changed. Pooled cases of one date are held out together, and gaps count dates. With
     windows the fitted state holds the cases of each location once for every neighbour.
 
-    Where places share one law, of more than 1500 cases by a CKME whose ``kernel``, ``bandwidth``,
-    ``loss``, ``gap``, ``support``, ``half_life`` and ``compare`` are the default ones, each has a
-    centre and a spread of its own, as far as its record tells them, and errors around them are
+    Where places share one law, of more than 1500 cases by a CKME, each has a centre and a spread of
+    its own, as far as its record shows them, and errors around them, in units of the spread, are
     learned from all places together: given the shape of the forecast, covariates, and coordinates
     of the places (latitude, longitude, height, lead), which are read. Hindcast and observations may
     be cut along cases and places. Members are 200 quantiles of equal mass, within the range of the
@@ -284,7 +284,7 @@ def prepare(
         pooled = in_one_order(pooled, form)
         shared, of_places = shared_method(method, pairs, pooled)
     elif pooled is not None and not in_splits:
-        pooled = pooled.learning_from(n_dates, all_cases=not method.keeps_cases)
+        require_few(method, pooled, n_dates)
     positions = () if pooled is None else pooled.dims
     whole = () if pooled is None else pooled.forecast_dims
     n_positions = 1 if pooled is None else len(pooled.taken)
@@ -314,7 +314,7 @@ def prepare(
         along = {dim: pairs.observations.sizes[dim]}
         places = places_of_fit(form, shared, pooled)
         given |= {name: value.expand_dims(along) for name, value in places.items()}
-    note = joined(None if pooled is None else pooled.note, of_places, note) or None
+    note = joined(of_places, note) or None
     return Prepared(replace(pairs, pool=pooled), method, axis, given, note, shared)
 
 

@@ -35,7 +35,7 @@ from .fit_hindcast import pair_hindcast, prepare
 from .kinds import TOGETHER, Choose
 from .loop import Fold, KnownName, LoopTask, Round, Wanted, choices_group
 from .shared_component import sharing
-from .shared_places import pools_share, shares
+from .shared_places import pools_share, require_few, shares
 from .state import Prepared, choices_of_all, given_cases
 
 By: TypeAlias = Literal["year", "block", "retrospective", "rolling"]
@@ -276,9 +276,6 @@ class HeldOut:
     def _task(self, wanted: Wanted) -> LoopTask:
         """The task of each chunk."""
         prepared, splits, pool = self.prepared, self.splits, self.prepared.pairs.pool
-        taken = {position for fold in self.folds if fold.pooled for position in fold.pooled.taken}
-        if pool is not None and taken:
-            pool = replace(pool, taken=tuple(at for at in pool.taken if at in taken))
         reuse = splits.by in ("year", "block") and pool is None
         return LoopTask(
             self.rounds,
@@ -471,7 +468,7 @@ def suited(
             if prepared.shared is not None and shares(method, pool, train.size):
                 method = prepared.shared.for_cases(train.size * len(pool.taken))
             else:
-                pool = pool.learning_from(train.size, all_cases=not method.keeps_cases)
+                require_few(method, pool, train.size)
             own, n_cases = pool.axis(own, train.size), train.size * len(pool.taken)
         suited, note = method.check(own, n_cases)
     except ValueError as error:

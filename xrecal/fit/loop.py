@@ -47,7 +47,7 @@ class Fold(NamedTuple):
     train: IntArray
     test: IntArray
     pool: Pool | None = None
-    """Positions whose cases are learned from together, as many as so many dates leave."""
+    """Positions whose cases are learned from together."""
     sharing: Sharing | None = None
     """Of a pool at each position with a component that all positions share."""
 
@@ -289,9 +289,8 @@ class LoopTask:
         pool, number = fold.pooled, int(fold.sharing is not None)
         which, axis = dates, self.axis.take(dates)
         if pool is not None:
-            assert self.pool is not None
-            among = np.array([self.pool.taken.index(position) for position in pool.taken])
-            which = (dates[:, np.newaxis] * len(self.pool.taken) + among).ravel()
+            each = np.arange(len(pool.taken))
+            which = (dates[:, np.newaxis] * each.size + each).ravel()
             axis = pool.axis(axis, dates.size)
         cases = replace((block.cases, block.served)[number].select(which), axis=axis)
         if block.known is None:

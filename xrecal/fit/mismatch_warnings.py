@@ -28,7 +28,6 @@ from xrecal.inputs.leads import seconds_of, span_of, unit_of_leads
 from xrecal.inputs.metadata import shown_units
 from xrecal.inputs.missing import warn_of_absurd, warn_of_customary
 from xrecal.inputs.places import like_places
-from xrecal.inputs.pool import HINDCAST_LABELS
 from xrecal.inputs.roles import is_lead
 
 from .cases import largest_known
@@ -238,19 +237,11 @@ def warn_of_new_labels(forecasts: Iterable[NewForecast], *, name: str = "forecas
 
 
 def _labels_of(fitted: FittedVariable, dim: Hashable) -> xr.DataArray | None:
-    """Labels of the hindcast along a pooled dimension; None if the model does not know them all."""
-    assert fitted.pool is not None
+    """Labels of the hindcast along a pooled dimension; None if it had none."""
     cases = fitted.state.coords.get(f"calibration_{dim}")
     if cases is None:
         return None
-    attrs = {k: v for k, v in cases.attrs.items() if k != HINDCAST_LABELS}
-    if HINDCAST_LABELS in cases.attrs:
-        labels = np.asarray(cases.attrs[HINDCAST_LABELS])
-    elif len(fitted.pool.taken) == math.prod(fitted.pool.sizes):
-        labels = cases.to_index().unique().to_numpy()
-    else:
-        return None
-    return xr.DataArray(labels, dims=[dim], attrs=attrs)
+    return xr.DataArray(cases.to_index().unique().to_numpy(), dims=[dim], attrs=cases.attrs)
 
 
 def _on_new(given: xr.DataArray, learned: xr.DataArray, dim: Hashable, *, name: str) -> str | None:

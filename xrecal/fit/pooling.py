@@ -18,10 +18,9 @@ import xarray as xr
 from xrecal.arrays.advice import Advice, Typed
 from xrecal.arrays.dispatch import namespace
 from xrecal.chunks.run import OF_PLACE, Named, Task, run
-from xrecal.inputs.dims import text_of
 from xrecal.inputs.forms import Form
 from xrecal.inputs.identities import naming
-from xrecal.inputs.pool import HINDCAST_LABELS, Pool, PoolOver
+from xrecal.inputs.pool import Pool, PoolOver
 from xrecal.typing import IntArray
 
 from .fitted import CASE
@@ -32,8 +31,6 @@ DATE = "xrecal_date"
 
 def read_pool(given: PoolOver, form: Form, dim: Hashable) -> Pool | None:
     """The pool that ``fit`` is asked for, checked against the hindcast; None for none.
-
-    It has all positions; :meth:`Pool.learning_from` takes as many as a fit can.
 
     Raises
     ------
@@ -169,7 +166,7 @@ def position_coordinates(form: Form, pool: Pool, n_dates: int) -> dict[str, Any]
         f"calibration_{name}": (
             CASE,
             np.tile(c.to_numpy()[at[d]], n_dates),
-            c.attrs | ({} if pool.note is None or name != d else {HINDCAST_LABELS: _plain(c)}),
+            c.attrs,
         )
         for d in pool.dims
         for name, c in names_along(form, d).items()
@@ -180,13 +177,6 @@ def names_along(form: Form, dim: Hashable) -> dict[Hashable, xr.DataArray]:
     """Labels and names along a dimension, of any part of a forecast."""
     parts = reversed([part for part in form.parts.values() if dim in part.dims])
     return {name: c for part in parts for name, c in naming(part, dim).items()}
-
-
-def _plain(labels: xr.DataArray) -> npt.NDArray[Any]:
-    """Labels as attributes of files hold them: numbers, or text."""
-    if labels.dtype.kind in "iuf":
-        return labels.to_numpy()
-    return np.array([text_of(label) for label in labels.to_index()])
 
 
 @dataclass(frozen=True)

@@ -82,15 +82,16 @@ def fit_sharing(
     names = (*cases.covariates.names, *shared.of_places)
     periods = (*cases.covariates.periods, *[None] * len(shared.of_places))
     values = np.concatenate([cases.covariates.values, beside], axis=-1)
+    of_dates, folds = shared.in_parts(cases.axis, n)
     own, _ = shared.array_cases(
         cases.forecasts.map(by_date),
         by_date(cases.observations),
         Covariates(by_date(values), names, periods),
-        np.repeat(shared.folds(cases.axis, n), n_places),
+        of_dates.repeat(n_places),
     )
     step = max(IN_MEMORY // n_places, 1) * n_places
     engine = InMemory(own, np.repeat(np.arange(n), n_places), step)
-    packed, held_out = shared.learn_and_hold_out(engine, given.features, min_samples)
+    packed, held_out = shared.learn_and_hold_out(engine, given.features, folds, min_samples)
     each = np.empty(n_places, dtype=object)
     each[:] = held_out
     share = SharedFits(each, given.numbers.astype(np.int32))
@@ -120,7 +121,7 @@ def fit_pools_that_share(
     chunks = SharedChunks(of_all)
     table = feature_table(of_all.pairs.form, shared, pool)
     learned = [
-        shared.learn_and_hold_out(PassesOverChunks(chunks, at), table, min_samples)
+        shared.learn_and_hold_out(PassesOverChunks(chunks, at), table, chunks.folds, min_samples)
         for at in chunks.each_location
     ]
     number = xr.DataArray(pool.numbers.astype(np.int32), dims=pool.dims)

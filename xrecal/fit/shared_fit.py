@@ -16,7 +16,7 @@ from xrecal.chunks.tree import joined_chunks
 from xrecal.inputs.dates import CaseAxis
 from xrecal.methods import SharedCKME
 from xrecal.methods.base import Cases
-from xrecal.methods.shared_ckme import IN_MEMORY, as_shared
+from xrecal.methods.shared_ckme import IN_MEMORY, OfDates, as_shared
 
 from .cases import parameters_of, usable_cases, without_absurd
 from .common_regrets import as_objects
@@ -35,7 +35,7 @@ def fit_shared_state(prepared: Prepared, min_samples: int) -> xr.Dataset:
     method, pool = chunks.method, chunks.pool
     table = feature_table(pairs.form, method, pool)
     fits = [
-        method.learn(PassesOverChunks(chunks, at), table, min_samples)
+        method.learn(PassesOverChunks(chunks, at), table, chunks.folds, min_samples)
         for at in chunks.each_location
     ]
     observed, flags = chunks.observations()
@@ -83,11 +83,10 @@ class SharedChunks:
             }
             for group, of in cases.items()
         }
-        self.beside = {
-            "date": xr.DataArray(np.arange(n_dates), dims=[DATE]),
-            "fold": xr.DataArray(method.folds(prepared.axis, n_dates), dims=[DATE]),
-        }
-        """Numbers of dates and folds, and further arrays that functions of a chunk get."""
+        of_dates, self.folds = method.in_parts(prepared.axis, n_dates)
+        known = {"date": np.arange(n_dates), **of_dates._asdict()}
+        self.beside = {name: xr.DataArray(array, dims=[DATE]) for name, array in known.items()}
+        """Numbers, parts and weights of dates, and further arrays that functions of a chunk get."""
         self.loops = (DATE, *self.pool.dims)
         self.locations = tuple(d for d in first.dims if d not in (*self.loops, CASE_MEMBER))
         self.sizes = {d: first.sizes[d] for d in (*self.locations, *self.loops)}
@@ -242,8 +241,8 @@ class _ChunkOfCases:
     def __call__(self, *passed: Any, beside: Named, **given: Named) -> Any:
         cases, _ = cases_of_places(**given, periods=self.periods)
         assert cases.forecasts is not None
-        date, fold, *others = beside.values()
+        date, part, weight, *others = beside.values()
         own, _ = self.method.array_cases(
-            cases.forecasts, cases.observations, cases.covariates, fold
+            cases.forecasts, cases.observations, cases.covariates, OfDates(part, weight)
         )
         return self.function(own, date, *others, *passed)

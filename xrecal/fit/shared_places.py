@@ -33,7 +33,14 @@ PLACES = OWN + "place"
 
 def shares(method: Method, pool: Pool, n_dates: int) -> bool:
     """Whether a fit of a method to all positions of a pool is a shared one."""
-    return math.prod(pool.sizes) > 1 and pool.is_large(n_dates) and method.may_share
+    may = pool.widths is None and method.not_by_sums is None
+    return may and math.prod(pool.sizes) > 1 and pool.is_large(n_dates)
+
+
+def require_few(method: Method, pool: Pool, n_dates: int) -> None:
+    """Raise ValueError where cases are compared one by one, and there are too many for that."""
+    if method.keeps_cases:
+        pool.require_few(n_dates, method.not_by_sums or "")
 
 
 def pools_share(method: Method, pool: Pool, n_dates: int) -> bool:

@@ -37,9 +37,10 @@ def with_shared_cases(
     pairs: Pairs,
     covariates: Mapping[str, xr.DataArray],
     dates: CaseAxis,
+    axis: CaseAxis,
     order: Order,
 ) -> xr.Dataset:
-    """The state of a shared fit with more cases, whose order among all is given.
+    """The state of a shared fit with more cases, whose order among all is given, as are all dates.
 
     Of cases that are known nothing is added; one that was missing is.
 
@@ -61,6 +62,8 @@ def with_shared_cases(
     seen = known_observations(state.variables["observations"], order)
     seen = seen.isel({PLACES: pool.numbers.ravel()}).transpose(..., ADDED, PLACES)
     dims = [*seen.dims[:-2], DATE, *pool.dims]
+    weight, fading = _weights(method, fitted.axis, axis, order)
+    chunks.beside["weight"] = xr.DataArray(weight, dims=[DATE])
     chunks.beside["seen"] = xr.DataArray(
         seen.data.reshape((*seen.shape[:-1], *pool.sizes)), dims=dims
     )
@@ -79,7 +82,7 @@ def with_shared_cases(
             here = here.to_delayed(optimize_graph=False).item()
         fit = engine.once(_unpacked, here)
         added = engine.total(_Added(pool.dims), _join, fit)
-        fits.append(engine.once(_Repacked(method, fitted.min_samples), fit, added, here))
+        fits.append(engine.once(_Repacked(method, fitted.min_samples, fading), fit, added, here))
     updated = {n: v.assign_attrs(state[n].attrs) for n, v in chunks.arrays_of(fits).items()}
     new, flags = chunks.observations()
     updated["status"] = (updated["status"] | flags).assign_attrs(state["status"].attrs)
@@ -88,6 +91,18 @@ def with_shared_cases(
     whole = state.drop_dims(CASE).assign({**updated, "observations": observed.variable})
     whole["observations"].attrs = kept.attrs
     return whole[list(state.data_vars)]
+
+
+def _weights(
+    method: SharedCKME, kept: CaseAxis, every: CaseAxis, order: Order
+) -> tuple[FloatArray, float]:
+    """Weights of added cases (t,), and the factor of the weights of those that are kept."""
+    weights, number = np.empty(order.n_kept + order.known.size), order.order.size
+    weights[order.order] = method.weights(every, number)
+    newest = order.n_kept - 1
+    fading = weights[newest] / method.weights(kept, order.n_kept)[newest]
+    added = np.where(order.known < 0, np.arange(order.known.size) + order.n_kept, order.known)
+    return weights[added], float(fading)
 
 
 def _uncut(array: xr.Variable, dims: Sequence[Hashable]) -> xr.Variable:
@@ -148,17 +163,17 @@ class _Repacked:
 
     __name__ = "repacked"
 
-    def __init__(self, method: SharedCKME, min_samples: int) -> None:
-        self.method, self.min_samples = method, min_samples
+    def __init__(self, method: SharedCKME, min_samples: int, fading: float) -> None:
+        self.method, self.min_samples, self.fading = method, min_samples, fading
 
     def __call__(self, fit: Any, added: Any, packed: npt.NDArray[Any]) -> dict[str, Any]:
         """Arrays by name."""
         from xrecal.arrays.shared.passes import with_added
-        from xrecal.arrays.shared.places import COUNT
+        from xrecal.arrays.shared.places import NUMBER
 
         kept: dict[str, Any] = packed.item()
         if fit is None:
             return kept
-        whole = with_added(fit, added)
-        n_cases = np.int32(whole.place_sums[COUNT].sum())
+        whole = with_added(fit, added, self.fading)
+        n_cases = np.int32(whole.place_sums[NUMBER].sum())
         return {**kept, **packed_fit(self.method, whole, self.min_samples), "n_cases": n_cases}

@@ -115,7 +115,8 @@ def _update_variable(
     fitted.method.check(axis, order.order.size)  # raises where dates are needed and missing
     n_added = fitted.n_added + of_dates.n_new
     if fitted.method.by_sums:
-        state = with_shared_cases(fitted, pairs, given, dates, of_dates).assign_coords(labels)
+        state = with_shared_cases(fitted, pairs, given, dates, axis, of_dates)
+        state = state.assign_coords(labels)
     else:
         task = UpdateTask(
             fitted.method, fitted.periods, fitted.min_samples, order, added_axis, axis

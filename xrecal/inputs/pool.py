@@ -17,11 +17,8 @@ from .dates import CaseAxis
 PoolOver: TypeAlias = Hashable | Sequence[Hashable] | Mapping[Hashable, int] | None
 """Location dimensions, by name or with the width of a window along each."""
 
-HINDCAST_LABELS = "hindcast_labels"
-"""Attribute of the positions of pooled cases: those of the hindcast, where some were left out."""
-
 MAX_POOLED = 1500
-"""Cases at most: the exact solver needs their cube in time, and a square in memory."""
+"""Pooled cases that are compared one by one at most: of more, sums are kept."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +31,7 @@ class Pool:
     widths: tuple[int, ...] | None
     """Of the window around each location; None for one fit from all positions."""
     taken: tuple[int, ...]
-    """Positions used, counted through all of them or through the window, last dimension first.
+    """All positions, or those of the window, counted with the last dimension first.
 
     In the order of their labels, so that results are the same whatever order they stand in."""
 
@@ -60,44 +57,37 @@ class Pool:
             return slice(None)
         return slice(self.taken.index(math.prod(self.widths) // 2), None, len(self.taken))
 
-    @property
-    def note(self) -> str | None:
-        """Remark on positions that are left out."""
-        whole = math.prod(self.sizes if self.widths is None else self.widths)
-        if len(self.taken) == whole:
-            return None
-        return f"pools {len(self.taken)} of {whole} positions, for at most {MAX_POOLED} cases"
-
     def __str__(self) -> str:
         if self.widths is None:
             return f"pooled over {', '.join(map(str, self.dims))}"
         windows = zip(self.dims, self.widths, strict=True)
         return f"pooled within {', '.join(f'{w} along {d}' for d, w in windows)}"
 
+    def n_cases(self, n_dates: int) -> int:
+        """Cases that a fit to so many dates learns from."""
+        return len(self.taken) * n_dates
+
     def is_large(self, n_dates: int) -> bool:
-        """Whether all positions of so many dates have more cases than are compared one by one."""
-        return self.widths is None and math.prod(self.sizes) * n_dates > MAX_POOLED
+        """Whether so many dates have more cases than are compared one by one."""
+        return self.n_cases(n_dates) > MAX_POOLED
 
-    def learning_from(self, n_dates: int, *, all_cases: bool = False) -> Pool:
-        """The pool with as many positions, evenly spaced, as a fit to so many dates can have.
+    def require_few(self, n_dates: int, why: str) -> None:
+        """Raise ValueError where cases are too many to be compared one by one.
 
-        Of all those taken so far, all with ``all_cases``, unless it has windows. The same ones
-        whatever the values.
-        Raises ValueError where no second position is left.
+        ``why`` this happens, and what to type instead, where all positions have one fit.
         """
-        whole = math.prod(self.sizes if self.widths is None else self.widths)
-        if all_cases and self.widths is None:
-            return self
-        k = min(whole, MAX_POOLED // max(n_dates, 1))
-        if self.widths is not None and k % 2 == 0:
-            k -= 1  # so that the location itself is among them
-        if k < min(whole, 2):
-            raise ValueError(
-                f"pool: at most {MAX_POOLED} cases are pooled, which leaves {n_dates} dates no "
-                "second position; leave pool out, as each location has many cases of its own"
+        if len(self.taken) == 1 or not self.is_large(n_dates):
+            return
+        if self.widths is not None:
+            whole, most = self.dims[0] if len(self.dims) == 1 else self.dims, MAX_POOLED // n_dates
+            why = (
+                f"windows need; use narrower ones, of at most {max(most, 1)} positions, or "
+                f"pool={whole!r} for one fit from all positions"
             )
-        even = (2 * np.arange(k) + 1) * whole // (2 * k)
-        return replace(self, taken=tuple(self.taken[i] for i in even))
+        raise ValueError(
+            f"pool: {len(self.taken)} positions of {n_dates} dates are {self.n_cases(n_dates)} "
+            f"cases, more than the {MAX_POOLED} that can be compared one by one, which {why}"
+        )
 
     @property
     def numbers(self) -> IntArray:

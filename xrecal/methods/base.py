@@ -309,9 +309,13 @@ class Method(ABC):
         return any(method.knows_novelty for method in self.mixed)
 
     @property
-    def may_share(self) -> bool:
-        """Whether places share one fit where many cases are pooled."""
-        return False
+    def not_by_sums(self) -> str | None:
+        """Why places cannot share one fit where many cases are pooled, and what to type instead.
+
+        None where they do.
+        """
+        name = type(self).__name__
+        return f"{name} needs; leave pool out, or use xrecal.CKME() or xrecal.LinearPool()"
 
     @property
     def shared_by_places(self) -> Method | None:

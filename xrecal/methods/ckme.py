@@ -48,9 +48,16 @@ if TYPE_CHECKING:
     from xrecal.arrays.ckme.embedding import Choices, FittedCKME
     from xrecal.arrays.ckme.embedding import Settings as ArraySettings
 
-DENSE_ONLY = ("kernel", "bandwidth", "loss", "gap", "support", "half_life", "compare")
-"""Settings that compare cases one by one; with another than the default, positions are left out
-where too many are pooled."""
+BY_SUMS = {
+    "kernel": ("gaussian",),
+    "bandwidth": ("median", "cv"),
+    "loss": ("crps",),
+    "solver": ("auto", "lowrank"),
+    "support": ("auto", "errors", "standardised"),
+}
+"""Values of settings with which places can share a fit to more cases than are compared one by one.
+
+Its members are standardised errors."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -122,6 +129,11 @@ class CKME(Settings):
         Date on which years of cases begin, such as "07-01", or a month. Without it they begin in
         the largest gap that the dates of all cases leave in the calendar, so that a winter is not
         cut in two; on 1 January where that gap holds it, or none is of 30 days or more.
+
+    Notes
+    -----
+    Where places share a fit, as with ``pool=`` and more than 1500 cases, members are standardised
+    errors and shapes are compared, with every ``gap``, ``half_life`` in days and ``year_start``.
 
     Examples
     --------
@@ -219,12 +231,16 @@ class CKME(Settings):
         return self.support == "auto" and self.novelty is not None and not self.shapes
 
     @property
-    def may_share(self) -> bool:
-        """Whether places share one fit where many cases are pooled."""
-        default = CKME()
-        return self.solver != "exact" and all(
-            getattr(self, name) == getattr(default, name) for name in DENSE_ONLY
-        )
+    def not_by_sums(self) -> str | None:
+        """The first setting that sums over cases do not have, and what to type instead; or None."""
+        for name, allowed in BY_SUMS.items():
+            value = getattr(self, name)
+            if value not in allowed:
+                others = " or ".join(f"{name}={other!r}" for other in allowed)
+                return f"CKME needs with {name}={value!r}; use {others}"
+        if self.half_life == "cv":
+            return "CKME needs with half_life='cv'; give days, such as half_life=730"
+        return None
 
     @property
     def name_in_pool(self) -> str:
@@ -281,6 +297,15 @@ class CKME(Settings):
 
     def check(self, axis: CaseAxis, n_cases: int) -> tuple[Method, str | None]:
         """Raise ValueError if dates are needed for folds, season or half-life and cannot serve."""
+        self.check_dates(axis)
+        near = None
+        if not self.gap and self.ridge == "cv":
+            near = near_other_folds(self.folds, axis, self.year_start)
+        method, note = super().check(axis, n_cases)
+        return method, "; ".join(remark for remark in (note, near) if remark) or None
+
+    def check_dates(self, axis: CaseAxis) -> None:
+        """Raise ValueError if dates are needed for folds, gap or half-life and cannot serve."""
         check_folds("CKME", self.folds, axis, self.year_start)
         check_gap_in_time("CKME", self.gap, axis)
         if self.half_life is not None and axis.days is None:
@@ -288,11 +313,6 @@ class CKME(Settings):
                 "CKME: half_life needs dates (datetime64 or cftime) along the calibration "
                 "dimension; add a coordinate, or leave half_life out"
             )
-        near = None
-        if not self.gap and self.ridge == "cv":
-            near = near_other_folds(self.folds, axis, self.year_start)
-        method, note = super().check(axis, n_cases)
-        return method, "; ".join(remark for remark in (note, near) if remark) or None
 
     def array_settings(self, min_samples: int) -> ArraySettings:
         """Settings of the array layer."""

@@ -193,10 +193,7 @@ class LinearPool(Settings):
 
     @property
     def shared_by_places(self) -> CKME:
-        """The method of the component that places share where many pooled cases have a pool each.
-
-        Not with a gap between cases held out and others, as the shared component has none.
-        """
+        """The method of the component that places share where each has a pool of its own."""
         return CKME(
             condition_on=self.covariates or None,
             bounds=self._given_bounds,

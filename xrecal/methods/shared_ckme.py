@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +21,7 @@ from xrecal.arrays.distributions.forms import (
 )
 from xrecal.arrays.status import BOUNDS, NOT_CONVERGED, TOO_FEW
 from xrecal.inputs.dates import CaseAxis
+from xrecal.inputs.lengths import as_span
 from xrecal.typing import FloatArray, IntArray
 
 from .base import (
@@ -38,12 +40,13 @@ from .base import (
     missing_forecasts,
 )
 from .ckme import CKME
-from .folds import check_folds, fold_groups, period_of_cases
+from .folds import fold_groups, period_of_cases
 
 if TYPE_CHECKING:
+    from xrecal.arrays.shared.folds import Folds
     from xrecal.arrays.shared.network import Cases as ArrayCases
     from xrecal.arrays.shared.packed import Sizes
-    from xrecal.arrays.shared.passes import Shared
+    from xrecal.arrays.shared.passes import Learned, Shared
     from xrecal.arrays.shared.samples import Sample
 
 PLACE = "xrecal_place"
@@ -67,6 +70,24 @@ IN_MEMORY = 20_000
 
 NUMBER = "place"
 """Parameter of a location that is one of the places: its number."""
+
+
+class OfDates(NamedTuple):
+    """What sums need to know of n cases, or dates."""
+
+    part: IntArray
+    """(n,) of the folds"""
+    weight: FloatArray
+    """(n,)"""
+
+    @classmethod
+    def alike(cls, n: int) -> OfDates:
+        """Of forecasts, which are added to no sums."""
+        return cls(np.zeros(n, np.int64), np.ones(n))
+
+    def repeat(self, n: int) -> OfDates:
+        """The same of n cases of each date."""
+        return OfDates(np.repeat(self.part, n), np.repeat(self.weight, n))
 
 
 @dataclass(frozen=True)
@@ -145,8 +166,8 @@ class SharedCKME(Method):
         return parameters
 
     def check(self, axis: CaseAxis, n_cases: int) -> tuple[Method, str | None]:
-        """See :meth:`CKME.check`; there is no gap, so that no remark asks for one."""
-        check_folds("CKME", self.method.folds, axis, self.method.year_start)
+        """See :meth:`CKME.check`; no remark asks for a gap."""
+        self.method.check_dates(axis)
         return self, period_of_cases(axis, self.covariates, method="CKME")
 
     def for_cases(self, n: int) -> SharedCKME:
@@ -161,11 +182,29 @@ class SharedCKME(Method):
         every = {**self.parameters(n_features), NUMBER: number}
         return {name: replace(p, of_all_places=True) for name, p in every.items()}
 
-    def folds(self, axis: CaseAxis, n: int) -> IntArray:
-        """Fold of each of n cases, or dates: at most five, of whole years where these are folds."""
-        from xrecal.arrays.shared.passes import folds_of
+    def in_parts(self, axis: CaseAxis, n: int) -> tuple[OfDates, Folds]:
+        """Part and weight of each of n cases, or dates, and their folds.
 
-        return folds_of(fold_groups(self.method.folds, axis, n, self.method.year_start)[0])
+        These are five at most, of whole years where the settings have years as folds.
+        """
+        from xrecal.arrays.ckme.folds import gap_axis
+        from xrecal.arrays.shared.folds import folds_of, parts_of
+
+        method = self.method
+        fold = folds_of(fold_groups(method.folds, axis, n, method.year_start)[0])
+        gap = as_span(method.gap) if isinstance(method.gap, str) else method.gap
+        weights = self.weights(axis, n)
+        part, folds = parts_of(fold, gap_axis(gap, axis.steps(n), axis.days), weights)
+        return OfDates(part, weights), folds
+
+    def weights(self, axis: CaseAxis, n: int) -> FloatArray:
+        """Weight of each of n cases, or dates: a sum of W says as much as W equal cases."""
+        if self.method.half_life is None:
+            return np.ones(n)
+        assert axis.days is not None
+        assert not isinstance(self.method.half_life, (str, datetime.timedelta, np.timedelta64))
+        weights = 0.5 ** ((axis.days.max() - axis.days) / self.method.half_life)
+        return np.asarray(weights * weights.sum() / (weights**2).sum())
 
     @property
     def ridges(self) -> FloatArray:
@@ -175,7 +214,7 @@ class SharedCKME(Method):
         return RIDGES if isinstance(self.method.ridge, str) else np.array([self.method.ridge])
 
     def array_cases(
-        self, forecasts: Forecasts, observed: FloatArray, covariates: Covariates, fold: IntArray
+        self, forecasts: Forecasts, observed: FloatArray, covariates: Covariates, of: OfDates
     ) -> tuple[ArrayCases, FloatArray]:
         """Cases (1, n) of one fit as the array layer takes them, and features (n, k) of places."""
         from xrecal.arrays.shared.network import Cases as ArrayCases
@@ -186,53 +225,65 @@ class SharedCKME(Method):
             members_of(forecasts)[0],
             np.asarray(observed[0], np.float64),
             place.astype(np.int64),
-            fold,
+            of.part,
             covariates.features(self.covariates).values[0],
+            of.weight,
         )
         return cases, np.stack(features, -1) if features else np.empty((place.size, 0))
 
     def at_place(
-        self, forecasts: Forecasts, covariates: Covariates, number: int, fold: IntArray
+        self, forecasts: Forecasts, covariates: Covariates, number: int, of: OfDates
     ) -> ArrayCases:
         """Forecasts (1, n) at one place of the fit as the array layer takes them."""
         from xrecal.arrays.shared.network import Cases as ArrayCases
 
-        place = np.full(fold.size, number, np.int64)
+        place, unknown = np.full(of.part.size, number, np.int64), np.full(of.part.size, np.nan)
         given = covariates.features(self.covariates).values[0]
-        return ArrayCases(members_of(forecasts)[0], np.full(fold.size, np.nan), place, fold, given)
+        return ArrayCases(members_of(forecasts)[0], unknown, place, of.part, given, of.weight)
 
     def fit_locations(self, cases: Cases, min_samples: int, choices: Chosen = None) -> FitArrays:
         """All that is learned, at each location, from cases (L, n) of all places in memory."""
         n = cases.observations.shape[1]
-        fold = self.folds(cases.axis, n)
+        of_dates, folds = self.in_parts(cases.axis, n)
         date = cases.axis.steps(n)
         fits = []
         for location in range(len(cases.observations)):
             one = cases.take(slice(location, location + 1))
             assert one.forecasts is not None
-            own, of_cases = self.array_cases(one.forecasts, one.observations, one.covariates, fold)
+            given = one.forecasts, one.observations, one.covariates
+            own, of_cases = self.array_cases(*given, of_dates)
             features = np.full((self.places, len(self.features)), np.nan)
             features[own.place] = of_cases
-            fits.append(self.learn(InMemory(own, date), features, min_samples))
+            fits.append(self.learn(InMemory(own, date), features, folds, min_samples))
         return {name: np.stack([fit[name] for fit in fits]) for name in fits[0]}
 
-    def learn(self, engine: Any, features: FloatArray, min_samples: int) -> Any:
+    def learn(self, engine: Any, features: FloatArray, folds: Folds, min_samples: int) -> Any:
         """Arrays of the state of one location, as the engine has values."""
-        from xrecal.arrays.shared.passes import run
-
-        learned = run(engine, features, self.rank, self.ridges)
+        learned = self._run(engine, features, folds)
         return engine.once(Packing(self, min_samples), learned.fit, learned.sample)
 
+    def _run(self, engine: Any, features: FloatArray, folds: Folds) -> Learned:
+        """The passes; ValueError where a gap leaves a fold nothing to learn from."""
+        from xrecal.arrays.shared.passes import run
+
+        alone = (folds.learned == 0).all(1)
+        if self.method.gap and alone.any():
+            raise ValueError(
+                f"CKME: gap={self.method.gap!r} leaves {alone.sum()} of {alone.size} folds no "
+                "cases to learn from; use a shorter gap"
+            )
+        return run(engine, features, folds, self.rank, self.ridges)
+
     def learn_and_hold_out(
-        self, engine: Any, features: FloatArray, min_samples: int
+        self, engine: Any, features: FloatArray, folds: Folds, min_samples: int
     ) -> tuple[Any, Any]:
         """As :meth:`learn`, and fits that have not seen some dates."""
         from xrecal.arrays.shared.held_out import hold_out
-        from xrecal.arrays.shared.passes import IfAny, run
+        from xrecal.arrays.shared.passes import IfAny
 
-        learned = run(engine, features, self.rank, self.ridges)
+        learned = self._run(engine, features, folds)
         packed = engine.once(Packing(self, min_samples), learned.fit, learned.sample)
-        sums = learned.started, learned.place_sums, learned.folds
+        sums = learned.started, learned.place_sums, learned.law_sums
         return packed, engine.once(IfAny(hold_out), learned.fit, *sums)
 
     def try_locations(
@@ -242,13 +293,13 @@ class SharedCKME(Method):
         assert cases.shared is not None
         assert cases.forecasts is not None
         shape = cases.observations.shape
-        levels, fold = equal_mass_levels(N_HELD_OUT), self.folds(cases.axis, shape[1])
+        levels, (of_dates, _) = equal_mass_levels(N_HELD_OUT), self.in_parts(cases.axis, shape[1])
         found = np.full((shape[0], 2, shape[1], N_HELD_OUT), np.nan)
         for location, (fits, number) in enumerate(zip(*cases.shared, strict=True)):
             if fits is not None:
                 block = slice(location, location + 1)
                 given = cases.forecasts.take(block), cases.covariates.take((block,))
-                here = self.at_place(*given, number, fold)
+                here = self.at_place(*given, number, of_dates)
                 found[location] = fits.quantiles(here, levels)
         return [Trial({}, {}, found)]
 
@@ -277,12 +328,12 @@ class SharedCKME(Method):
                 continue
             block = slice(location, location + 1)
             forecasts, covariates = new.forecasts.take(block), new.covariates.take((block,))
-            nothing, fold = np.full((1, shape[1]), np.nan), np.zeros(shape[1], np.int64)
+            nothing, of = np.full((1, shape[1]), np.nan), OfDates.alike(shape[1])
             if NUMBER in own:
-                here = self.at_place(forecasts, covariates, int(own[NUMBER]), fold)
+                here = self.at_place(forecasts, covariates, int(own[NUMBER]), of)
                 features: FloatArray = np.empty((shape[1], 0))  # the fit knows them
             else:
-                here, features = self.array_cases(forecasts, nothing, covariates, fold)
+                here, features = self.array_cases(forecasts, nothing, covariates, of)
             here = here._replace(members=np.where(gone[location, :, None], np.nan, here.members))
             issued = issue(unpack(own), here, features, equal_mass_levels(N_QUANTILES))
             values[location] = np.clip(issued.quantiles, own["lower"], own["upper"])
@@ -327,9 +378,9 @@ class Packing:
     def __call__(self, fit: Shared | None, sample: Sample) -> dict[str, npt.NDArray[Any]]:
         """Arrays by name."""
         from xrecal.arrays.shared.packed import nothing
-        from xrecal.arrays.shared.places import COUNT
+        from xrecal.arrays.shared.places import NUMBER as N_CASES
 
-        n = sample.draws.size if fit is None else int(fit.place_sums[COUNT].sum())
+        n = sample.draws.size if fit is None else int(fit.place_sums[N_CASES].sum())
         status = TOO_FEW * (n < self.min_samples)
         observed = sample.cases.observations[np.newaxis]
         lower, upper, violated = find_bounds(observed, self.method.method.bounds)
@@ -348,9 +399,9 @@ class Packing:
 def packed_fit(method: SharedCKME, fit: Shared, min_samples: int) -> dict[str, npt.NDArray[Any]]:
     """Arrays of a fit by name, with what is known of each place."""
     from xrecal.arrays.shared.packed import pack
-    from xrecal.arrays.shared.places import COUNT
+    from xrecal.arrays.shared.places import NUMBER as N_CASES
 
-    n = fit.place_sums[COUNT]
+    n = fit.place_sums[N_CASES]
     record = np.select([fit.places.odd, n == 0, n < min_samples], [3, 2, 1], 0)
     n_covariates = fit.seen.shape[0] - 2
     return pack(fit, method.sizes(n_covariates)) | {"record": record.astype(np.int8)}

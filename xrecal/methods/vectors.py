@@ -78,6 +78,11 @@ class VectorCKME(Method):
         """The variables, and the one in question."""
         return Variables(self.names, self.periods, self.units, self.own)
 
+    @property
+    def not_by_sums(self) -> str:
+        """Vectors have no sums."""
+        return "vectors need; leave jointly and period out"
+
     def of_variable(self, place: int) -> VectorCKME:
         """The method for another one of the variables."""
         return replace(self, own=place)

@@ -211,12 +211,12 @@ def plan_forecast(
 def _refuse_shared(prepared: Prepared) -> None:
     """Raise ValueError for a fit that many places share, which has no locations to plan by."""
     from xrecal.arrays.shared.packed import GRID
-    from xrecal.arrays.shared.passes import FOLDS
 
     if not prepared.method.by_sums:
         return
-    pairs, rank = prepared.pairs, as_shared(prepared.method).rank
-    beside = 2 * 8 * rank * (2 * rank + 2 * GRID) * FOLDS / 2**20
+    pairs, method = prepared.pairs, as_shared(prepared.method)
+    _, folds = method.in_parts(prepared.axis, pairs.observations.sizes[pairs.dim])
+    beside = 2 * 8 * method.rank * (2 * method.rank + 2 * GRID) * folds.of_part.size / 2**20
     raise ValueError(
         f"plan tells of fits at each location, but one fit {pairs.pool} is made in passes over "
         "chunks of any places and dates: a task has one of them in memory, and sums of "

@@ -30,7 +30,6 @@ from xrecal.inputs.covariates import Given
 from xrecal.inputs.forms import Form, Labelled, numbers_of, of_cases, task_parts
 from xrecal.inputs.metadata import describing, joined
 from xrecal.inputs.pairing import paired_by_position
-from xrecal.inputs.pool import HINDCAST_LABELS
 from xrecal.methods.base import Cases, NewCases
 from xrecal.typing import FloatArray
 
@@ -222,8 +221,7 @@ def _slot_coordinates(fitted: FittedVariable, member: Hashable) -> dict[str, xr.
     for name, labels in fitted.state.coords.items():
         if labels.dims == (CASE,):
             values = taken_labels(labels.to_index().to_numpy(), cases)
-            attrs = {k: v for k, v in labels.attrs.items() if k != HINDCAST_LABELS}
-            coordinates[str(name)] = xr.Variable((member,), values, attrs)
+            coordinates[str(name)] = xr.Variable((member,), values, labels.attrs)
     if components is not None:
         about = {"long_name": "what the member is of"}
         coordinates["component"] = xr.Variable((member,), np.asarray(components), about)

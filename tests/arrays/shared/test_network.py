@@ -8,6 +8,7 @@ import pytest
 from benchmarks.shared.fitting import FOLDS, Data, fit, fold_sums
 from benchmarks.shared.network import draw_dates, draw_network, truth
 from xrecal.arrays import crps, normal_crps
+from xrecal.arrays.shared.folds import whole_folds
 from xrecal.arrays.shared.network import (
     Standards,
     basis_from,
@@ -40,7 +41,7 @@ class Record(NamedTuple):
 def record():
     pooled = fit_pooled(*cases.moments(), cases.observations)
     sums = place_sums_of(pooled, cases, PLACES, FOLDS)
-    return Record(pooled, sums, *with_record(pooled, sums, features[:PLACES]))
+    return Record(pooled, sums, *with_record(pooled, sums, features[:PLACES], whole_folds(FOLDS)))
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +81,7 @@ def test_errors_are_around_centres_that_other_dates_tell(record):
     for f in range(FOLDS):
         others = np.delete(sums, f, axis=0).sum(0)
         told = fit_places(others, features[:PLACES], pooled.kurtosis, places.settings).local
-        here = cases.fold == f
+        here = cases.part == f
         moments = (part[here] for part in cases.moments())
         centre, scale = told.apply(pooled, cases.place[here], *moments)
         expected = (cases.observations[here] - centre) / scale
@@ -107,7 +108,7 @@ def test_errors_are_around_centres_that_other_places_tell(record):
 
 def test_corrections_of_a_fold_are_those_without_its_dates(record):
     pooled, sums, *_ = record
-    kept = cases.fold != 3
+    kept = cases.part != 3
     without = place_sums_of(pooled, cases.take(kept), PLACES, FOLDS)
     np.testing.assert_allclose(sums.sum(0) - sums[3], without.sum(0), rtol=1e-9, atol=1e-9)
 

@@ -7,15 +7,14 @@ from benchmarks.shared.fitting import Data
 from benchmarks.shared.network import draw_dates, draw_network
 from xrecal.arrays import fit_emos, normal_crps, predict_emos
 from xrecal.arrays.scores.crps import crps
+from xrecal.arrays.shared.folds import FOLDS, folds_of, whole_folds
 from xrecal.arrays.shared.issuing import issue
 from xrecal.arrays.shared.network import place_sums_of
 from xrecal.arrays.shared.packed import ENTRIES, Sizes, nothing, pack, unpack
 from xrecal.arrays.shared.passes import (
-    FOLDS,
     added_sums_of,
     finish,
     first_regression,
-    folds_of,
     join_added,
     join_sums,
     landmarks_for,
@@ -44,9 +43,9 @@ def fitted(pieces):
         sample = join_samples(sample, draw_sample(some, date[rows], 500), 500)
     pooled = first_regression(sample)
     sums = sum(place_sums_of(pooled, some, PLACES, FOLDS) for some in cases)
-    pooled = second_regression(pooled, sums, features, sample)
+    pooled = second_regression(pooled, sums, features, sample, whole_folds(FOLDS))
     sums = sum(place_sums_of(pooled, some, PLACES, FOLDS) for some in cases)
-    started = start_laws(pooled, sums, features, sample, RANK)
+    started = start_laws(pooled, sums, features, sample, whole_folds(FOLDS), RANK)
     folds = {}
     for some, rows in zip(cases, pieces, strict=True):
         folds = join_sums(folds, law_sums_of(some, date[rows], started))

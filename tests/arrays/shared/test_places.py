@@ -152,7 +152,7 @@ def test_errors_that_persist_count_for_less(pooled):
 
 
 def test_nothing_is_inflated_where_nothing_tells(sums):
-    assert inflation_of(np.zeros((4, 7, P))) == 1.0
+    assert inflation_of(np.zeros((4, 8, P))) == 1.0
     assert inflation_of(sums[np.newaxis]) == 1.0
 
 
@@ -231,7 +231,7 @@ def test_no_errors_to_learn_from():
     with pytest.raises(ValueError, match="leaves no errors to learn from"):
         fit_pooled(mean[:100], variance[:100], 2 * mean[:100] + 1)
     with pytest.raises(ValueError, match="no place has two cases"):
-        fit_places(np.zeros((7, P)), features, 3.0)
+        fit_places(np.zeros((8, P)), features, 3.0)
 
 
 def test_corrections_apply_in_the_unit_of_the_variable():

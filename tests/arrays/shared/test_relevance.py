@@ -5,6 +5,7 @@ import pytest
 
 from xrecal.arrays.shared.cells import error_grid
 from xrecal.arrays.shared.coordinates import coordinates_from
+from xrecal.arrays.shared.folds import whole_folds
 from xrecal.arrays.shared.relevance import choose_relevance
 
 N, FOLDS, RANK = 800, 5, 40
@@ -17,7 +18,7 @@ coordinates = coordinates_from(shapes, features)
 
 def chosen(errors):
     cases = errors, shapes, features
-    return choose_relevance(coordinates, error_grid(errors), cases, fold, FOLDS, RANK)
+    return choose_relevance(coordinates, error_grid(errors), cases, fold, whole_folds(FOLDS), RANK)
 
 
 def test_features_that_tell_something_count_and_others_hardly_ever():
@@ -52,7 +53,11 @@ def test_scaled_coordinates_scale_squared_distances():
 
 def test_one_fold_holds_nothing_out():
     errors = rng.normal(size=N)
-    with pytest.raises(ValueError, match="need two folds with cases, found 1"):
+    with pytest.raises(ValueError, match="need two folds with cases, found 0"):
         choose_relevance(
-            coordinates, error_grid(errors), (errors, shapes, features), np.zeros(N, int), 1
+            coordinates,
+            error_grid(errors),
+            (errors, shapes, features),
+            np.zeros(N, int),
+            whole_folds(1),
         )

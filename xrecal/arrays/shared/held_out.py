@@ -1,6 +1,6 @@
-"""Forecasts of cases that a shared fit has not seen: sums with a fold subtracted, or earlier ones.
+"""Forecasts of cases that a shared fit has not seen: from sums of other folds, or earlier ones.
 
-They are made of what the fit has summed up already, fold by fold. So every place can weigh what all
+They are made of what the fit has summed up already, part by part. So every place can weigh what all
 places say against what its own record does.
 """
 
@@ -13,21 +13,23 @@ import numpy as np
 from xrecal.typing import FloatArray
 
 from .cells import NothingToLearnError
+from .folds import Folds
 from .law import solve_sums
 from .network import Cases
-from .passes import WITH_RECORD, FoldSums, Shared, Started
+from .passes import WITH_RECORD, PartSums, Shared, Started, sums_of_law
 from .places import fit_places
-from .sums import Sums, all_of, no_cases
+from .sums import Sums, no_cases, some_of
 
 
 @dataclass(frozen=True)
 class HeldOut:
     """Fits that have not seen the dates of one fold each; None where there is nothing to learn."""
 
+    folds: Folds
     blocks: tuple[Shared | None, ...]
-    """Without the dates of the fold"""
+    """Without the dates of the fold and of the gap around it"""
     later: tuple[Shared | None, ...]
-    """From the folds before it alone"""
+    """From those before it alone"""
 
     def quantiles(self, cases: Cases, levels: FloatArray) -> FloatArray:
         """Quantiles (2, n, q) at levels (q,) in [0, 1], of cases at places of the fit.
@@ -35,16 +37,17 @@ class HeldOut:
         By the fit without the fold of each case, and by that from earlier folds; NaN where there is
         none, or a forecast has no members.
         """
-        found = np.full((2, cases.fold.size, levels.size), np.nan)
+        fold = self.folds.of_part[cases.part]
+        found = np.full((2, fold.size, levels.size), np.nan)
         for way, fits in enumerate((self.blocks, self.later)):
             for f, fit in enumerate(fits):
-                rows = np.flatnonzero(cases.fold == f)
+                rows = np.flatnonzero(fold == f)
                 if fit is not None and rows.size:
                     found[way, rows] = fit.network(WITH_RECORD).quantiles(cases.take(rows), levels)
         return found
 
 
-def hold_out(fit: Shared, started: Started, place_sums: FloatArray, folds: FoldSums) -> HeldOut:
+def hold_out(fit: Shared, started: Started, place_sums: FloatArray, law_sums: PartSums) -> HeldOut:
     """Fits without each fold of dates, by what the passes of a fit have summed up.
 
     Parameters
@@ -53,9 +56,9 @@ def hold_out(fit: Shared, started: Started, place_sums: FloatArray, folds: FoldS
         Of all cases.
     started : Started
         What was known before its laws were learned.
-    place_sums : array of float, shape (F, 7, P)
-        From :func:`.network.place_sums_of` over all cases, fold by fold.
-    folds : dict from (int, int) to Sums
+    place_sums : array of float, shape (G, 8, P)
+        From :func:`.network.place_sums_of` over all cases, part by part.
+    law_sums : dict from (int, int) to Sums
         From :func:`.passes.law_sums_of` over all cases.
 
     Returns
@@ -69,19 +72,15 @@ def hold_out(fit: Shared, started: Started, place_sums: FloatArray, folds: FoldS
     -----
     2 F solutions of r equations, O(r³ + r² J) each, and no further pass over cases.
     """
-    rank, n_cells = started.bases[WITH_RECORD].landmarks.rank, fit.laws[WITH_RECORD].grid.size - 1
-    nothing = no_cases(rank, n_cells)
-    own = [folds.get((WITH_RECORD, f), nothing) for f in range(len(place_sums))]
-    whole, at_places = all_of(own), place_sums.sum(0)
-    blocks = [
-        _learned(fit, started, at_places - here, whole.minus(held))
-        for here, held in zip(place_sums, own, strict=True)
-    ]
-    later = [
-        _learned(fit, started, place_sums[:f].sum(0), all_of([nothing, *own[:f]]))
-        for f in range(len(own))
-    ]
-    return HeldOut(tuple(blocks), tuple(later))
+    folds, parts = started.standards[WITH_RECORD].folds, sums_of_law(started, law_sums, WITH_RECORD)
+    blocks, later = (
+        tuple(
+            _learned(fit, started, np.tensordot(which, place_sums, 1), some_of(parts, which))
+            for which in learned
+        )
+        for learned in (folds.learned, folds.earlier)
+    )
+    return HeldOut(folds, blocks, later)
 
 
 def _learned(fit: Shared, started: Started, place_sums: FloatArray, sums: Sums) -> Shared | None:

@@ -13,8 +13,9 @@ from xrecal.arrays.compiled import Matrix, OutMatrix, Vector, kernel
 from xrecal.typing import FloatArray
 
 from .cells import NothingToLearnError
+from .folds import Folds
 from .landmarks import Landmarks
-from .sums import BLOCK, Sums, all_of
+from .sums import BLOCK, Sums
 
 RIDGES = np.logspace(-8, 0, 17)
 """Two a decade: the loss is flat. Far more cases than landmarks want less than 1e-6."""
@@ -77,16 +78,18 @@ def solve_sums(landmarks: Landmarks, grid: FloatArray, sums: Sums, ridge: float)
 
 
 def ridge_losses(
-    folds: Sequence[Sums], grid: FloatArray, ridges: FloatArray = RIDGES
+    parts: Sequence[Sums], grid: FloatArray, folds: Folds, ridges: FloatArray = RIDGES
 ) -> FloatArray:
     r"""Mean CRPS of held-out cases for each ridge, from their sums alone.
 
     Parameters
     ----------
-    folds : sequence of Sums
-        Of the cases of each fold; the law of a fold is learned from all others.
+    parts : sequence of Sums
+        Of the cases of each part of the folds.
     grid : array of float, shape (J + 1,)
         Thresholds of errors.
+    folds : Folds
+        What is held out, and what its law is learned from.
     ridges : array of float, shape (K,)
         Positive.
 
@@ -99,27 +102,29 @@ def ridge_losses(
     Raises
     ------
     ValueError
-        If fewer than two folds have cases.
+        If fewer than two folds have cases, and others to learn from.
 
     Notes
     -----
     Within a cell F is constant, so that the integral is :math:`F^2 - 2 F a + a` times its width,
     and a sum over cases of it needs only theirs. One eigendecomposition a fold, O(r² J) a ridge.
     """
-    losses, weights = fold_losses(folds, grid, ridges)
+    losses, weights = fold_losses(folds.pairs(parts), grid, ridges)
     return np.asarray(weights @ losses / weights.sum())
 
 
 def fold_losses(
-    folds: Sequence[Sums], grid: FloatArray, ridges: FloatArray = RIDGES
+    pairs: Sequence[tuple[Sums, Sums]], grid: FloatArray, ridges: FloatArray = RIDGES
 ) -> tuple[FloatArray, FloatArray]:
-    """Mean losses (F, K) of each fold that has cases, as in :func:`ridge_losses`; weights (F,)."""
-    used = [part for part in folds if part.weight > 0]
-    if len(used) < 2:
-        raise NothingToLearnError(f"held-out losses need two folds with cases, found {len(used)}")
-    whole, gaps = all_of(used), np.diff(grid)
-    losses = [_held_out(whole.minus(held), held, gaps, ridges) / held.weight for held in used]
-    return np.stack(losses), np.array([float(part.weight) for part in used])
+    """Mean losses (F, K) of cases held out by the law of others; weights (F,) of the former.
+
+    The pairs are those of :meth:`.folds.Folds.pairs`, two at least.
+    """
+    if len(pairs) < 2:
+        raise NothingToLearnError(f"held-out losses need two folds with cases, found {len(pairs)}")
+    gaps = np.diff(grid)
+    losses = [_held_out(others, held, gaps, ridges) / held.weight for others, held in pairs]
+    return np.stack(losses), np.array([float(held.weight) for _, held in pairs])
 
 
 def _held_out(train: Sums, held: Sums, gaps: FloatArray, ridges: FloatArray) -> FloatArray:

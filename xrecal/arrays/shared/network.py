@@ -18,6 +18,7 @@ from xrecal.typing import FloatArray, IntArray
 
 from .cells import NothingToLearnError, error_grid
 from .coordinates import Coordinates, coordinates_from
+from .folds import Folds, whole_folds
 from .landmarks import MAX_RANK, Landmarks, choose_landmarks
 from .law import SharedLaw
 from .places import Corrections, Places, Pooled, fit_places, inflation_of, place_sums
@@ -39,10 +40,12 @@ class Cases(NamedTuple):
     """(n,)"""
     place: IntArray
     """(n,) number of the place"""
-    fold: IntArray
-    """(n,) of the date"""
+    part: IntArray
+    """(n,) of the record, by date: a fold, or with gaps a piece of one"""
     covariates: FloatArray
     """(n, q) known when each forecast is issued, besides what is known of its place"""
+    weight: FloatArray
+    """(n,) how much each counts: a sum of W says as much as W equal cases"""
 
     def take(self, rows: slice | IntArray) -> Cases:
         """Some of the cases."""
@@ -58,22 +61,22 @@ class Standards(NamedTuple):
 
     pooled: Pooled
     corrections: Corrections
-    """Of G P numbers: fold by fold, of all places"""
+    """Of F P numbers: fold by fold, of all places"""
     features: FloatArray
     """(P, k)"""
     n_places: int
-    n_folds: int
-    """G"""
+    folds: Folds
+    """F"""
     place_fold: IntArray | None
     """(P,) fold of each place, where places are left out; None where dates are"""
 
-    def fold_of(self, cases: Cases) -> IntArray:
-        """Fold (n,) of cases."""
-        return cases.fold if self.place_fold is None else self.place_fold[cases.place]
+    def part_of(self, cases: Cases) -> IntArray:
+        """Part (n,) of cases; places are left out whole."""
+        return cases.part if self.place_fold is None else self.place_fold[cases.place]
 
     def standardised(self, cases: Cases) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Errors (n,) and shapes (n, m) in units of the scale of each case, features (n, k + q)."""
-        at = self.fold_of(cases) * self.n_places + cases.place
+        at = self.folds.of_part[self.part_of(cases)] * self.n_places + cases.place
         mean, variance = cases.moments()
         centre, scale = self.corrections.apply(self.pooled, at, mean, variance)
         errors = (cases.observations - centre) / scale
@@ -152,31 +155,31 @@ def features_of(places: FloatArray, cases: Cases) -> FloatArray:
     return np.concatenate([places[cases.place], cases.covariates], axis=1)
 
 
-def place_sums_of(pooled: Pooled, cases: Cases, n_places: int, n_folds: int) -> FloatArray:
-    """Sums (F, 7, P) over some cases at each place, fold by fold. Those of others are added."""
-    mean, variance = cases.moments()
-    parts = mean, variance, cases.observations
-    return np.stack(
-        [
-            place_sums(pooled, cases.place[here], n_places, tuple(part[here] for part in parts))
-            for here in (cases.fold == f for f in range(n_folds))
-        ]
-    )
+def place_sums_of(pooled: Pooled, cases: Cases, n_places: int, n_parts: int) -> FloatArray:
+    """Sums (G, 8, P) over some cases at each place, part by part. Those of others are added."""
+    values = (*cases.moments(), cases.observations)
+    at = cases.part * n_places + cases.place
+    sums = place_sums(pooled, at, n_parts * n_places, values, cases.weight)
+    return np.ascontiguousarray(np.swapaxes(sums.reshape(-1, n_parts, n_places), 0, 1))
 
 
-def with_record(pooled: Pooled, sums: FloatArray, features: FloatArray) -> tuple[Places, Standards]:
+def with_record(
+    pooled: Pooled, sums: FloatArray, features: FloatArray, folds: Folds
+) -> tuple[Places, Standards]:
     """Corrections by all records, and by those without the dates of each fold.
 
     What a record says of a place, its mean error or spread, is no feature of it: without a fold it
     is low where errors in this fold are high, and a law that learns this has seen what is held out.
     """
     whole = sums.sum(0)
-    places = fit_places(whole, features, pooled.kurtosis, inflation=inflation_of(sums))
-    folds = [
-        fit_places(whole - part, features, pooled.kurtosis, places.settings).local for part in sums
+    inflation = inflation_of(folds.held(sums))
+    places = fit_places(whole, features, pooled.kurtosis, inflation=inflation)
+    each = [
+        fit_places(others, features, pooled.kurtosis, places.settings).local
+        for others in np.tensordot(folds.learned, sums, 1)
     ]
-    corrections = Corrections(*(np.concatenate(parts) for parts in zip(*folds, strict=True)))
-    return places, Standards(pooled, corrections, features, sums.shape[-1], len(folds), None)
+    corrections = Corrections(*(np.concatenate(parts) for parts in zip(*each, strict=True)))
+    return places, Standards(pooled, corrections, features, sums.shape[-1], folds, None)
 
 
 def without_record(
@@ -189,7 +192,8 @@ def without_record(
         one = fit_places(kept, features, pooled.kurtosis, places.settings)
         folds.append(one.at(features))
     corrections = Corrections(*(np.concatenate(parts) for parts in zip(*folds, strict=True)))
-    return Standards(pooled, corrections, features, sums.shape[-1], len(folds), fold)
+    left_out = whole_folds(len(folds))
+    return Standards(pooled, corrections, features, sums.shape[-1], left_out, fold)
 
 
 def basis_from(standards: Standards, sample: Cases, max_rank: int = MAX_RANK) -> Basis:
@@ -212,9 +216,9 @@ def basis_from(standards: Standards, sample: Cases, max_rank: int = MAX_RANK) ->
     )
     grid = error_grid(known, extremes)
     cases = known, shapes[used], features[used]
-    fold = standards.fold_of(sample)[used]
+    part = standards.part_of(sample)[used]
     # What is smooth shows with fewer landmarks, which many trials can afford.
     few = max(max_rank // 5, 1)
-    coordinates = choose_relevance(coordinates, grid, cases, fold, standards.n_folds, few)
+    coordinates = choose_relevance(coordinates, grid, cases, part, standards.folds, few)
     placed = coordinates.of(*cases[1:])
     return Basis(coordinates, choose_landmarks(placed, max_rank), grid)

@@ -15,7 +15,7 @@ from .field import MAX_RANK, Field, FieldSettings
 from .landmarks import Landmarks
 from .law import SharedLaw
 from .passes import Shared
-from .places import Corrections, Places, PlaceSettings, Pooled
+from .places import SUMS, Corrections, Places, PlaceSettings, Pooled
 from .sums import Sums, no_cases
 
 GRID = QUANTILES + 2 * OUTER + 2
@@ -60,7 +60,7 @@ class Sizes(NamedTuple):
             "seen_value": 2 + self.covariates,
             "end": 2,
             "correction": len(Corrections._fields),
-            "place_sum": 7,
+            "place_sum": len(SUMS),
         }
 
 
@@ -183,7 +183,7 @@ ENTRIES: dict[str, Entry] = {
     "sum_cross": Entry("sum of z a^T over cases", (*_OF_LANDMARK, "cell"), "sums.cross", True),
     "sum_total": Entry("sum of z over cases", _OF_LANDMARK, "sums.total", True),
     "sum_below": Entry("sum of a over cases", ("law", "cell"), "sums.below", True),
-    "sum_weight": Entry("number of cases", ("law",), "sums.weight", True),
+    "sum_weight": Entry("weight of all cases", ("law",), "sums.weight", True),
     "place_sums": Entry(
         "sums over the cases of each place", ("place_sum", "place"), "place_sums", True
     ),
@@ -243,7 +243,7 @@ def unpack(packed: Packed) -> Shared:
         (one.coordinates(), other.coordinates()),
         (one.law(), other.law()),
         (one.sums(), other.sums()),
-        packed.get("place_sums", np.zeros((7, local.centre.size))),
+        packed.get("place_sums", np.zeros((len(SUMS), local.centre.size))),
         packed["seen"],
     )
 

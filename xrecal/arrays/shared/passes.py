@@ -23,6 +23,7 @@ from xrecal.typing import FloatArray, IntArray
 
 from .cells import NothingToLearnError
 from .coordinates import Coordinates
+from .folds import FOLDS, Folds, whole_folds
 from .law import RIDGES, SharedLaw, ridge_losses, solve_sums
 from .network import (
     Basis,
@@ -34,12 +35,18 @@ from .network import (
     with_record,
     without_record,
 )
-from .places import Corrections, Places, Pooled, fit_places, fit_pooled, without_places
+from .places import (
+    NUMBER,
+    SUMS,
+    Corrections,
+    Places,
+    Pooled,
+    fit_places,
+    fit_pooled,
+    without_places,
+)
 from .samples import Sample, draw_sample, join_samples
 from .sums import Sums, all_of, no_cases, sum_cases
-
-FOLDS = 5
-"""Of dates, and of places."""
 
 FEWEST_LANDMARKS, MOST_LANDMARKS = 50, 1000
 
@@ -60,10 +67,10 @@ def first_regression(sample: Sample) -> Pooled:
 
 
 def second_regression(
-    pooled: Pooled, sums: FloatArray, features: FloatArray, sample: Sample
+    pooled: Pooled, sums: FloatArray, features: FloatArray, sample: Sample, folds: Folds
 ) -> Pooled:
     """The same once what is peculiar to places is taken away; see :func:`.without_places`."""
-    places, _ = with_record(pooled, sums, features)
+    places, _ = with_record(pooled, sums, features, folds)
     cases = sample.cases
     parts = (*cases.moments(), cases.observations)
     return without_places(pooled, places.local, cases.place, parts)
@@ -74,7 +81,7 @@ class Started(NamedTuple):
 
     places: Places
     sums: FloatArray
-    """(7, P) of all cases of each place"""
+    """(8, P) of all cases of each place"""
     standards: tuple[Standards, Standards]
     """With records, and as if each place had none"""
     bases: tuple[Basis, Basis]
@@ -84,7 +91,12 @@ class Started(NamedTuple):
 
 
 def start_laws(
-    pooled: Pooled, sums: FloatArray, features: FloatArray, sample: Sample, max_rank: int
+    pooled: Pooled,
+    sums: FloatArray,
+    features: FloatArray,
+    sample: Sample,
+    folds: Folds,
+    max_rank: int,
 ) -> Started:
     """Corrections of each place, and the bases on which both laws will be learned.
 
@@ -92,12 +104,14 @@ def start_laws(
     ----------
     pooled : Pooled
         The regression that all places share.
-    sums : array of float, shape (G, 7, P)
+    sums : array of float, shape (G, 8, P)
         From :func:`.network.place_sums_of` over all cases.
     features : array of float, shape (P, k)
         Of the places.
     sample : Sample
         Of all places and dates.
+    folds : Folds
+        Of the dates, made of G parts.
     max_rank : int
         Landmarks at most.
 
@@ -110,7 +124,7 @@ def start_laws(
     ValueError
         If no place has two cases, or no case of the sample can be learned from.
     """
-    places, known = with_record(pooled, sums, features)
+    places, known = with_record(pooled, sums, features, folds)
     fold = np.arange(features.shape[0]) % min(FOLDS, features.shape[0])
     new = without_record(pooled, sums, features, places, fold)
     bases = basis_from(known, sample.cases, max_rank), basis_from(new, sample.cases, max_rank)
@@ -124,26 +138,26 @@ def moments_and_covariates(cases: Cases) -> list[FloatArray]:
     return [mean, np.sqrt(variance), *cases.covariates.T]
 
 
-FoldSums = Mapping[tuple[int, int], Sums]
-"""Sums of each law and fold that has cases."""
+PartSums = Mapping[tuple[int, int], Sums]
+"""Sums of each law and part of its folds that has cases."""
 
 
-def law_sums_of(cases: Cases, date: IntArray, started: Started | None) -> FoldSums:
-    """Sums over some cases for both laws, of the folds that they are in; none without a start."""
+def law_sums_of(cases: Cases, date: IntArray, started: Started | None) -> PartSums:
+    """Sums over some cases for both laws, of the parts that they are in; none without a start."""
     found: dict[tuple[int, int], Sums] = {}
     if started is None:
         return found
     for law, (standards, basis) in enumerate(zip(started.standards, started.bases, strict=True)):
-        fold = standards.fold_of(cases)
+        part = standards.part_of(cases)
         placed, errors = basis.placed(standards, cases)
-        for f in np.unique(fold):
-            here = fold == f
-            sums = sum_cases(basis.landmarks, basis.grid, placed[here], errors[here])
-            found[law, int(f)] = sums
+        for g in np.unique(part):
+            here = part == g
+            given = placed[here], errors[here], cases.weight[here]
+            found[law, int(g)] = sum_cases(basis.landmarks, basis.grid, *given)
     return found
 
 
-def join_sums(one: FoldSums, other: FoldSums) -> FoldSums:
+def join_sums(one: PartSums, other: PartSums) -> PartSums:
     """Sums of the cases of both."""
     joined = dict(one)
     for key, sums in other.items():
@@ -166,7 +180,7 @@ class Shared(NamedTuple):
     sums: tuple[Sums, Sums]
     """Of all cases"""
     place_sums: FloatArray
-    """(7, P)"""
+    """(8, P)"""
     seen: FloatArray
     """(2 + q, 2) as in :class:`Started`"""
 
@@ -176,7 +190,14 @@ class Shared(NamedTuple):
         return Network(self.pooled, corrections, features, self.coordinates[law], self.laws[law])
 
 
-def finish(started: Started, folds: FoldSums, ridges: FloatArray = RIDGES) -> Shared:
+def sums_of_law(started: Started, sums: PartSums, law: int) -> list[Sums]:
+    """Sums of each part of the folds of a law, of no case where there is none."""
+    basis, folds = started.bases[law], started.standards[law].folds
+    nothing = no_cases(basis.landmarks.rank, basis.grid.size - 1)
+    return [sums.get((law, g), nothing) for g in range(folds.of_part.size)]
+
+
+def finish(started: Started, sums: PartSums, ridges: FloatArray = RIDGES) -> Shared:
     """Both laws, each with the ridge whose law of the other folds scores best on each fold.
 
     With a single fold, of a record of one date, the largest ridge.
@@ -186,11 +207,11 @@ def finish(started: Started, folds: FoldSums, ridges: FloatArray = RIDGES) -> Sh
     held_out = at if new.place_fold is None else new.place_fold * new.n_places + at
     laws, whole = [], []
     for law, basis in enumerate(started.bases):
-        own = [sums for (which, _), sums in sorted(folds.items()) if which == law]
+        parts, folds = sums_of_law(started, sums, law), started.standards[law].folds
         best = ridges.size - 1
-        if ridges.size > 1 and sum(bool(sums.weight > 0) for sums in own) > 1:
-            best = int(np.argmin(ridge_losses(own, basis.grid, ridges)))
-        total = all_of(own or [no_cases(basis.landmarks.rank, basis.grid.size - 1)])
+        if ridges.size > 1 and len(folds.pairs(parts)) > 1:
+            best = int(np.argmin(ridge_losses(parts, basis.grid, folds, ridges)))
+        total = all_of(parts)
         whole.append(total)
         laws.append(solve_sums(basis.landmarks, basis.grid, total, float(ridges[best])))
     return Shared(
@@ -207,16 +228,19 @@ def finish(started: Started, folds: FoldSums, ridges: FloatArray = RIDGES) -> Sh
 
 
 def added_sums_of(fit: Shared, cases: Cases) -> tuple[FloatArray, Sums, Sums]:
-    """Sums over more cases at the places of a fit: of the places (7, P), and of both laws."""
-    one_fold = cases._replace(fold=np.zeros(cases.place.size, np.int64))
+    """Sums over more cases at the places of a fit: of the places (8, P), and of both laws."""
+    one_part = cases._replace(part=np.zeros(cases.place.size, np.int64))
     count = fit.features.shape[0]
-    of_places = place_sums_of(fit.pooled, one_fold, count, 1)[0]
+    of_places = place_sums_of(fit.pooled, one_part, count, 1)[0]
     laws = []
     for which in (WITH_RECORD, WITHOUT_RECORD):
         law = fit.laws[which]
-        standards = Standards(fit.pooled, fit.at_fit[which], fit.features, count, 1, None)
+        standards = Standards(
+            fit.pooled, fit.at_fit[which], fit.features, count, whole_folds(1), None
+        )
         basis = Basis(fit.coordinates[which], law.landmarks, law.grid)
-        laws.append(sum_cases(law.landmarks, law.grid, *basis.placed(standards, one_fold)))
+        placed = basis.placed(standards, one_part)
+        laws.append(sum_cases(law.landmarks, law.grid, *placed, cases.weight))
     return of_places, laws[0], laws[1]
 
 
@@ -227,11 +251,16 @@ def join_added(
     return one[0] + other[0], one[1].plus(other[1]), one[2].plus(other[2])
 
 
-def with_added(fit: Shared, added: tuple[FloatArray, Sums, Sums]) -> Shared:
-    """A fit with more cases, whose grid, landmarks, ridges and variances stay as chosen."""
-    of_places = fit.place_sums + added[0]
+def with_added(fit: Shared, added: tuple[FloatArray, Sums, Sums], fading: float = 1.0) -> Shared:
+    """A fit with more cases, whose grid, landmarks, ridges and variances stay as chosen.
+
+    The weight of the cases that it has is multiplied by ``fading``.
+    """
+    factors = np.full((len(fit.place_sums), 1), fading)
+    factors[NUMBER] = 1.0
+    of_places = fit.place_sums * factors + added[0]
     places = fit_places(of_places, fit.features, fit.pooled.kurtosis, fit.places.settings)
-    sums = fit.sums[0].plus(added[1]), fit.sums[1].plus(added[2])
+    sums = fit.sums[0].times(fading).plus(added[1]), fit.sums[1].times(fading).plus(added[2])
     laws = [
         solve_sums(law.landmarks, law.grid, total, law.ridge)
         for law, total in zip(fit.laws, sums, strict=True)
@@ -259,13 +288,13 @@ class Learned(NamedTuple):
     started: Any
     """:class:`Started`"""
     place_sums: Any
-    """(F, 7, P) of each fold"""
-    folds: Any
-    """``FoldSums``"""
+    """(G, 8, P) of each part of the folds"""
+    law_sums: Any
+    """``PartSums``"""
 
 
 def run(
-    engine: Engine, features: FloatArray, max_rank: int, ridges: FloatArray = RIDGES
+    engine: Engine, features: FloatArray, folds: Folds, max_rank: int, ridges: FloatArray = RIDGES
 ) -> Learned:
     """A fit in its passes.
 
@@ -275,6 +304,8 @@ def run(
         With all cases.
     features : array of float, shape (P, k)
         Of the places.
+    folds : Folds
+        Of the dates.
     max_rank : int
         Landmarks at most.
     ridges : array of float, shape (K,)
@@ -284,16 +315,16 @@ def run(
     -------
     Learned
     """
-    count = features.shape[0]
+    size = folds.of_part.size, features.shape[0]
     sample = engine.total(draw_sample, join_samples)
     pooled = engine.once(IfAny(first_regression), sample)
-    sums = engine.total(_place_sums, np.add, pooled, count)
-    pooled = engine.once(IfAny(second_regression), pooled, sums, features, sample)
-    sums = engine.total(_place_sums, np.add, pooled, count)
-    started = engine.once(IfAny(start_laws), pooled, sums, features, sample, max_rank)
-    folds = engine.total(law_sums_of, join_sums, started)
-    fit = engine.once(IfAny(finish), started, folds, ridges)
-    return Learned(fit, sample, started, sums, folds)
+    sums = engine.total(_place_sums, np.add, pooled, *size)
+    pooled = engine.once(IfAny(second_regression), pooled, sums, features, sample, folds)
+    sums = engine.total(_place_sums, np.add, pooled, *size)
+    started = engine.once(IfAny(start_laws), pooled, sums, features, sample, folds, max_rank)
+    law_sums = engine.total(law_sums_of, join_sums, started)
+    fit = engine.once(IfAny(finish), started, law_sums, ridges)
+    return Learned(fit, sample, started, sums, law_sums)
 
 
 class IfAny:
@@ -312,14 +343,9 @@ class IfAny:
             return None
 
 
-def _place_sums(cases: Cases, date: IntArray, pooled: Pooled | None, count: int) -> FloatArray:
+def _place_sums(
+    cases: Cases, date: IntArray, pooled: Pooled | None, n_parts: int, count: int
+) -> FloatArray:
     if pooled is None:
-        return np.zeros((FOLDS, 7, count))
-    return place_sums_of(pooled, cases, count, FOLDS)
-
-
-def folds_of(groups: IntArray) -> IntArray:
-    """Fold of each date, from groups of dates (n,) that are never cut, in their order."""
-    label = np.unique(groups, return_inverse=True)[1]
-    count = int(label.max(initial=0)) + 1
-    return np.asarray(label * min(FOLDS, count) // count, np.int64)
+        return np.zeros((n_parts, len(SUMS), count))
+    return place_sums_of(pooled, cases, count, n_parts)

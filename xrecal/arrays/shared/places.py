@@ -2,7 +2,7 @@
 
 All places share a regression of the observation on mean and variance of the ensemble (EMOS). What
 a place adds is a correction of it: a mean error, a slope and a factor of the spread. They follow
-from seven sums over its cases, so that more cases only add, and folds subtract. A short record says
+from eight sums over its cases, so that more cases only add. A short record says
 little: corrections are shrunk to what the features of the place say, which is all that is known of
 a place without one.
 """
@@ -21,8 +21,9 @@ from xrecal.typing import FloatArray, IntArray
 from .cells import NothingToLearnError
 from .field import Field, FieldSettings, fit_field
 
-COUNT, WEIGHT, LEVEL, LEVEL_SQUARED, ERROR, LEVEL_ERROR, ERROR_SQUARED = range(7)
-"""Sums over the cases of a place: of 1, and of 1, x, x², e, x e, e² times weights."""
+SUMS = range(8)
+NUMBER, COUNT, WEIGHT, LEVEL, LEVEL_SQUARED, ERROR, LEVEL_ERROR, ERROR_SQUARED = SUMS
+"""Over the cases of a place: of 1, weights, and 1, x, x², e, x e, e² with weights over scale²."""
 
 ODD = 6.0
 """Standard deviations from what features say, in units of what they leave open, beyond which a
@@ -138,6 +139,7 @@ def place_sums(
     place: IntArray,
     n_places: int,
     cases: tuple[FloatArray, FloatArray, FloatArray],
+    weights: npt.ArrayLike = 1.0,
 ) -> FloatArray:
     """Sums over the cases of each place.
 
@@ -152,19 +154,20 @@ def place_sums(
     cases : tuple of arrays of float, shape (n,)
         Means, variances and observations, as in :func:`fit_pooled`. Cases where one is not finite
         are left out.
+    weights : array of float, shape (n,), optional
 
     Returns
     -------
-    array of float64, shape (7, P)
-        Number of cases, and sums of 1, x, x², e, x e and e² with weights 1 / scale², x the ensemble
-        mean in standard deviations and e the error of the pooled regression. Those of other cases
-        are added.
+    array of float64, shape (8, P)
+        Number of cases, sum of weights, and sums of 1, x, x², e, x e and e² with weights over
+        scale², x the ensemble mean in standard deviations and e the error of the regression.
     """
     mean, variance, observations = cases
     location, scale, x = pooled.standardised(mean, variance)
-    e, weight = observations - location, 1.0 / scale**2
-    terms = np.stack([np.ones_like(e), weight, weight * x, weight * x * x, weight * e])
-    terms = np.concatenate([terms, [weight * x * e, weight * e * e]])
+    e, counted = observations - location, np.broadcast_to(np.asarray(weights), x.shape)
+    weight = counted / scale**2
+    terms = np.stack([np.ones_like(e), counted, weight, weight * x, weight * x * x])
+    terms = np.concatenate([terms, [weight * e, weight * x * e, weight * e * e]])
     used = np.isfinite(terms).all(0)
     return np.stack([np.bincount(place[used], term[used], n_places) for term in terms])
 
@@ -243,7 +246,7 @@ def fit_places(
 
     Parameters
     ----------
-    sums : array of float, shape (7, P)
+    sums : array of float, shape (8, P)
         From :func:`place_sums`, of all cases or without some folds; zeros for a place that is held
         out.
     features : array of float, shape (P, k)
@@ -310,7 +313,7 @@ def inflation_of(sums: FloatArray) -> float:
 
     Parameters
     ----------
-    sums : array of float, shape (F, 7, P)
+    sums : array of float, shape (F, 8, P)
         From :func:`place_sums`, of each of F folds of consecutive dates.
 
     Returns

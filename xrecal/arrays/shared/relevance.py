@@ -7,9 +7,10 @@ import numpy as np
 from xrecal.typing import FloatArray, IntArray
 
 from .coordinates import Coordinates
+from .folds import Folds
 from .landmarks import choose_landmarks
 from .law import fold_losses
-from .sums import sum_folds
+from .sums import sum_parts
 
 SHAPES = (1.0, 0.25, 0.0625, 4.0)
 """Factors of the squared distance of shapes that are tried."""
@@ -23,8 +24,8 @@ def choose_relevance(
     coordinates: Coordinates,
     grid: FloatArray,
     cases: tuple[FloatArray, FloatArray, FloatArray],
-    fold: IntArray,
-    n_folds: int,
+    part: IntArray,
+    folds: Folds,
     max_rank: int = MAX_RANK,
 ) -> Coordinates:
     """Coordinates in which each feature counts as much as helps to tell errors.
@@ -37,10 +38,10 @@ def choose_relevance(
         Thresholds of errors.
     cases : tuple of arrays
         Errors (n,), shapes (n, m) and features (n, k) of a sample of cases.
-    fold : array of int, shape (n,)
-        Fold of each, that is held out as one.
-    n_folds : int
-        F.
+    part : array of int, shape (n,)
+        Part of the folds of each.
+    folds : Folds
+        F that are held out, each as one.
     max_rank : int
         Landmarks at most, of each fit that is tried.
 
@@ -63,15 +64,15 @@ def choose_relevance(
     is usual, would make any two cases unlike where there are many features.
     """
     errors, shapes, features = cases
-    k = features.shape[1]
+    k, n_parts = features.shape[1], folds.of_part.size
 
     def losses(shape: float, relevance: FloatArray) -> FloatArray:
         """Losses (F,) of the folds with the best ridge."""
         placed = coordinates.scaled(shape, relevance).of(shapes, features)
         used = np.isfinite(placed).all(1) & np.isfinite(errors)
         landmarks = choose_landmarks(placed[used], max_rank)
-        sums = sum_folds(landmarks, grid, placed[used], errors[used], fold[used], n_folds)
-        each, weights = fold_losses(sums, grid, RIDGES)
+        sums = sum_parts(landmarks, grid, placed[used], errors[used], part[used], n_parts)
+        each, weights = fold_losses(folds.pairs(sums), grid, RIDGES)
         return np.asarray(each[:, np.argmin(weights @ each)])
 
     relevance = np.zeros(k)

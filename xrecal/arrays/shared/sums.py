@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from xrecal.typing import FloatArray, IntArray
 
@@ -19,8 +20,8 @@ BLOCK = 4096
 class Sums(NamedTuple):
     r"""Sums over cases with weights :math:`\omega`, vectors z and cell averages a of their errors.
 
-    Those of several sets of cases are added, in any order, to those of all of them, and those of
-    some are subtracted again. With r landmarks and J cells they are r² + r J numbers.
+    Those of several sets of cases are added, in any order, to those of all of them. With r
+    landmarks and J cells they are r² + r J numbers.
     """
 
     square: FloatArray
@@ -38,9 +39,9 @@ class Sums(NamedTuple):
         """Sums of the cases of both."""
         return Sums(*(a + b for a, b in zip(self, other, strict=True)))
 
-    def minus(self, other: Sums) -> Sums:
-        """Sums without some of the cases."""
-        return Sums(*(a - b for a, b in zip(self, other, strict=True)))
+    def times(self, factor: float) -> Sums:
+        """Sums of the same cases with weights that are so many times as large."""
+        return Sums(*(a * factor for a in self))
 
 
 def no_cases(rank: int, n_cells: int) -> Sums:
@@ -55,6 +56,12 @@ def all_of(parts: Iterable[Sums]) -> Sums:
     for part in others:
         first = first.plus(part)
     return first
+
+
+def some_of(parts: Sequence[Sums], which: npt.ArrayLike) -> Sums:
+    """Sums of the cases of some parts (G,), which may be none."""
+    kept = [part for part, counts in zip(parts, np.asarray(which).tolist(), strict=True) if counts]
+    return all_of(kept) if kept else Sums(*map(np.zeros_like, parts[0]))
 
 
 def sum_cases(
@@ -137,15 +144,15 @@ def _add(
     weight += weights.sum()
 
 
-def sum_folds(
+def sum_parts(
     landmarks: Landmarks,
     grid: FloatArray,
     placed: FloatArray,
     errors: FloatArray,
-    fold: IntArray,
-    n_folds: int,
+    part: IntArray,
+    n_parts: int,
 ) -> list[Sums]:
-    """Sums of each fold, of cases with these fold numbers (n,), -1 for cases of none."""
+    """Sums of each part, of cases with these numbers of parts (n,), -1 for cases of none."""
     return [
-        sum_cases(landmarks, grid, placed[fold == f], errors[fold == f]) for f in range(n_folds)
+        sum_cases(landmarks, grid, placed[part == g], errors[part == g]) for g in range(n_parts)
     ]
