@@ -23,6 +23,7 @@ import xarray as xr
 from threadpoolctl import threadpool_limits
 
 import xrecal
+from benchmarks.beyond_sample import beyond_sample
 from benchmarks.record import FOLDER, processor
 from xrecal.fit.kinds import SAMPLE
 
@@ -40,8 +41,12 @@ METHODS = {
 SIZES = [(n, m) for n in (40, 100, 300, 500, 1000) for m in (10, 50)]
 """Cases and members of a location."""
 LEVELS = [float(level) for level in grid.QUANTILES.split(",")]
-FIRST, MORE = 3 * SAMPLE, 64
-"""Locations that fill the samples of some kinds, which choose for all, and those that are timed."""
+FIRST = 3 * SAMPLE
+"""Locations that hold the samples of some kinds, which choose for all."""
+SECONDS, LEAST, MOST = 2.0, 64, 1000
+"""Of the fits of further locations, about, and how many these are."""
+FEW = 8
+"""Locations by which the others are counted."""
 
 GRIDS = {
     "CKME": "--cells 10000 --cases 500 --members 20 --method ckme",
@@ -74,41 +79,42 @@ def make_cells(n, m, cells):
 
 
 def core_seconds(function):
-    """CPU seconds of this process, which is to work on one thread, and the result."""
+    """CPU seconds of this process, which is to work on one thread."""
     before = process_time()
-    result = function()
-    return process_time() - before, result
+    function()
+    return process_time() - before
 
 
-def arithmetic(sizes, first, more):
+def arithmetic(sizes, first, most):
     """Core seconds of a location: a fit, a forecast, and forecasts of all cases it has learned.
 
-    A fit is that of a location of a large grid: of some locations, less that of the first ones,
-    among which samples choose for all.
+    A fit is that of a location of a large grid, beyond a sample that chooses for all.
     """
     for name, method in METHODS.items():
-        hindcast, observed = make_cells(*min(sizes), 2)
-        hindcast.recal.fit(observed, method).quantile(hindcast, LEVELS)  # compiles
+        fit = partial(fitted, method=method)
+        few = make_cells(*min(sizes), 2)
+        fit(*few).quantile(few[0], LEVELS)  # compiles
         for n, m in sizes:
-            hindcast, observed = make_cells(n, m, first + more)
-            some = {"cell": slice(first)}
-            part = hindcast.isel(some), observed.isel(some)
-            sample, _ = core_seconds(lambda p=part, k=method: p[0].recal.fit(p[1], k))
-            whole, model = core_seconds(lambda h=hindcast, o=observed, k=method: h.recal.fit(o, k))
+            few = make_cells(n, m, FEW)
+            each = core_seconds(lambda few=few, fit=fit: fit(*few)) / FEW
+            more = min(int(np.clip(SECONDS / each, LEAST, MOST)), most)
+            found = beyond_sample(fit, *make_cells(n, m, first + more), "cell", first, process_time)
             one, all_of_them = (
-                core_seconds(lambda new=new, of=model: of.quantile(new, LEVELS))[0]
-                for new in (hindcast.isel(time=[0]), hindcast)
+                core_seconds(lambda new=new, of=found.model: of.quantile(new, LEVELS))
+                for new in (found.hindcast.isel(time=[0]), found.hindcast)
             )
-            fit = (whole - sample) / more
-            seconds = {"fit": fit, "choices of all": max(sample - first * fit, 0.0)}
-            products = {
+            seconds = {
+                "fit": found.each,
+                "choices of all": found.choices,
                 "a forecast": one / (first + more),
                 "n forecasts": all_of_them / (first + more),
             }
-            yield Row(
-                f"{name}, n={n} m={m}",
-                {"method": name, "n": n, "m": m} | seconds | products,
-            )
+            yield Row(f"{name}, n={n} m={m}", {"method": name, "n": n, "m": m} | seconds)
+
+
+def fitted(hindcast, observed, method):
+    """A model."""
+    return hindcast.recal.fit(observed, method)
 
 
 # the scheduler ------------------------------------------------------------------------------------
@@ -218,7 +224,7 @@ def main(quick=False, arguments=()):
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "season learned from")  # forty weeks
         add(
-            report, arithmetic([(40, 4)] if quick else SIZES, *((4, 2) if quick else (FIRST, MORE)))
+            report, arithmetic([(40, 4)] if quick else SIZES, *((4, 2) if quick else (FIRST, MOST)))
         )
     with tempfile.TemporaryDirectory(dir=options.folder, ignore_cleanup_errors=True) as folder:
         scheduler(report, Path(folder), quick)

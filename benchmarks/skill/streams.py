@@ -10,7 +10,6 @@ from examples.real_data import open_data
 from .sets import Set, by_share
 
 HOURS = (4, 8, 12, 19)  # of the day: night, morning, noon and evening
-STATES = 4  # of the American states one in so many
 SECOND_SEASON_ENDS = np.datetime64("2025-08-01")
 CASES = 2500  # of the cases of one date and another at most, to train on and to score
 
@@ -51,7 +50,7 @@ def hannover() -> Iterator[Set]:
 
 
 def flusight() -> Iterator[Set]:
-    given = open_data("flusight_admissions.nc").isel(location=slice(None, None, STATES))
+    given = open_data("flusight_admissions.nc")
     levels = tuple(given["quantile"].values.tolist())
     early = (given["time"] < SECOND_SEASON_ENDS).values
     positions = {f"FluSight {lead} weeks": {"lead": lead} for lead in given["lead"].values.tolist()}

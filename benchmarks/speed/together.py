@@ -1,8 +1,10 @@
 """Budgets: what a cell of a grid costs where places choose together, and one place alone."""
 
 from collections.abc import Iterator
+from time import process_time
 
 import xrecal
+from benchmarks.beyond_sample import beyond_sample
 from xrecal.fit.kinds import SAMPLE
 
 from .data import make_hindcast
@@ -17,7 +19,7 @@ ALONE = 0.6
 """Seconds of a pool of one place, with most cases."""
 
 FIRST, MORE = 4 * SAMPLE, 128
-"""Cells that fill the samples of several kinds, and those beyond that are timed."""
+"""Cells that hold the samples of several kinds, and those beyond that are timed."""
 
 
 def budgets(quick: bool) -> Iterator[Line]:
@@ -34,20 +36,19 @@ def budgets(quick: bool) -> Iterator[Line]:
 
 
 def of_a_cell(method, n: int, m: int, first: int, more: int, budget: float | None) -> Line:
-    """Milliseconds of a cell: a fit of many, less that of the first, and its share of a grid."""
-    hindcast, observed = make_hindcast(n, m, first + more)
-    some = slice(first)
-    sample = shortest(
-        lambda: hindcast.isel(location=some).recal.fit(observed.isel(location=some), method), 1
+    """Milliseconds of CPU of a cell: its fit, and its share of the choices of a grid."""
+    given = make_hindcast(n, m, first + more)
+    found = beyond_sample(
+        lambda hindcast, observed: hindcast.recal.fit(observed, method),
+        *given,
+        "location",
+        first,
+        process_time,
     )
-    whole = shortest(lambda: hindcast.recal.fit(observed, method), 1)
-    each = (whole - sample) / more
-    taken = each + max(sample - first * each, 0.0) / CELLS
-    work = f"{type(method).__name__} fit of a cell of {CELLS}, n={n} m={m}"
     return Line(
-        work,
-        1e3 * taken,
+        f"{type(method).__name__} fit of a cell of {CELLS}, n={n} m={m}",
+        1e3 * (found.each + found.choices / CELLS),
         "ms",
-        f"{seconds(each)} each, {seconds(sample)} the first {first}",
+        f"{seconds(found.each)} each, {seconds(found.choices)} the choices",
         budget,
     )

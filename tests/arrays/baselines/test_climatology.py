@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from tests.arrays.ckme.reference import weights_of_features
+from tests.arrays.ckme.reference import joint_weights_of_features
 from xrecal.arrays import (
     climatology_quantiles,
     climatology_weights,
@@ -89,7 +89,7 @@ def test_observations_count_by_the_kernel_of_covariates(rng):
     weights = climatology_weights(observations, 4, features=of, new_features=new)
     for cell in range(2):
         used = np.isfinite(observations[cell])
-        precision = weights_of_features(of.values[cell, used], of.circular)
+        precision = joint_weights_of_features(of.values[cell, used], of.circular)
         np.testing.assert_array_equal(weights[cell][:, ~used], 0)
         for t in range(4):
             apart = (of.values[cell, used] - new.values[cell, t]) ** 2

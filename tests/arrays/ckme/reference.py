@@ -50,6 +50,15 @@ def weights_of_features(r, circular):
     )
 
 
+def joint_weights_of_features(r, circular):
+    """Weights of those on the real line over the median distance of pairs of cases that differ."""
+    weights = weights_of_features(r, circular)
+    some = ~circular
+    joint = np.array([[sum(weights[some] * (a - b)[some] ** 2) for b in r] for a in r])
+    weights[some] /= positive_median(joint) if joint.any() else 1.0
+    return weights
+
+
 def train_on(fold, step, held, gap, forward=False):
     """Cases to learn from when those of a fold are held out."""
     distance = np.abs(step[:, np.newaxis] - step[held]).min(1)

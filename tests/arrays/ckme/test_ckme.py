@@ -15,7 +15,7 @@ from xrecal.arrays import (
 from xrecal.arrays.ckme.embedding import Settings, complete_fit
 from xrecal.arrays.status import CONSTANT, IDENTICAL, INVALID, RIDGE_EDGE, TOO_FEW
 
-from .reference import GRID, SUPPORTS, Choice, Embedding, blocks_in_time, weights_of_features
+from .reference import GRID, SUPPORTS, Choice, Embedding, blocks_in_time, joint_weights_of_features
 
 
 def make_cases(rng, n_locations=2, n=40, m=6, missing=True):
@@ -60,7 +60,7 @@ def as_embedding(x, y, cell=0, of=None, days=None, half_life=np.inf, bounds="aut
         np.nanmean(x, -1),
         np.nanvar(x, -1),
         r,
-        np.zeros(0) if of is None else weights_of_features(r, of.circular),
+        np.zeros(0) if of is None else joint_weights_of_features(r, of.circular),
         omega,
         low[0],
         high[0],

@@ -13,6 +13,7 @@ from xrecal.arrays.device import choosing, stacked
 from xrecal.arrays.device import weights as predicting
 from xrecal.arrays.device.ckme import choose_ckme, fit_ckme
 from xrecal.arrays.device.weights import ckme_novelty, ckme_weights, ckme_weights_of_both
+from xrecal.arrays.kernels.kernel import joint_weights
 from xrecal.arrays.status import IDENTICAL, INVALID, TOO_FEW
 
 from .cases import forecasts_and_observations, season
@@ -81,6 +82,18 @@ def test_with_given_choices_fit_and_weights_are_those_of_the_host(rng, settings,
         np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-9)
     novelty = ckme_novelty(*args, **how)
     np.testing.assert_allclose(novelty, weights.ckme_novelty(*args, **how), atol=1e-9)
+
+
+@pytest.mark.parametrize("n", [40, 450])
+def test_joint_weights_are_those_of_the_host(rng, n):
+    circular, n_used = np.array([False, True, True, False, False]), np.array([n, n - 7, 1, n])
+    of = rng.normal(size=(4, n, 5)) * 10.0 ** rng.integers(-3, 3, 5)
+    of[1, :, 3], of[3, :, [0, 4]] = 2.0, 1.0
+    used = np.arange(n) < n_used[:, np.newaxis]
+    of[~used] = 0.0
+    found = on_device.joint_weights(of, circular, used[:, :, None] & used[:, None, :], n_used)
+    expected = [joint_weights(x[:k], circular) for x, k in zip(of, n_used, strict=True)]
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
 def loss_with(choices, cases, observed, settings, **given):

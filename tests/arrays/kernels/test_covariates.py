@@ -4,9 +4,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from tests.arrays.ckme.reference import weights_of_features
+from tests.arrays.ckme.reference import joint_weights_of_features, weights_of_features
 from xrecal.arrays import Features, features
-from xrecal.arrays.kernels.kernel import feature_weights, no_features
+from xrecal.arrays.kernels.kernel import (
+    MEDIAN_CASES,
+    feature_weights,
+    joint_weights,
+    no_features,
+    subset,
+)
 
 
 def test_circular_covariates_are_sine_and_cosine_others_stand_as_they_are(rng):
@@ -52,6 +58,73 @@ def test_a_constant_covariate_weighs_nothing():
     found = feature_weights(of, np.zeros(2, np.bool_))
     assert found[0] == 0
     assert found[1] > 0
+
+
+CIRCULAR, PLAIN = np.array([False, True, False]), np.zeros(3, np.bool_)
+
+
+def joint_distance(of, circular):
+    """Squared distances (n, n) of covariates that are not circular, by the definition."""
+    weights = joint_weights(of, circular)
+    return sum(
+        weight * np.subtract.outer(column, column) ** 2
+        for weight, column in zip(weights[~circular], of.T[~circular], strict=True)
+    )
+
+
+@given(columns, st.sampled_from([CIRCULAR, PLAIN]))
+def test_joint_weights_are_those_of_features_over_the_median_of_their_sum(of, circular):
+    np.testing.assert_allclose(
+        joint_weights(of, circular), joint_weights_of_features(of, circular), rtol=1e-12
+    )
+
+
+@pytest.mark.parametrize("k", [2, 7, 36])
+def test_many_covariates_are_as_far_apart_as_one(rng, k):
+    of = rng.normal(size=(60, k)) * 10.0 ** rng.integers(-9, 9, k)
+    pairs = np.triu_indices(60, 1)
+    assert np.median(joint_distance(of, np.zeros(k, np.bool_))[pairs]) == pytest.approx(1)
+
+
+def test_covariates_of_many_cases_have_a_median_distance_among_some_of_them(rng):
+    of = rng.normal(size=(3 * MEDIAN_CASES, 3))
+    pairs = np.triu_indices(len(of), 1)
+    assert np.median(joint_distance(of, PLAIN)[pairs]) == pytest.approx(1, rel=0.1)
+
+
+def test_where_covariates_of_some_cases_are_alike_those_of_all_count():
+    n = 3 * MEDIAN_CASES
+    of = np.zeros((n, 2))
+    of[np.setdiff1d(np.arange(n), subset(n, MEDIAN_CASES))[0]] = 2.0, 3.0
+    np.testing.assert_allclose(joint_weights(of, PLAIN[:2]), [1 / 8, 1 / 18])
+
+
+@given(columns)
+def test_one_covariate_counts_as_alone_beside_circular_and_constant_ones(of):
+    of[:, 2] = 5.0
+    expected = feature_weights(of, CIRCULAR)
+    np.testing.assert_array_equal(joint_weights(of, CIRCULAR), expected)
+    assert expected[2] == 0
+
+
+@given(columns, st.permutations(range(3)))
+def test_the_order_of_covariates_does_not_matter(of, order):
+    found = joint_weights(of[:, order], CIRCULAR[order])
+    np.testing.assert_allclose(found, joint_weights(of, CIRCULAR)[order], rtol=1e-12)
+
+
+@given(columns, st.sampled_from([0.25, 64.0]), st.integers(0, 2))
+def test_the_scale_of_a_covariate_beside_others_does_not_matter(of, factor, which):
+    other = of.copy()
+    other[:, which] *= factor
+    np.testing.assert_allclose(joint_distance(other, PLAIN), joint_distance(of, PLAIN), rtol=1e-12)
+
+
+@given(columns)
+def test_a_duplicate_of_all_covariates_changes_nothing(of):
+    twice = np.hstack([of, of])
+    found = joint_distance(twice, np.zeros(6, np.bool_))
+    np.testing.assert_allclose(found, joint_distance(of, PLAIN), rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("period", [None, 2.0])

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from xrecal.arrays.distributions.weighted import weighted_quantile
-from xrecal.arrays.kernels.kernel import Features, feature_weights
+from xrecal.arrays.kernels.kernel import Features, joint_weights
 from xrecal.typing import FloatArray
 
 DAYS_PER_YEAR = 365.0
@@ -34,7 +34,7 @@ def climatology_weights(
         Number T of forecasts.
     features, new_features : Features, optional
         Covariates of cases (L, n, k) and forecasts (L, T, k). Observations count by the kernel
-        ``exp(-sum p_k (v_k - v'_k)²)`` of ``feature_weights``, equally without.
+        ``exp(-sum p_k (v_k - v'_k)²)`` of ``joint_weights``, equally without.
 
     Returns
     -------
@@ -55,7 +55,7 @@ def climatology_weights(
             used = known[cell]
             if not used.any():
                 continue
-            precision = feature_weights(features.values[cell, used], features.circular)
+            precision = joint_weights(features.values[cell, used], features.circular)
             apart = new_features.values[cell, :, np.newaxis] - features.values[cell, used]
             exponent = (precision * apart**2).sum(-1)
             nearest = exponent.min(-1, keepdims=True)  # weights do not vanish together

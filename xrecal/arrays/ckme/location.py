@@ -22,7 +22,7 @@ from xrecal.arrays.distributions.forms import (
 from xrecal.arrays.kernels.kernel import (
     MEDIAN_CASES,
     Features,
-    feature_weights,
+    joint_weights,
     positive_median,
     subset,
 )
@@ -100,7 +100,7 @@ class Location:
         """Weight (k,) of each feature in the distance of covariates."""
         if self.fitted_precision is not None:
             return self.fitted_precision
-        return feature_weights(self.features, self.circular)
+        return joint_weights(self.features, self.circular)
 
     @cached_property
     def distance(self) -> FloatArray:

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from xrecal.arrays.ckme.embedding import Calibration, Settings, case_weights
 from xrecal.arrays.ckme.location import roots_of
@@ -139,16 +140,30 @@ def cases_of(
     for place, n in enumerate(n_used.tolist()):
         root[place, :n] = roots_of(weight[place, slot[place, :n]])
     median = medians(squared, n_used)
-    precision = xp.zeros((slot.shape[0], of.shape[-1]))
-    for k, turns in enumerate(given.features.circular.tolist()):
-        apart = xp.where(both, of[:, :, k, None] - of[:, None, :, k], 0.0)
-        precision[:, k] = 0.5 if turns else 1.0 / medians(apart**2, n_used)
+    precision = joint_weights(of, given.features.circular, both, n_used)
     cases = Cases(
         ensembles, squared, mean, variance, of, ordered(observations), used, xp.asarray(root),
         xp.sqrt(median) if settings.kernel == "laplace" else median,
         precision, slot, n_used, settings.kernel == "laplace",
     )  # fmt: skip
     return cases, invalid
+
+
+def joint_weights(of: Any, circular: npt.NDArray[np.bool_], both: Any, n_used: IntArray) -> Any:
+    """Weights (L, k) of features; see :func:`xrecal.arrays.kernels.kernel.joint_weights`."""
+    xp = namespace(of)
+    weights = xp.full((of.shape[0], of.shape[-1]), 0.5)
+    joint = xp.zeros(both.shape)
+    others = np.flatnonzero(~circular).tolist()
+    for k in others:
+        squared = xp.where(both, of[:, :, k, None] - of[:, None, :, k], 0.0) ** 2
+        weights[:, k] = 1.0 / medians(squared, n_used)
+        joint = joint + weights[:, k, None, None] * squared
+    if len(others) > 1:
+        several = sum((weights[:, k] > 0).astype(np.int64) for k in others) > 1
+        width = xp.where(several, medians(joint, n_used), 1.0)
+        weights = weights / xp.where(xp.asarray(circular), 1.0, width[:, None])
+    return weights
 
 
 def take_block(forecasts: Forecasts, block: slice, rows: slice = slice(None)) -> Forecasts:

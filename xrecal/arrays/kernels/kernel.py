@@ -216,7 +216,7 @@ def no_features(n_locations: int, n: int, xp: Any = np) -> Features:
 
 
 def feature_weights(of: FloatArray, circular: npt.NDArray[np.bool_]) -> FloatArray:
-    r"""Weight of each feature in the squared distance of covariates.
+    r"""Weight of each feature in a squared distance of its own.
 
     Parameters
     ----------
@@ -234,6 +234,46 @@ def feature_weights(of: FloatArray, circular: npt.NDArray[np.bool_]) -> FloatArr
     """
     weights = np.full(of.shape[1], 0.5)
     for column in np.flatnonzero(~circular):
-        values = of[:, column].astype(np.float64)
-        weights[column] = 1.0 / positive_median((values[:, np.newaxis] - values) ** 2)
+        weights[column] = 1.0 / _median_distance(of[:, [column]])
     return weights
+
+
+def joint_weights(of: FloatArray, circular: npt.NDArray[np.bool_]) -> FloatArray:
+    """Weight of each feature in the joint squared distance of covariates.
+
+    Parameters
+    ----------
+    of : array of float, shape (n, k)
+        Features of the calibration cases at one location.
+    circular : array of bool, shape (k,)
+        Which are sines and cosines.
+
+    Returns
+    -------
+    array of float64, shape (k,)
+        Those of :func:`feature_weights`, but that covariates on the real line have a joint distance
+        with a median of 1: a kernel of many is as wide as that of one. A circular covariate has a
+        kernel of its own beside.
+    """
+    weights = feature_weights(of, circular)
+    counted = np.flatnonzero(~circular & (weights > 0))
+    if counted.size > 1:
+        weights[counted] /= _median_distance(of[:, counted] * np.sqrt(weights[counted]))
+    return weights
+
+
+def _median_distance(rows: FloatArray) -> float:
+    """Median squared distance of rows (n, k) that differ; infinity where none do.
+
+    Among 400 of them, and among all where these are alike.
+    """
+    n, median = rows.shape[0], np.inf
+    for size in sorted({min(n, MEDIAN_CASES), n}):
+        some = rows[subset(n, size)].astype(np.float64)
+        squared = np.zeros((size, size))
+        for column in some.T:
+            squared += (column[:, np.newaxis] - column) ** 2
+        median = positive_median(squared)
+        if np.isfinite(median):
+            break
+    return median
