@@ -9,7 +9,8 @@ from benchmarks.streams.streams import Stream
 from tests.arrays.online.reference import expected_corrections
 from xrecal.arrays import Forecasts
 from xrecal.inputs.dates import CaseAxis
-from xrecal.methods.base import Cases, Covariates
+from xrecal.methods.base import Cases
+from xrecal.methods.covariates import Covariates
 
 
 def stream(days, lag):

@@ -126,7 +126,7 @@ def test_season_needs_dates():
 def test_covariates_are_coordinates_or_given(along):
     height = xr.DataArray([100.0, 2000.0], {along: TRUTH[along]}, [along])
     index = xr.DataArray(np.random.default_rng(1).normal(size=48), {"time": TRUTH.time}, ["time"])
-    later = xr.DataArray(np.linspace(-1, 1, 7), {"time": NEW.time}, ["time"])
+    later = xr.DataArray(np.linspace(-1, 1.1, 7), {"time": NEW.time}, ["time"])
     wide = index + height / 1e3
     expected = HINDCAST.recal.fit(TRUTH, xrecal.EMOS(condition_on="nao"), covariates={"nao": index})
     scores = expected.crps(NEW, VERIFIED, covariates={"nao": later})
@@ -152,21 +152,22 @@ def test_covariates_are_coordinates_or_given(along):
 
 
 @pytest.mark.parametrize("missing", [np.nan, np.inf])
-def test_a_missing_covariate_leaves_the_case_out(missing):
+def test_an_infinite_covariate_leaves_the_case_out_and_a_missing_one_does_not(missing):
     index = xr.DataArray(np.arange(48.0) % 7, {"time": TRUTH.time}, ["time"])
     gap = index.copy()
     gap[4] = missing
     later = xr.DataArray(np.arange(7.0), {"time": NEW.time}, ["time"])
     later[3] = missing
-    truth = TRUTH.copy()
-    truth[4] = np.nan
+    truth, n, filled = TRUTH.copy(), 48, index.copy()
+    filled[4] = 3.0  # the median
+    if np.isinf(missing):
+        truth[4], n = np.nan, 47
     for name in ("ckme", "errors", "emos", "idr", "climatology", "pit", "conformal"):
         method = CONDITIONED[name]
         model = HINDCAST.recal.fit(TRUTH, method, condition_on="x", covariates={"x": gap})
-        expected = HINDCAST.recal.fit(truth, method, condition_on="x", covariates={"x": index})
-        assert (model.state.n_cases == 47).all()
-        scores = model.crps(NEW, VERIFIED, covariates={"x": later})
-        assert scores[3].isnull().all()
-        whole = expected.crps(NEW, VERIFIED, covariates={"x": later.fillna(3.0).clip(max=6)})
-        rest = np.arange(7) != 3
-        np.testing.assert_array_equal(scores[rest], whole[rest])
+        expected = HINDCAST.recal.fit(truth, method, condition_on="x", covariates={"x": filled})
+        assert (model.state.n_cases == n).all()
+        with pytest.warns(UserWarning, match="covariates of forecast are unlike .*'x'"):
+            scores = model.crps(NEW, VERIFIED, covariates={"x": later})
+        whole = expected.crps(NEW, VERIFIED, covariates={"x": later.where(np.isfinite(later), 3.0)})
+        np.testing.assert_allclose(scores, whole, rtol=1e-9)

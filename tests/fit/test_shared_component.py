@@ -20,8 +20,9 @@ from xrecal.arrays.shared.held_out import hold_out
 from xrecal.arrays.shared.network import Cases as ArrayCases
 from xrecal.arrays.shared.passes import landmarks_for, run
 from xrecal.inputs import pool as pooling
-from xrecal.methods.base import N_HELD_OUT, Cases, Covariates
+from xrecal.methods.base import N_HELD_OUT, Cases
 from xrecal.methods.components import held_out_by_refits
+from xrecal.methods.covariates import Covariates
 from xrecal.methods.shared_ckme import InMemory
 
 P, DATES, LATER, M = 8, 40, 5, 4

@@ -9,6 +9,7 @@ import xrecal
 from tests.labelled import freeze, random
 from tests.marks import forbid_compute
 from xrecal import arrays
+from xrecal.arrays.predictors import usual_of
 from xrecal.arrays.status import CONSTANT, INVALID
 from xrecal.inputs.covariates import period_of, read_covariates
 from xrecal.inputs.forms import read_forms
@@ -188,25 +189,25 @@ each_method = pytest.mark.parametrize("method", METHODS, ids=lambda m: type(m)._
 @each_method
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 @pytest.mark.parametrize("period", [None, 24.0])
-def test_missing_values_leave_a_case_out_and_a_forecast_missing(method, value, period):
+def test_missing_values_are_those_usual_in_the_record(method, value, period):
     attrs = {} if period is None else {"period": period}
     index = index_of(HINDCAST, "lat", "time", **attrs)
     new_index = index_of(NEW, "time", seed=4, **attrs)
     index[1, 7], new_index[3] = value, value
     model = fit(index, method=method)
-    np.testing.assert_array_equal(model.state["n_cases"], [N, N - 1])
-    invalid = [0, INVALID] if np.isinf(value) else [0, 0]
-    np.testing.assert_array_equal(model.state["status"] & INVALID, invalid)
-    left_out = OBSERVATIONS.copy()
-    left_out[7, 1] = np.nan
-    index[1, 7] = 0.0
-    expected = HINDCAST.recal.fit(left_out, method, covariates={"index": index})
-    found, other = (
-        m.quantile(NEW, [0.2, 0.9], covariates={"index": new_index}) for m in (model, expected)
-    )
-    np.testing.assert_array_equal(found, other)
-    np.testing.assert_array_equal(np.isnan(found).all(["quantile", "lat"]), np.arange(6) == 3)
-    assert np.isfinite(found.isel(time=[0, 1, 2, 4, 5])).all()
+    usual = xr.DataArray(usual_of(index.to_numpy(), period).middle[:, 0], dims="lat")
+    observed, filled = OBSERVATIONS.copy(), index.where(np.isfinite(index), usual)
+    if np.isinf(value):  # a case with an invalid value is left out
+        observed[7, 1] = np.nan
+    np.testing.assert_array_equal(model.state["n_cases"], [N, N - np.isinf(value)])
+    np.testing.assert_array_equal(model.state["status"] & INVALID, [0, INVALID * np.isinf(value)])
+    expected = HINDCAST.recal.fit(observed, method, covariates={"index": filled})
+    new_filled = new_index.where(np.isfinite(new_index), usual)
+    with pytest.warns(UserWarning, match="covariates of forecast are unlike .*'index'"):
+        found = model.quantile(NEW, [0.2, 0.9], covariates={"index": new_index})
+    other = expected.quantile(NEW, [0.2, 0.9], covariates={"index": new_filled})
+    np.testing.assert_allclose(found, other, rtol=1e-6)
+    assert np.isfinite(found).all()
 
 
 def test_a_constant_covariate_has_a_status():

@@ -4,7 +4,8 @@ import numpy as np
 
 from xrecal.arrays.distributions.forms import Forecasts
 from xrecal.inputs.dates import CaseAxis
-from xrecal.methods.base import Cases, Covariates, NewCases
+from xrecal.methods.base import Cases, NewCases
+from xrecal.methods.covariates import Covariates
 
 PERIODS = {"season": 1.0, "lead": None, "calendar_day": 1.0}
 """Covariates of all cases, and their periods."""

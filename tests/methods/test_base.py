@@ -13,7 +13,8 @@ from xrecal.arrays.distributions.forms import Forecasts
 from xrecal.arrays.status import BOUNDS, TOO_FEW
 from xrecal.fit.together import fit_with
 from xrecal.inputs.dates import CaseAxis, date_axis
-from xrecal.methods.base import CHOSEN_FROM, Covariates, missing_forecasts, names_of
+from xrecal.methods.base import CHOSEN_FROM, missing_forecasts, names_of
+from xrecal.methods.covariates import Covariates, count_features
 from xrecal.methods.folds import (
     BLOCKS,
     check_folds,
@@ -177,7 +178,7 @@ def test_season_needs_dates_of_most_of_a_year(kind):
 def test_covariates_become_features_in_the_order_asked_for(rng):
     covariates = covariates_of(rng, 2, 5)
     found = covariates.features(("lead", "season"))
-    np.testing.assert_array_equal(found.circular, [False, True, True])
+    np.testing.assert_array_equal(found.circular, [False, True, True, True])  # an indicator last
     np.testing.assert_array_equal(found.values[..., 0], covariates.values[..., 1])
     angle = 2 * np.pi * covariates.values[..., 0]
     np.testing.assert_allclose(found.values[..., 1], np.sin(angle))
@@ -386,7 +387,7 @@ def test_fit_returns_every_parameter_and_predict_one_forecast_per_case(method, r
     cases.observations[1, :30] = np.nan
     used, _ = method.check(cases.axis, 40)
     fitted = fit_with(used, cases, 20, {})
-    n_features = sum(1 if PERIODS[name] is None else 2 for name in method.covariates)
+    n_features = count_features({name: PERIODS[name] for name in method.covariates})
     n_features -= isinstance(method, xrecal.Climatology) and method.window is not None and 2
     for name, parameter in used.parameters(n_features).items():
         sizes = (40 if size < 0 else size for size in parameter.sizes(40).values())
@@ -409,8 +410,7 @@ def test_fit_returns_every_parameter_and_predict_one_forecast_per_case(method, r
     covariates = covariates_of(rng, 2, 7)
     missing = np.arange(7) == 3
     if method.covariates:
-        covariates.values[0, 5] = np.nan
-        missing |= np.arange(7) == 5
+        covariates.values[0, 5, 1] = np.nan  # its median is issued
     kept = cases if method.keeps_cases else dataclasses.replace(cases, forecasts=None)
     found = used.predict_locations(as_new(new, covariates), kept, fitted)
     median = found.quantile(np.array([0.5]))[..., 0]

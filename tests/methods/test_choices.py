@@ -11,7 +11,7 @@ from xrecal.arrays.ckme.search import Search
 from xrecal.arrays.distributions import pool as mixtures
 from xrecal.inputs.covariates import AHEAD
 from xrecal.methods import VectorCKME, pool
-from xrecal.methods.base import Covariates
+from xrecal.methods.covariates import Covariates
 
 from .of_arrays import as_cases, as_new, axis_of, covariates_of
 

@@ -9,7 +9,7 @@ from xrecal.arrays.distributions.forms import Forecasts
 from xrecal.arrays.status import TOO_FEW
 from xrecal.inputs.covariates import DAY
 from xrecal.inputs.dates import CaseAxis
-from xrecal.methods.base import Covariates
+from xrecal.methods.covariates import Covariates
 
 from .of_arrays import as_cases, as_new, covariates_of
 

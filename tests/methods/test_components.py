@@ -12,9 +12,10 @@ from xrecal.arrays.ckme.search import LATER_PARTS
 from xrecal.arrays.distributions.forms import Forecasts
 from xrecal.arrays.status import IDENTICAL
 from xrecal.inputs.dates import CaseAxis
-from xrecal.methods.base import Cases, Covariates
+from xrecal.methods.base import Cases
 from xrecal.methods.ckme_choices import SUPPORTS
 from xrecal.methods.components import MEMBERS, held_out_by_refits
+from xrecal.methods.covariates import Covariates
 
 HINDCAST, TRUTH = ensemble_and_truth()
 OPTIONS = Path(__file__).parents[2] / "docs" / "options.md"

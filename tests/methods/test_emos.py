@@ -89,23 +89,25 @@ def test_covariates_enter_location_and_perhaps_scale(vary_spread, rng):
     means, variances = moments_by_hand(*cases)
     of = covariates.features(("season", "lead")).values
     observations = (
-        means + of @ [1.0, 2.0, 0.5] + np.exp(0.5 * of[..., 2]) * rng.normal(size=(2, 90))
+        means + of @ [1.0, 2.0, 0.5, 0.0] + np.exp(0.5 * of[..., 2]) * rng.normal(size=(2, 90))
     )
     method = xrecal.EMOS(condition_on=("season", "lead"), vary_spread=vary_spread)
     assert ("spread_feature" in method.parameters(3)) == vary_spread
     fitted = method.fit_locations(as_cases(cases, observations, covariates), 20)
     expected, _, _ = emos.fit_emos(means, variances, observations, of, in_spread=vary_spread)
-    assert expected[:, 7:].any() == vary_spread
+    assert expected[:, 8:].any() == vary_spread
     found = [fitted[name][:, np.newaxis] for name in COEFFICIENTS]
     found = np.concatenate([*found, fitted["location_feature"], fitted["spread_feature"]], axis=-1)
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
     new = forms(rng, 7)["plain"]
     new_covariates = covariates_of(rng, 2, 7)
     normal = method.predict_locations(
-        as_new(new, new_covariates), as_cases(None, observations), fitted
+        as_new(new, new_covariates), as_cases(None, observations, covariates), fitted
     )
     loc, scale = emos.predict_emos(
-        found, *moments_by_hand(*new), new_covariates.features(("season", "lead")).values
+        found,
+        *moments_by_hand(*new),
+        new_covariates.features(("season", "lead"), covariates).values,
     )
     np.testing.assert_allclose(normal.loc[..., 0], loc, rtol=1e-10)
     np.testing.assert_allclose(normal.scale[..., 0], scale, rtol=1e-10)
@@ -113,9 +115,9 @@ def test_covariates_enter_location_and_perhaps_scale(vary_spread, rng):
     missing[0, 2, 1], missing[0, 3, 0] = np.nan, np.inf
     new_covariates = type(covariates)(missing, covariates.names, covariates.periods)
     found = method.predict_locations(
-        as_new(new, new_covariates), as_cases(None, observations), fitted
+        as_new(new, new_covariates), as_cases(None, observations, covariates), fitted
     )
-    np.testing.assert_array_equal(np.isnan(found.mean()[0]), np.isin(np.arange(7), [2, 3]))
+    np.testing.assert_array_equal(np.isnan(found.mean()[0]), np.arange(7) == 3)  # the season
 
 
 def test_rain_is_censored_at_zero(rng):

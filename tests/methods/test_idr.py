@@ -35,7 +35,8 @@ def test_with_covariates_it_is_a_regression(rng):
     new_covariates = covariates_of(rng, 2, 7)
     method = xrecal.IDR(condition_on=("season", "lead"))
     fitted = method.fit_locations(cases, 20)
-    of, new_of = (c.features(method.covariates).values for c in (cases.covariates, new_covariates))
+    of = cases.covariates.features(method.covariates).values
+    new_of = new_covariates.features(method.covariates, cases.covariates).values
     expected = arrays.fit_index(mean_of(cases.forecasts), cases.observations, of)
     np.testing.assert_allclose(fitted["index_coefficient"], expected, rtol=1e-9, atol=1e-12)
     assert (np.abs(expected[:, 4] - 1) < 0.5).all()  # how the observations were made
@@ -45,7 +46,7 @@ def test_with_covariates_it_is_a_regression(rng):
     np.testing.assert_allclose(found.weights, weights, atol=1e-12)
     new_covariates.values[1, 2, 1] = np.nan
     found = method.predict_locations(as_new(new, new_covariates), cases, fitted)
-    np.testing.assert_array_equal(np.isnan(found.weights[1]).all(-1), np.arange(7) == 2)
+    assert np.isfinite(found.weights[1]).all()
 
 
 def test_equal_means_stay_equal(rng):

@@ -6,7 +6,8 @@ import pytest
 import xrecal
 from xrecal.arrays.distributions.forms import Forecasts
 from xrecal.inputs.dates import CaseAxis
-from xrecal.methods.base import Cases, Covariates, NewCases
+from xrecal.methods.base import Cases, NewCases
+from xrecal.methods.covariates import Covariates
 
 LEVELS = (np.arange(200) + 0.5) / 200
 

@@ -1,5 +1,7 @@
 """A few spikes of the record, and forecasts that later reach as high."""
 
+from contextlib import nullcontext
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -69,5 +71,6 @@ def test_a_forecast_is_issued_however_far_a_predictor_lies(method, in_record, fa
     past, new = slice(60), slice(60, None)
     made = getattr(xrecal, method)(condition_on="wind")
     model = forecast[past].recal.fit(observed[past], made, covariates={"wind": wind[past]})
-    issued = model.quantile(forecast[new], [0.1, 0.9], covariates={"wind": wind[new]})
+    with nullcontext() if in_record else pytest.warns(UserWarning, match="'wind' in 1 of 6 cases"):
+        issued = model.quantile(forecast[new], [0.1, 0.9], covariates={"wind": wind[new]})
     assert np.isfinite(issued).all()

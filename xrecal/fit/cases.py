@@ -23,7 +23,8 @@ from xrecal.arrays.status import FILL, INVALID
 from xrecal.chunks.run import Named
 from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.forms import VECTOR
-from xrecal.methods.base import Cases, Covariates, Method, Parameter
+from xrecal.methods.base import Cases, Method, Parameter
+from xrecal.methods.covariates import Covariates, count_features, may_break
 from xrecal.typing import FloatArray, IntArray
 
 COVARIATE = "covariate_"
@@ -35,8 +36,7 @@ OBSERVATIONS = "observations"
 
 def parameters_of(method: Method, periods: Mapping[str, float | None]) -> Mapping[str, Parameter]:
     """Parameters of a method by name, with covariates of these periods."""
-    # A circular covariate is two features.
-    return _parameters_of(method, sum(1 if period is None else 2 for period in periods.values()))
+    return _parameters_of(method, count_features(periods))
 
 
 @lru_cache(maxsize=256)
@@ -112,13 +112,22 @@ def usable_cases(
     covariates: Named,
     axis: CaseAxis,
     periods: Mapping[str, float | None],
+    *,
+    complete: bool = False,
 ) -> tuple[Cases, IntArray]:
-    """Cases of values without absurd ones; see :func:`cases_of`."""
+    """Cases of values without absurd ones; see :func:`cases_of`.
+
+    With ``complete`` a case without a covariate cannot be learned from. Otherwise its median of
+    the record takes its place, but for covariates from dates.
+    """
     forecasts, (own, *partners) = forecasts_of(parts), observed
     known = covariates_of([covariates[name] for name in periods], periods, own)
     usable, invalid = usable_observations(forecasts, own)
-    usable[~np.isfinite(known.values).all(-1)] = np.nan
-    invalid |= np.isinf(known.values).any((1, 2))
+    infinite = np.isinf(known.values)
+    needed = [complete or not may_break(name) for name in periods]
+    lacking = np.isnan(known.values) & namespace(own).asarray(needed, dtype=bool)
+    usable[(infinite | lacking).any(-1)] = np.nan
+    invalid |= infinite.any((1, 2))
     for partner in partners:
         usable[~np.isfinite(partner)] = np.nan
         invalid |= np.isinf(partner).any(-1)
@@ -158,10 +167,13 @@ class Kept(NamedTuple):
 
     def cases(self, periods: Mapping[str, float | None], axis: CaseAxis) -> Cases:
         """The cases, with covariates of these periods and dates."""
-        values = [self.covariates[name] for name in periods]
-        known = covariates_of(values, periods, self.observations)
         forecasts = forecasts_of(self.forecasts) if self.forecasts else None
-        return Cases(forecasts, self.observations, known, axis)
+        return Cases(forecasts, self.observations, self.known_covariates(periods), axis)
+
+    def known_covariates(self, periods: Mapping[str, float | None]) -> Covariates:
+        """Covariates of the cases, with these periods."""
+        values = [self.covariates[name] for name in periods]
+        return covariates_of(values, periods, self.observations)
 
 
 def kept_of(state: Named) -> Kept:

@@ -90,8 +90,8 @@ def fit(
         of that name of a method that leaves it None.
     covariates : dict from str to DataArray, optional
         Their values along the calibration dimension and perhaps locations, where they are not
-        coordinates of the hindcast. A circular one has an attribute ``period``. Cases where one
-        is NaN are left out.
+        coordinates of the hindcast. A circular one has an attribute ``period``. Where one is NaN,
+        its median of the record takes its place.
     pool : str, tuple of str or dict, optional
         Location dimensions whose cases are learned from together, for small samples: one fit for
         all positions along them, with which forecasts anywhere along them are recalibrated; or

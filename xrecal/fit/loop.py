@@ -315,7 +315,7 @@ class LoopTask:
         assert added.forecasts is not None
         new = self._kept(replace(added, forecasts=sort_members(added.forecasts)), {})
         partners = {0: kept.observations} if order.has_known else {}
-        joined = task.joined(kept, added, new.forecasts, new.covariates, partners)
+        joined = task.joined(kept, added, new.forecasts, partners)
         joined = task.learned_again(joined, one.common)
         return _Model(fold, joined.cases(self.periods, axis), joined.fitted, every)
 

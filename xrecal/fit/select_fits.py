@@ -27,6 +27,7 @@ from xrecal.inputs.roles import LEVEL, MEMBER, Roles
 from xrecal.inputs.valid_time import along_lead, known_valid_times, valid_times
 from xrecal.typing import IntArray
 
+from .cases import COVARIATE
 from .fitted import Fitted, FittedVariable
 from .jointly import require_members, with_vector
 from .mismatch_warnings import (
@@ -357,6 +358,10 @@ def matching_covariates(
     if of_more_cases:
         mine, theirs = "the new hindcast", "that of the fit"
     for covariate, value in covariates.items():
+        kept = fitted.arrays.get(COVARIATE + covariate)
+        learned = None if kept is None else kept.attrs.get("units")
+        names = f"the covariate {covariate!r} of the fit", f"covariates[{covariate!r}]"
+        check_units(names[0], learned, names[1], value.attrs.get("units"))
         period = period_of(value)
         if period != fitted.periods[covariate]:
             raise ValueError(

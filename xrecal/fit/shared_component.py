@@ -14,8 +14,9 @@ from xrecal.chunks.run import Named
 from xrecal.inputs.pairing import Pairs
 from xrecal.inputs.pool import Pool
 from xrecal.methods import Method, SharedCKME
-from xrecal.methods.base import Cases, Covariates, SharedFits
+from xrecal.methods.base import Cases, SharedFits
 from xrecal.methods.components import Component, components_of
+from xrecal.methods.covariates import Covariates
 from xrecal.methods.shared_ckme import IN_MEMORY, NUMBER, InMemory, as_shared
 from xrecal.typing import FloatArray, IntArray
 

@@ -207,7 +207,9 @@ def cases_of_places(
     parts, (own,), filled = without_absurd(each, [given])
     whole = {name: a.reshape((1, len(a), a.shape[-1])) for name, a in parts.items()}
     known = {name: covariates[name][np.newaxis] for name in periods}
-    cases, flags = usable_cases(whole, [own.reshape(1, -1)], known, CaseAxis(), periods)
+    cases, flags = usable_cases(
+        whole, [own.reshape(1, -1)], known, CaseAxis(), periods, complete=True
+    )
     return cases, int((flags | FILL * filled.any())[0])
 
 

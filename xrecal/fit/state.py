@@ -94,7 +94,8 @@ def fit_state(
         windows=None if pool is None else pool.windows,
     )
     for name, value in cases["covariates"].items():
-        results[COVARIATE + name] = value if pool is None else pooled_covariate(value, pool)
+        kept = value if pool is None else pooled_covariate(value, pool)
+        results[COVARIATE + name] = kept.assign_attrs(value.attrs)
     # Coordinates of the forecasts may have any name; theirs stay with what is issued.
     taken = [*results, OBSERVATIONS, *members, *(d for p in parameters.values() for d in p.dims)]
     bare = {name: v.drop_vars(taken, errors="ignore") for name, v in results.items()}

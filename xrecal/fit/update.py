@@ -16,6 +16,7 @@ from xrecal.inputs.forms import VECTOR, Labelled
 from xrecal.inputs.leads import MatchedLeads
 from xrecal.inputs.pairing import Observations, Pairs, pair_cases, pair_variables, to_learn_from
 from xrecal.methods import Method
+from xrecal.methods.covariates import may_break
 
 from .case_order import (
     ADDED,
@@ -32,11 +33,13 @@ from .fitted import CASE, CASE_MEMBER, Fitted, FittedVariable
 from .jointly import Paired, as_one, common_cases
 from .mismatch_warnings import warn_of_other_place
 from .news import warn_of_order
+from .replaced import warn_of_replaced
 from .select_fits import (
     check_forecast,
     explicit_member_dim,
     in_order_of_fits,
     matching_covariates,
+    shared_dims,
 )
 from .shared_update import with_shared_cases
 from .state import axis_of, require_whole_cases
@@ -103,6 +106,8 @@ def _update_variable(
     pooled = () if fitted.pool is None else fitted.pool.dims
     cases = (fitted.dim, *pooled)
     given = matching_covariates(pairs.form, fitted, covariates, of_more_cases=cases)
+    each = [d for d in shared_dims(fitted) if d in pairs.form.dims]
+    warn_of_replaced(given, fitted, each, name="hindcast")
     for covariate, value in given.items():
         if not fitted.method.by_sums:
             require_one_chunk(value, (fitted.dim,), name=f"the covariate {covariate!r}")
@@ -225,7 +230,9 @@ def _joined_state(
     )
     for name in covariates:
         kept = state[COVARIATE + name]
-        results[COVARIATE + name] = joined_values(kept, added["covariates"][name], order)
+        guarded = may_break(name) and fitted.periods[name] is None
+        new = added["covariates"][name]
+        results[COVARIATE + name] = joined_values(kept, new, order, guarded=guarded)
     # To look at the labels of a hundred arrays that stay as they are takes most of an update.
     results |= common
     changed = {n: result.assign_attrs(state[n].attrs).variable for n, result in results.items()}

@@ -16,6 +16,7 @@ import numpy.typing as npt
 import xarray as xr
 
 from xrecal.arrays.dispatch import namespace
+from xrecal.arrays.predictors import usual_of
 from xrecal.arrays.status import FILL, INVALID
 from xrecal.chunks.run import Inputs, Named, Outputs, run
 from xrecal.inputs.dates import CaseAxis
@@ -83,7 +84,7 @@ class UpdateTask:
         seen = largest_known(*members, kept.observations)
         cases, flags = cases_of(forecasts, observed, covariates, self.added, self.periods, seen)
         parts = parts_to_keep(forecasts, cases) if self.method.keeps_cases else {}
-        joined = self.joined(kept, cases, parts, covariates, partners)
+        joined = self.joined(kept, cases, parts, partners)
         status = (state["status"] | flags).astype(state["status"].dtype)
         joined = joined._replace(fitted={**joined.fitted, "status": status})
         joined = self.learned_again(joined, common[0][0][0] if common else None)
@@ -97,10 +98,10 @@ class UpdateTask:
         self(**given, common={0: as_objects([records])})
         return timelines(records, [True])
 
-    def joined(
-        self, kept: Kept, added: Cases, parts: Named, covariates: Named, partners: Named
-    ) -> Kept:
+    def joined(self, kept: Kept, added: Cases, parts: Named, partners: Named) -> Kept:
         """Cases and parameters with more cases, whose ``parts`` of forecasts are to be kept."""
+        covariates = added.covariates.joining(kept.known_covariates(self.periods))
+        added = replace(added, covariates=covariates)
         of_cases = {name for name, p in self.parameters.items() if CASE in p.dims}
         chosen = {name: a for name, a in kept.fitted.items() if name not in of_cases}
         own = self.method.update_locations(added, chosen, self.order.slots)
@@ -120,7 +121,10 @@ class UpdateTask:
             {name: join(old[name], new[name], enters, self.order, -2) for name in old},
             join(kept.observations, added.observations, enters, self.order),
             # A known value of a covariate stays.
-            {n: join(kept.covariates[n], covariates[n], None, self.order) for n in self.periods},
+            {
+                name: join(kept.covariates[name], covariates.values[..., i], None, self.order)
+                for i, name in enumerate(self.periods)
+            },
             fitted,
         )
 
@@ -173,11 +177,16 @@ class UpdateTask:
         return joined._replace(fitted={**joined.fitted, **learned})
 
 
-def joined_values(kept: xr.Variable, added: xr.DataArray, order: Order) -> xr.DataArray:
-    """Values (..., case) of all cases: kept ones, and added ones where nothing is kept."""
+def joined_values(
+    kept: xr.Variable, added: xr.DataArray, order: Order, *, guarded: bool = False
+) -> xr.DataArray:
+    """Values (..., case) of all cases: kept ones, and added ones where nothing is kept.
+
+    Where these are ``guarded``, those are missing that the kept ones cannot have had.
+    """
     given: Inputs = {"values": {"kept": (of_kept(kept), [KEPT]), "added": (added, [ADDED])}}
     out: Outputs = {"all": ({CASE: order.order.size}, kept.dtype)}
-    return run(_JoinValues(order), given, out, what="the update")["all"]
+    return run(_JoinValues(order, guarded), given, out, what="the update")["all"]
 
 
 def of_kept(variable: xr.Variable) -> xr.Variable:
@@ -190,10 +199,14 @@ class _JoinValues:
     """Kept and added values in, those of all cases out."""
 
     order: Order
+    guarded: bool
     on_device = True
 
     def __call__(self, values: Named) -> dict[str, npt.NDArray[Any]]:
-        return {"all": join(values["kept"], values["added"], None, self.order)}
+        kept, added = values["kept"], values["added"]
+        if self.guarded:
+            added = namespace(added).where(usual_of(kept).broken(added), np.nan, added)
+        return {"all": join(kept, added, None, self.order)}
 
 
 def join(

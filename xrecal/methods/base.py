@@ -10,17 +10,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeAlias,
 import numpy as np
 import numpy.typing as npt
 
-from xrecal import arrays
 from xrecal.arrays.distributions.continuous import Between
 from xrecal.arrays.distributions.forms import VALID, Distribution, Empirical, Forecasts, verdicts
 from xrecal.arrays.status import TOO_FEW
 from xrecal.inputs.dates import CaseAxis
 from xrecal.typing import FloatArray, IntArray
 
+from .covariates import Covariates
 from .folds import period_of_cases
 
 if TYPE_CHECKING:
-    from xrecal.arrays.kernels.kernel import Features
     from xrecal.arrays.online.common import Record, Timeline
 
 
@@ -98,34 +97,6 @@ FROM_PLACES = {
     )
 }
 """Parameter of methods that choose."""
-
-
-@dataclass(frozen=True)
-class Covariates:
-    """Values known when a forecast is issued, at L locations."""
-
-    values: FloatArray
-    """(L, n, p)"""
-    names: tuple[str, ...] = ()
-    periods: tuple[float | None, ...] = ()
-    """(p,) of circular ones, None for others."""
-
-    def take(self, part: tuple[slice | IntArray, ...]) -> Covariates:
-        """Values of some locations, and perhaps cases."""
-        return replace(self, values=self.values[part])
-
-    @property
-    def n_features(self) -> int:
-        """Number of features: two of a circular one, one of any other."""
-        return sum(1 if period is None else 2 for period in self.periods)
-
-    def features(self, names: Sequence[str]) -> Features:
-        """The covariates with these names, as the array layer takes them."""
-        chosen = [self.names.index(name) for name in names]
-        columns = [self.values[..., i] for i in chosen]
-        values = np.stack(columns, axis=-1) if columns else self.values[..., :0]
-        features: Features = arrays.features(values, tuple(self.periods[i] for i in chosen))
-        return features
 
 
 class SharedFits(NamedTuple):

@@ -476,7 +476,7 @@ class CKME(Settings):
             "fitted": complete_fit(fitted, features.circular.size),
             "kernel": self.kernel,
             "features": features,
-            "new_features": new.covariates.features(self.covariates),
+            "new_features": new.covariates.features(self.covariates, cases.covariates),
             "days": cases.axis.days,
             # Distances of shapes are not those of the forecasts.
             "across": None if self.shapes else new.across,

@@ -91,6 +91,6 @@ def similarity_weights(
         values,
         new.forecasts.loc.shape[1],
         features=cases.covariates.features(names) if names else None,
-        new_features=new.covariates.features(names) if names else None,
+        new_features=new.covariates.features(names, cases.covariates) if names else None,
     )
     return weights

@@ -147,7 +147,7 @@ class EMOS(Settings):
         """Normal distributions; see :func:`xrecal.arrays.predict_emos`."""
         from xrecal.arrays.baselines.emos import predict_emos
 
-        features = new.covariates.features(self.covariates).values
+        features = new.covariates.features(self.covariates, cases.covariates).values
         coefficients = np.stack([fitted[name] for name in COEFFICIENTS], axis=-1)
         if features.shape[2]:
             location = fitted["location_feature"]

@@ -86,7 +86,7 @@ class IDR(Settings):
         """Weights of the past observations; see :func:`xrecal.arrays.idr_weights`."""
         from xrecal.arrays.baselines.idr import idr_weights
 
-        features = new.covariates.features(self.covariates).values
+        features = new.covariates.features(self.covariates, cases.covariates).values
         mean = moments(new.forecasts)[0]
         index = _index(fitted["index_coefficient"], mean, features)
         weights = idr_weights(index, fitted["index"], cases.observations)

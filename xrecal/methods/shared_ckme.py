@@ -30,7 +30,6 @@ from .base import (
     POSITIVE_OR_INFINITE,
     Cases,
     Chosen,
-    Covariates,
     FitArrays,
     Method,
     NewCases,
@@ -40,6 +39,7 @@ from .base import (
     missing_forecasts,
 )
 from .ckme import CKME
+from .covariates import Covariates, may_break
 from .folds import fold_groups, period_of_cases
 
 if TYPE_CHECKING:
@@ -144,7 +144,8 @@ class SharedCKME(Method):
         """The law, corrections of each place, and the sums that more cases are added to."""
         from xrecal.arrays.shared.packed import ENTRIES
 
-        sizes = self.sizes(n_features).of_dims
+        n_indicators = sum(map(may_break, self.covariates))
+        sizes = self.sizes(max(n_features - n_indicators, 0)).of_dims
         parameters = {
             name: Parameter(
                 entry.long_name,
@@ -221,12 +222,13 @@ class SharedCKME(Method):
 
         columns = [covariates.names.index(name) for name in self.of_places]
         place, *features = covariates.values[0][:, columns].T
+        given = covariates.as_given(self.covariates).values[0]
         cases = ArrayCases(
             members_of(forecasts)[0],
-            np.asarray(observed[0], np.float64),
+            np.where(np.isfinite(given).all(-1), observed[0].astype(np.float64), np.nan),
             place.astype(np.int64),
             of.part,
-            covariates.features(self.covariates).values[0],
+            given,
             of.weight,
         )
         return cases, np.stack(features, -1) if features else np.empty((place.size, 0))
@@ -238,7 +240,7 @@ class SharedCKME(Method):
         from xrecal.arrays.shared.network import Cases as ArrayCases
 
         place, unknown = np.full(of.part.size, number, np.int64), np.full(of.part.size, np.nan)
-        given = covariates.features(self.covariates).values[0]
+        given = covariates.as_given(self.covariates).values[0]
         return ArrayCases(members_of(forecasts)[0], unknown, place, of.part, given, of.weight)
 
     def fit_locations(self, cases: Cases, min_samples: int, choices: Chosen = None) -> FitArrays:
@@ -298,7 +300,8 @@ class SharedCKME(Method):
         for location, (fits, number) in enumerate(zip(*cases.shared, strict=True)):
             if fits is not None:
                 block = slice(location, location + 1)
-                given = cases.forecasts.take(block), cases.covariates.take((block,))
+                own = cases.covariates.take((block,))
+                given = cases.forecasts.take(block), own.replaced(own)
                 here = self.at_place(*given, number, of_dates)
                 found[location] = fits.quantiles(here, levels)
         return [Trial({}, {}, found)]
@@ -328,6 +331,7 @@ class SharedCKME(Method):
                 continue
             block = slice(location, location + 1)
             forecasts, covariates = new.forecasts.take(block), new.covariates.take((block,))
+            covariates = covariates.replaced(cases.covariates.take((block,)))
             nothing, of = np.full((1, shape[1]), np.nan), OfDates.alike(shape[1])
             if NUMBER in own:
                 here = self.at_place(forecasts, covariates, int(own[NUMBER]), of)

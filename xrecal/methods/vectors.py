@@ -173,7 +173,7 @@ class VectorCKME(Method):
             kernel=self.method.kernel,
             projection=self.method.projection,
             features=features,
-            new_features=new.covariates.features(self.covariates),
+            new_features=new.covariates.features(self.covariates, cases.covariates),
             days=cases.axis.days,
         )
         period = self.periods[self.own]

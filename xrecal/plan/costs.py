@@ -23,7 +23,8 @@ from xrecal.inputs.covariates import AHEAD
 from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.forms import TRAITS, Kind
 from xrecal.methods import Method
-from xrecal.methods.base import N_HELD_OUT, Cases, Covariates
+from xrecal.methods.base import N_HELD_OUT, Cases
+from xrecal.methods.covariates import Covariates
 from xrecal.typing import FloatArray
 
 MATRICES = 6

@@ -89,8 +89,9 @@ def model_apply(model: Fitted, forecast: Labelled, *, covariates: Given = None) 
         of that, where members are not past observations. Of a fit that many pooled places share
         members are 200 quantiles of equal mass, also at places that were not in the hindcast. From
         EMOS ``NAME_loc`` and ``NAME_scale`` of normal distributions, censored at ``NAME_lower``
-        and ``NAME_upper`` unless bounds are switched off. NaN where the forecast, a covariate
-        or the fit is missing.
+        and ``NAME_upper`` unless bounds are switched off. NaN where the forecast or the fit is
+        missing. With covariates, the bits of ``NAME_status`` say which of them are replaced by
+        their median of the record, as they are missing or far beyond its range.
 
     Raises
     ------
@@ -108,7 +109,8 @@ def model_apply(model: Fitted, forecast: Labelled, *, covariates: Given = None) 
         and only by methods that keep the hindcast, :class:`CKME` and :class:`LinearPool`.
         If one of the forecasts in memory has a novelty above 0.9, or more than a tenth have one
         above 0.5, or more than 5 % of their mass beyond the observed record by more than its
-        range: the first is named.
+        range: the first is named. If covariates in memory are replaced by their median: each is
+        named.
 
     Examples
     --------
@@ -183,10 +185,10 @@ def issue(
 def _require_free_names(base: Hashable, source: Recalibrated) -> None:
     """Raise ValueError if the forecast has dimensions or coordinates named as those of results."""
     form, fitted = source.form, source.fitted
-    ends: tuple[str, ...] = ("loc", "scale", "lower", "upper")
+    ends: tuple[str, ...] = ("loc", "scale", "lower", "upper", "status")
     taken: set[Hashable] = set()
     if fitted.method.output != "normal":
-        ends = ("weight", "novelty", "beyond", TAIL_SHAPE)
+        ends = ("weight", "novelty", "beyond", "status", TAIL_SHAPE)
         taken |= {name for name, labels in fitted.state.coords.items() if labels.dims == (CASE,)}
         taken |= {"component"} if fitted.method.slots(fitted.state.sizes[CASE])[1] else set()
     of_members = {name for name, c in form.loc.coords.items() if form.member_dim in c.dims}
@@ -237,7 +239,7 @@ def _normal(source: Recalibrated, base: Hashable) -> dict[Hashable, xr.DataArray
                 .drop_vars(coords, errors="ignore")
                 .assign_attrs(units | {"long_name": f"{end} bound, where the forecast is censored"})
             )
-    return parameters
+    return parameters | source.known_beside(base)
 
 
 def _weighted(

@@ -23,6 +23,7 @@ from xrecal.fit.cases import (
 )
 from xrecal.fit.fitted import CASE, Fitted, FittedVariable
 from xrecal.fit.held_out import dtype_of_members
+from xrecal.fit.replaced import status_of_forecasts, warn_of_replaced
 from xrecal.fit.select_fits import as_given, match_variables, matching_covariates, shared_dims
 from xrecal.fit.shared_places import places_of_forecast
 from xrecal.fit.state import NEW_MEMBER
@@ -118,9 +119,21 @@ class Recalibrated:
         return results[: len(out)]
 
     def known_beside(self, name: Hashable) -> dict[Hashable, xr.DataArray]:
-        """Novelty and mass beyond the record that a reduction has found, by names of results."""
-        found = self.beside or {}
-        return {f"{name}_{what}": found[what] for what in BESIDE if what in found}
+        """Novelty and mass beyond the record that a reduction has found, by names of results.
+
+        And the status of covariates that may be replaced.
+        """
+        found = dict(self.beside or {})
+        covariates = matching_covariates(self.form, self.fitted, self.covariates)
+        status = status_of_forecasts(covariates, self.fitted, self.each)
+        if status is not None:
+            member = {self.form.member_dim: 0}
+            whole = self.form.broadcast().loc.isel(member, drop=True, missing_dims="ignore")
+            order = self.form.order(())
+            sizes = {d: whole.sizes[d] for d in order}
+            variable = status.variable.set_dims(sizes)  # type: ignore[no-untyped-call]
+            found["status"] = xr.DataArray(variable.transpose(*order), whole.coords)
+        return {f"{name}_{what}": found[what] for what in (*BESIDE, "status") if what in found}
 
     def novelty(self) -> xr.DataArray:
         """Novelty of each forecast."""
@@ -164,6 +177,7 @@ class Recalibrated:
         loops = [*fitted.locations, *self.each]
         new = task_parts(form, loops, {form.member_dim: NEW_MEMBER})
         covariates = matching_covariates(form, fitted, self.covariates)
+        warn_of_replaced(covariates, fitted, self.each)
         if fitted.method.by_sums:
             covariates |= places_of_forecast(form, fitted)
         of_updates = [name for name, p in fitted.parameters.items() if p.for_updates]

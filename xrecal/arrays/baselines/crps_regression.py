@@ -13,6 +13,7 @@ import numpy as np
 
 from xrecal.arrays.compiled import Matrix, OutMatrix, OutVector, Vector, inner, kernel
 from xrecal.arrays.distributions.normal import SQRT_2, SQRT_2_PI
+from xrecal.typing import FloatArray
 
 SQRT_PI = math.sqrt(math.pi)
 CONSTANT = 1e-12  # deviations below this fraction of the largest value are rounding of a constant
@@ -284,6 +285,33 @@ def fit_location(
     coefficients[2] *= math.exp(exponent)
     coefficients[3] *= math.exp(exponent) / math.sqrt(v_mean) if v_std > 0.0 else 0.0
     return converged
+
+
+def fit_varying(
+    x: FloatArray,
+    v: FloatArray,
+    y: FloatArray,
+    r: FloatArray,
+    lower: float,
+    upper: float,
+    in_spread: bool,
+    coefficients: FloatArray,
+) -> bool:
+    """Call :func:`fit_location` with the predictors r (n, K) that vary; others get 0.
+
+    So constant ones, such as indicators where nothing is missing, take no time and count for
+    nothing where cases are few.
+    """
+    k = r.shape[1]
+    varies = np.flatnonzero((r != r[:1]).any(0))
+    if varies.size == k:
+        return bool(fit_location(x, v, y, r, lower, upper, in_spread, coefficients))
+    some, own = np.ascontiguousarray(r[:, varies]), np.zeros(4 + 2 * varies.size)
+    converged = fit_location(x, v, y, some, lower, upper, in_spread, own)
+    coefficients[:] = 0.0
+    coefficients[:4] = own[:4]
+    coefficients[4 + varies], coefficients[4 + k + varies] = np.split(own[4:], 2)
+    return bool(converged)
 
 
 @inner

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from xrecal.typing import FloatArray, IntArray
 
-from .crps_regression import LARGEST_EXPONENT, fit_location
+from .crps_regression import LARGEST_EXPONENT, fit_varying
 from .robust import without_wild_errors
 
 
@@ -112,7 +112,7 @@ def fit_emos(
     converged = np.zeros(len(x), np.bool_)
     for i in (n_cases >= min_samples).nonzero()[0]:
         used, shared = complete[i], r[min(i, len(r) - 1)]
-        converged[i] = fit_location(
+        converged[i] = fit_varying(
             x[i, used],
             v[i, used],
             without_wild_errors(x[i, used], y[i, used]),

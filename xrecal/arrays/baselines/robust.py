@@ -14,7 +14,7 @@ import numpy as np
 from xrecal.arrays.compiled import Matrix, Vector, kernel
 from xrecal.typing import FloatArray
 
-from .crps_regression import fit_location
+from .crps_regression import fit_varying
 
 REACH = 20.0
 """Typical deviations from the median within which predictors are believed."""
@@ -139,7 +139,7 @@ def fit_line(
     x, y = np.ascontiguousarray(mean[near]), cut(target[near])
     r = np.ascontiguousarray(regressors[near])
     found, even = np.zeros(4 + 2 * r.shape[1]), np.zeros(x.size)
-    fit_location(x, even, y, r, low, high, False, found)
+    fit_varying(x, even, y, r, low, high, False, found)
     if found[1] < 0.0:
-        fit_location(even, even, y, r, low, high, False, found)
+        fit_varying(even, even, y, r, low, high, False, found)
     return np.concatenate([found[:2], found[4 : 4 + r.shape[1]]])

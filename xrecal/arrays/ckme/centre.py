@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from xrecal.arrays.baselines.crps_regression import fit_location, predict_case
+from xrecal.arrays.baselines.crps_regression import fit_varying, predict_case
 from xrecal.arrays.baselines.robust import cut, fit_line, typical_size
 from xrecal.arrays.compiled import (
     Cube,
@@ -134,7 +134,7 @@ def fit_centre(code: int, sample: Sample, coefficients: FloatArray) -> None:
         coefficients[:2], coefficients[4 : 4 + k] = line[:2], line[2:]
     elif code == STANDARDISED:
         low, high, first = sample.low, sample.high, coefficients[: 4 + 2 * k]
-        fit_location(mean, sample.variance, cut(target), of, low, high, True, first)
+        fit_varying(mean, sample.variance, cut(target), of, low, high, True, first)
         typical = np.hypot(first[2], first[3] * np.sqrt(typical_size(sample.variance)))
         coefficients[2] = max(first[2], SMALLEST_SPREAD * typical) if typical > 0 else 1.0
     elif code == RATIO:

@@ -1,0 +1,129 @@
+"""Covariates of forecasts that are missing or broken: a status of each forecast, and a warning.
+
+Their median of the record takes their place; see :class:`xrecal.methods.covariates.Covariates`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from xrecal.arrays.predictors import usual_of
+from xrecal.chunks.run import EACH, Inputs, Named, Outputs, run, with_core_last
+from xrecal.chunks.warnings import warn_once
+from xrecal.methods.covariates import may_break
+
+from .cases import COVARIATE
+from .fitted import CASE, FittedVariable
+
+LAST_BIT = 30
+"""Bit of a status that all further covariates share."""
+
+SHOWN = 6
+"""Covariates that a warning shows."""
+
+
+def replaceable(fitted: FittedVariable) -> dict[str, int]:
+    """Bits of the status by the names of covariates that may be replaced in a forecast."""
+    kept = [n for n in fitted.periods if may_break(n) and COVARIATE + n in fitted.arrays]
+    return {name: 1 << min(bit, LAST_BIT) for bit, name in enumerate(kept)}
+
+
+def status_of_forecasts(
+    covariates: Mapping[str, xr.DataArray], fitted: FittedVariable, each: Sequence[Hashable]
+) -> xr.DataArray | None:
+    """Bits for the covariates that are replaced in each forecast; None without such covariates.
+
+    Along the locations of the fit and those of the dimensions ``each`` of the forecast that
+    covariates have; without labels.
+    """
+    bits = replaceable(fitted)
+    if not bits:
+        return None
+    return _found(covariates, fitted, each)["replaced"].assign_attrs(
+        long_name="covariates replaced by their median of the record",
+        flag_masks=np.array(list(dict.fromkeys(bits.values())), np.int32),
+        flag_meanings=" ".join(name.replace(" ", "_") for name in list(bits)[: LAST_BIT + 1]),
+        role="status",
+    )
+
+
+def warn_of_replaced(
+    covariates: Mapping[str, xr.DataArray],
+    fitted: FittedVariable,
+    each: Sequence[Hashable],
+    *,
+    name: str = "forecast",
+) -> None:
+    """Warn of covariates in memory that are broken, or missing though the record has them."""
+    bits = replaceable(fitted)
+    given = [covariates[name].variable for name in bits]
+    given += [fitted.arrays[COVARIATE + name] for name in bits]
+    if not bits or not all(isinstance(variable.data, np.ndarray) for variable in given):
+        return
+    found, texts = _found(covariates, fitted, each), []
+    for covariate, bit in bits.items():
+        broken, missing = (int((found[how] & bit > 0).sum()) for how in ("broken", "missing"))
+        size, value = found["broken"].size, covariates[covariate]
+        if broken:
+            record = fitted.arrays[COVARIATE + covariate]
+            ends = (float(of(a)) for a in (value, record) for of in (np.nanmin, np.nanmax))
+            low, high, first, last = (f"{end:.4g}" for end in ends)
+            texts.append(
+                f"{covariate!r} in {broken} of {size} cases ({low} to {high}, where the record "
+                f"has {first} to {last})"
+            )
+        elif missing:
+            texts.append(f"{covariate!r}, which is missing in {missing} of {size} cases")
+    if texts:
+        more = f"; and {len(texts) - SHOWN} more" if len(texts) > SHOWN else ""
+        then = "are replaced by their median of the record"
+        then = then if name == "forecast" else "count as missing"
+        warn_once(
+            f"covariates of {name} are unlike those of the fit, and {then}: "
+            f"{'; '.join(texts[:SHOWN])}{more}. Give them in the unit and from the source of the "
+            "hindcast, or fit with a hindcast that has such values"
+        )
+
+
+def _found(
+    covariates: Mapping[str, xr.DataArray], fitted: FittedVariable, each: Sequence[Hashable]
+) -> dict[Any, xr.DataArray]:
+    """Bits for the covariates of forecasts that are replaced, broken, and missing unexpectedly."""
+    bits = replaceable(fitted)
+    given_dims = {d for name in bits for d in covariates[name].dims}
+    each = [d for d in each if d in given_dims]
+    loops = [*fitted.locations, *each]
+    bare = {name: covariates[name].drop_vars([*covariates[name].coords]) for name in bits}
+    given: Inputs = {
+        "status": {0: (fitted.arrays["status"], ())},  # first, as it has all locations
+        "record": {name: (fitted.arrays[COVARIATE + name], (CASE,)) for name in bits},
+        "covariates": {name: with_core_last(bare[name], loops) for name in bits},
+    }
+    task = _Judge(bits, {name: fitted.periods[name] for name in bits})
+    out: Outputs = {name: ({EACH: 0}, np.int32) for name in ("replaced", "broken", "missing")}
+    return run(task, given, out, what="the look at covariates", each=each)
+
+
+@dataclass(frozen=True)
+class _Judge:
+    """Covariates (L, T) and those of the record (L, n) in, bits (L, T) out."""
+
+    bits: Mapping[str, int]
+    periods: Mapping[str, float | None]
+    on_device = True
+
+    def __call__(self, status: Named, record: Named, covariates: Named) -> Named:
+        """Bits of what is found, by its name."""
+        found: dict[str, Any] = {"replaced": 0, "broken": 0, "missing": 0}
+        for name, bit in self.bits.items():
+            usual, values = usual_of(record[name], self.periods[name]), covariates[name]
+            unusable, broken = usual.unusable(values), usual.broken(values)
+            expected = {"replaced": unusable, "broken": broken}
+            expected["missing"] = unusable & ~broken & ~usual.mixed
+            found = {how: found[how] | there * np.int32(bit) for how, there in expected.items()}
+        return found

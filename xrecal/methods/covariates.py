@@ -1,0 +1,124 @@
+"""Covariates of cases and forecasts as methods get them, missing and broken values replaced.
+
+All methods get their features here, so that all treat a broken predictor alike: its median of the
+record takes its place, and an indicator says so where the record has taught what that means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from xrecal import arrays
+from xrecal.arrays.dispatch import namespace
+from xrecal.arrays.predictors import INDICATOR, Usual, usual_of
+from xrecal.inputs.covariates import AHEAD, DAY, SEASON
+from xrecal.typing import FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from xrecal.arrays.kernels.kernel import Features
+
+OF_PLACE = "xrecal_"
+"""Prefix of covariates that identify the place of a case."""
+
+
+def may_break(name: str) -> bool:
+    """True for a covariate that may be missing or broken: none from dates or of a place."""
+    return name not in (SEASON, DAY, AHEAD) and not name.startswith(OF_PLACE)
+
+
+def count_features(periods: Mapping[str, float | None]) -> int:
+    """Number of features of covariates with these periods.
+
+    A circular covariate has two, any other has one; one that may break has its indicator as well.
+    """
+    return sum((1 if period is None else 2) + may_break(name) for name, period in periods.items())
+
+
+@dataclass(frozen=True)
+class Covariates:
+    """Values known when a forecast is issued, at L locations."""
+
+    values: FloatArray
+    """(L, n, p), NaN where missing"""
+    names: tuple[str, ...] = ()
+    periods: tuple[float | None, ...] = ()
+    """(p,) of circular ones, None for others."""
+    record: Covariates | None = None
+    """Those of the cases of a fit, where these are of further cases."""
+    found: dict[str, Usual] = field(default_factory=dict, compare=False)
+    """Usual values by name, once they are asked for."""
+
+    def take(self, part: tuple[slice | IntArray, ...]) -> Covariates:
+        """Values of some locations, and perhaps cases."""
+        record = None if self.record is None else self.record.take(part[:1])
+        return replace(self, values=self.values[part], record=record, found={})
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return count_features(dict(zip(self.names, self.periods, strict=True)))
+
+    def usual(self, name: str) -> Usual:
+        """Usual values of a covariate."""
+        if name not in self.found:
+            place = self.names.index(name)
+            self.found[name] = usual_of(self.values[..., place], self.periods[place])
+        return self.found[name]
+
+    def as_given(self, names: Sequence[str]) -> Features:
+        """The covariates with these names, as the array layer takes them; nothing is replaced."""
+        places = [self.names.index(name) for name in names]
+        periods = tuple(self.periods[place] for place in places)
+        features: Features = arrays.features(self.values[..., places], periods)
+        return features
+
+    def features(self, names: Sequence[str], record: Covariates | None = None) -> Features:
+        """The covariates with these names, as the array layer takes them.
+
+        Values that are missing, or that the record cannot have had, are its median. Indicators
+        come last: 0 where the record does not have enough cases with and without a value.
+
+        Parameters
+        ----------
+        names : sequence of str
+            Covariates, in this order.
+        record : Covariates, optional
+            Those of the cases that forecasts are compared with; by default the own record.
+        """
+        breakable = [name for name in names if may_break(name)]
+        if not breakable:
+            return self.as_given(names)
+        of, xp = record or self.record or self, namespace(self.values)
+        features, indicators = self.replaced(of).as_given(names), []
+        for name in breakable:
+            usual = of.usual(name)
+            gone = usual.unusable(self.values[..., self.names.index(name)])
+            indicators.append(xp.where(gone & usual.mixed, INDICATOR, 0.0))
+        whole = xp.concatenate([features.values, xp.stack(indicators, axis=-1)], axis=-1)
+        fixed = np.append(features.circular, [True] * len(indicators))
+        return features._replace(values=whole, circular=fixed)
+
+    def replaced(self, record: Covariates) -> Covariates:
+        """The covariates, those replaced by their median of a record that it cannot have had."""
+        values = self.values.copy()
+        for place, name in enumerate(self.names):
+            if may_break(name) and name in record.names:
+                usual, own = record.usual(name), self.values[..., place]
+                values[..., place] = namespace(own).where(usual.unusable(own), usual.middle, own)
+        return replace(self, values=values, found={})
+
+    def joining(self, record: Covariates) -> Covariates:
+        """The covariates of cases that join a record, NaN where it cannot have had the value.
+
+        Thus a predictor that breaks does not widen the range by which later ones are judged.
+        """
+        xp, values = namespace(self.values), self.values.copy()
+        for place, name in enumerate(self.names):
+            if may_break(name):
+                broken = record.usual(name).broken(self.values[..., place])
+                values[..., place] = xp.where(broken, np.nan, self.values[..., place])
+        return replace(self, values=values, record=record, found={})
