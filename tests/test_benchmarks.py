@@ -8,7 +8,7 @@ import pytest
 import benchmarks
 
 # Tested in tests/benchmarks.
-OTHERS = ("gpu", "hindsight", "issued", "left_out", "paper", "record", "speed")
+OTHERS = ("beyond_sample", "gpu", "hindsight", "issued", "left_out", "paper", "record", "speed")
 SLOW = ("grid", "pool_threads", "scale", "streams")  # they start processes, or replay a pool
 
 

@@ -100,6 +100,15 @@ def test_a_small_change_of_losses_changes_the_ridge_little(at):
     assert ridges[0] == pytest.approx(ridges[1], rel=1e-6)
 
 
+@given(st.integers(0, 1000), st.sampled_from([0.0, 1e-17, SLACK]))
+def test_a_ridge_of_the_grid_is_taken_where_losses_are_alike_but_for_rounding(seed, slack):
+    rounding = 1e-16 * np.random.default_rng(seed).integers(-3, 4, (3, 3, 3, GRID.size))
+    found = of_places(*(place(1.0 + some) for some in rounding), slack=slack)
+    assert GRID[0] <= np.log10(found.ridge[0]) <= GRID[-1] + 1e-12
+    alike = of_places(place(np.ones((3, 3))), slack=slack)
+    assert np.log10(alike.ridge[0]) == pytest.approx(GRID[-1])
+
+
 @given(st.integers(0, 1000), st.permutations(range(7)))
 def test_neither_order_nor_units_of_places_matter(seed, order):
     losses, n = random_places(seed)

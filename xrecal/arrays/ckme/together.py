@@ -181,10 +181,12 @@ def _nearly_lowest(curves: FloatArray, slack: FloatArray) -> tuple[FloatArray, F
         vertex = np.where(bend > 0, np.clip(-slope / bend, -1, 1), smallest - middle)
         lowest = at + slope * vertex + bend / 2 * vertex**2
         near = np.where(bend > 0, vertex + np.sqrt(2 * slack / bend), np.inf)
-        last = end - (curves <= lowest + slack)[..., ::-1].argmax(-1, keepdims=True)
+        most = np.maximum(lowest + slack, curves.min(-1, keepdims=True))
+        last = end - (curves <= most)[..., ::-1].argmax(-1, keepdims=True)
         here, ahead = (
             np.take_along_axis(curves, np.minimum(last + k, end), axis=-1) for k in (0, 1)
         )
-        beyond = np.fmin(last + (lowest + slack - here) / (ahead - here), end)
-    position = np.where(near < 1, middle + near, beyond)
+        # Where losses are alike but for rounding, the quotient may be anything.
+        beyond = last + np.clip(np.nan_to_num((most - here) / (ahead - here)), 0.0, 1.0)
+    position = np.where(near < 1, middle + near, np.minimum(beyond, end))
     return (GRID[0] + GRID_STEP * position)[..., 0], lowest[..., 0]
