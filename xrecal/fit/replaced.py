@@ -62,7 +62,7 @@ def warn_of_replaced(
     """Warn of covariates in memory that are broken, or missing though the record has them."""
     bits = replaceable(fitted)
     given = [covariates[name].variable for name in bits]
-    given += [fitted.arrays[COVARIATE + name] for name in bits]
+    given += [fitted.arrays[name] for name in ("status", *(COVARIATE + name for name in bits))]
     if not bits or not all(isinstance(variable.data, np.ndarray) for variable in given):
         return
     found, texts = _found(covariates, fitted, each), []
