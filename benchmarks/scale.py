@@ -99,15 +99,17 @@ def arithmetic(sizes, first, most):
             each = core_seconds(lambda few=few, fit=fit: fit(*few)) / FEW
             more = min(int(np.clip(SECONDS / each, LEAST, MOST)), most)
             found = beyond_sample(fit, *make_cells(n, m, first + more), "cell", first, process_time)
+            timed = int(np.clip(SECONDS / each, FEW, first + more))
+            new = found.hindcast.isel(cell=slice(timed))
             one, all_of_them = (
-                core_seconds(lambda new=new, of=found.model: of.quantile(new, LEVELS))
-                for new in (found.hindcast.isel(time=[0]), found.hindcast)
+                core_seconds(lambda some=some, of=found.model: of.quantile(some, LEVELS)) / timed
+                for some in (new.isel(time=[0]), new)
             )
             seconds = {
                 "fit": found.each,
                 "choices of all": found.choices,
-                "a forecast": one / (first + more),
-                "n forecasts": all_of_them / (first + more),
+                "a forecast": one,
+                "n forecasts": all_of_them,
             }
             yield Row(f"{name}, n={n} m={m}", {"method": name, "n": n, "m": m} | seconds)
 
