@@ -243,10 +243,8 @@ def joint_weights(of: FloatArray, circular: npt.NDArray[np.bool_]) -> FloatArray
 
     Parameters
     ----------
-    of : array of float, shape (n, k)
-        Features of the calibration cases at one location.
-    circular : array of bool, shape (k,)
-        Which are sines and cosines.
+    of, circular
+        As in :func:`feature_weights`.
 
     Returns
     -------
