@@ -47,7 +47,7 @@ TRAITS: dict[Kind, Traits] = {
     "censored": Traits("censored normal distributions", has_scale=True, has_distances=False),
 }
 """The table of kinds. A new one needs an entry, a way to read it below, and its distribution in
-``xrecal.products.source``."""
+``xrecal.arrays.distributions.from_parts``."""
 
 PARTS = ("loc", "scale", "weights", "levels", "lower", "upper")
 """Arrays of a form; all but the first may be lacking."""

@@ -13,19 +13,12 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, Protocol, TypeVar
 
-import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
 from xrecal.arrays.distributions.continuous import Between, continuous
-from xrecal.arrays.distributions.forms import (
-    Censored,
-    Distribution,
-    Empirical,
-    Normal,
-    distribution_of,
-)
-from xrecal.arrays.distributions.missing import forecasts_from
+from xrecal.arrays.distributions.forms import Empirical
+from xrecal.arrays.distributions.from_parts import distribution_from
 from xrecal.arrays.rows import is_whole
 from xrecal.chunks.blockwise import require_one_chunk, work_on
 from xrecal.chunks.run import EACH, Inputs, Named, run, with_core_last
@@ -252,28 +245,8 @@ class StatisticTask:
 
     def __call__(self, forecasts: Named, extras: Named, tails: Named | None = None) -> Named:
         """Run the task on one chunk."""
-        distribution = DISTRIBUTIONS.get(self.kind, _distribution)(forecasts)
+        distribution = distribution_from(forecasts, censored=self.kind == "censored")
         if self.between is not None:
             assert isinstance(distribution, Empirical)
             distribution = continuous(distribution, self.between, self.tail_slots, **(tails or {}))
         return dict(enumerate(self.reduction(distribution, *extras.values())))
-
-
-def _distribution(parts: Named) -> Distribution:
-    """Ensembles, quantiles with their masses, or mixtures of normal distributions."""
-    return distribution_of(forecasts_from(parts))
-
-
-def _censored(parts: Named) -> Distribution:
-    """Single normal distributions (..., 1) with bounds; NaN where these leave no values."""
-    normal = _distribution({name: parts[name] for name in ("loc", "scale")})
-    assert isinstance(normal, Normal)
-    below = parts.get("lower", np.full_like(normal.loc, -np.inf))
-    above = parts.get("upper", np.full_like(normal.loc, np.inf))
-    empty = (below > above) | (below == np.inf) | (above == -np.inf)
-    below, above = (np.where(empty, np.nan, bound) for bound in (below, above))
-    return Censored(normal.loc, normal.scale, below, above)
-
-
-DISTRIBUTIONS: dict[Kind, Callable[[Named], Distribution]] = {"censored": _censored}
-"""Distributions of kinds that :func:`_distribution` does not know, from their parts."""

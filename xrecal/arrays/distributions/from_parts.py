@@ -1,0 +1,29 @@
+"""Distributions from the arrays of a forecast by name, as tasks get them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from xrecal.typing import FloatArray
+
+from .forms import Censored, Distribution, Normal, distribution_of
+from .missing import forecasts_from
+
+
+def distribution_from(parts: Mapping[str, FloatArray], *, censored: bool = False) -> Distribution:
+    """Return ensembles, quantiles with their masses, or mixtures of normal distributions.
+
+    Or, ``censored``, single normal distributions (..., 1) with bounds; NaN where these leave no
+    values.
+    """
+    if not censored:
+        return distribution_of(forecasts_from(parts))
+    normal = distribution_from({name: parts[name] for name in ("loc", "scale")})
+    assert isinstance(normal, Normal)
+    below = parts.get("lower", np.full_like(normal.loc, -np.inf))
+    above = parts.get("upper", np.full_like(normal.loc, np.inf))
+    empty = (below > above) | (below == np.inf) | (above == -np.inf)
+    below, above = (np.where(empty, np.nan, bound) for bound in (below, above))
+    return Censored(normal.loc, normal.scale, below, above)
