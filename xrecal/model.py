@@ -22,6 +22,7 @@ from .methods.doors import verb
 from .plan import planning
 from .products import novelty
 from .products.apply import model_apply
+from .products.recalibrated import Missing
 from .products.table import ProductVerbs
 from .storage import storage, stored
 
@@ -149,7 +150,13 @@ fit = _as_recalibrator("fit", fit_hindcast.fit)
 open_recalibrator = _as_recalibrator("open_recalibrator", storage.open_fitted)
 
 
-def apply(forecast: Labelled, model: Recalibrator, *, covariates: Given = None) -> xr.Dataset:
+def apply(
+    forecast: Labelled,
+    model: Recalibrator,
+    *,
+    covariates: Given = None,
+    missing_covariates: Missing = "refuse",
+) -> xr.Dataset:
     """Recalibrate new forecasts; see :meth:`xrecal.Recalibrator.apply`.
 
     Parameters
@@ -158,8 +165,10 @@ def apply(forecast: Labelled, model: Recalibrator, *, covariates: Given = None) 
         Of the kind the model was fitted on, at the same locations.
     model : Recalibrator
         From ``hindcast.recal.fit(observations)``.
-    covariates : mapping of str to DataArray, optional
-        What the model is conditioned on, for these forecasts.
+    covariates : dict from str to DataArray or Dataset, optional
+        Covariates that the model conditions on, for these forecasts.
+    missing_covariates : {"refuse", "without"}
+        Refuse forecasts without one of the covariates, or do without it.
 
     Returns
     -------
@@ -176,4 +185,4 @@ def apply(forecast: Labelled, model: Recalibrator, *, covariates: Given = None) 
             "apply takes a fitted model, from hindcast.recal.fit(observations), "
             f"got {type(model).__name__}"
         )
-    return model.apply(forecast, covariates=covariates)
+    return model.apply(forecast, covariates=covariates, missing_covariates=missing_covariates)

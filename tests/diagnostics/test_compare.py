@@ -395,8 +395,10 @@ def test_season_and_other_covariates():
     model = HINDCAST.recal.fit(TRUTH, methods[1], covariates={"height": height})
     expected = model.crps(NEW, VERIFIED, "time", covariates={"height": height})
     np.testing.assert_allclose(one(result, "EMOS(condition_on='height')").crps, expected)
+    plain = compare([xrecal.EMOS()])
+    np.testing.assert_array_equal(one(result, "EMOS").crps, one(plain, "EMOS").crps)
     with pytest.raises(ValueError, match=r"no method conditions on the covariates \['height'\]"):
-        compare(covariates={"height": height})
+        compare([xrecal.EMOS(condition_on="season")], covariates={"height": height})
 
 
 def test_named_dimension_of_cases():

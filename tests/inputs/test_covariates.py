@@ -275,7 +275,10 @@ ERRORS = {
         lambda: weights(fit(), index=None),
         "the covariate 'index' is not known for forecast, whose coordinates are",
     ),
-    "not asked for": (lambda: fit(method=xrecal.CKME()), rf"{UNKNOWN}, \[\]; name them"),
+    "not asked for": (
+        lambda: fit(method=xrecal.LinearPool(condition_on=())),
+        rf"{UNKNOWN}, \[\]; name them",
+    ),
     "not asked for by a forecast": (lambda: weights(fit(None, method=xrecal.IDR())), UNKNOWN),
     "dates": (
         lambda: fit(INDEX.copy(data=DATES.to_numpy())),
@@ -305,9 +308,9 @@ ERRORS = {
         lambda: with_places([1, 3]),
         "labels along 'lat' differ, first at position 1: 2 in hindcast, 3 in the covariate",
     ),
-    "members": (
-        lambda: fit(index_of(HINDCAST, "time", "member")),
-        r"'index' has dimensions \['time', 'member'\], but hindcast has \['time', 'lat'\]",
+    "another dimension": (
+        lambda: fit(index_of(HINDCAST, "time", "member").rename(member="bin")),
+        r"'index' has dimensions \['time', 'bin'\], but hindcast has \['time', 'lat'\]",
     ),
     "no cases": (lambda: fit(index_of(HINDCAST, "lat")), "a covariate varies along 'time' and per"),
     "period": (

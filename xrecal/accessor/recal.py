@@ -10,6 +10,7 @@ import xarray as xr
 
 from xrecal import diagnostics, model
 from xrecal.diagnostics.skce import Test
+from xrecal.fit.known_at import known_at
 from xrecal.inputs.dims import Dims
 from xrecal.inputs.forms import Labelled
 from xrecal.inputs.pairing import Observations
@@ -76,6 +77,7 @@ class _Recal(ProductDoors, diagnostics.Doors):
     fit = door(model.fit)
     apply = door(model.apply)
     cross_validate = door(cross_validate)
+    known_at = door(known_at)
     report = door(report)
 
 

@@ -12,7 +12,7 @@ import xarray as xr
 from xrecal.arrays.rows import is_whole
 from xrecal.chunks.blockwise import require_one_chunk
 from xrecal.chunks.warnings import warn
-from xrecal.fit.fit_hindcast import checked
+from xrecal.fit.conditioned import checked, name_some, used_by
 from xrecal.fit.held_out import By, Splits
 from xrecal.fit.kinds import TOGETHER, Choose
 from xrecal.fit.pooling import read_pool
@@ -83,7 +83,9 @@ def compare(
     condition_on : str or tuple of str, optional
         Covariates for all methods that leave them open. The reference stays plain.
     covariates : dict from str to DataArray, optional
-        Their values, with those for ``forecast``, where they are not coordinates.
+        Their values, with those for ``forecast``, where they are not coordinates. Where neither
+        ``condition_on`` nor a method names one of them, all methods but the reference condition
+        on all of them.
     pool : str, tuple of str or dict, optional
         Location dimensions whose cases every fit learns from together, as for
         ``hindcast.recal.fit``. So does the climatology, which is then that of all positions
@@ -158,13 +160,8 @@ def compare(
     """
     form = _only_form(hindcast, member_dim, "hindcast")
     observed = _only_variable(observations, "observations")
-    labelled = {
-        label: method
-        if label == CLIMATOLOGY
-        else checked(method, condition_on, min_samples, "xrecal.compare")
-        for label, method in _label(methods).items()
-    }
-    _check_covariates(covariates, labelled)
+    given = _with_covariates(_label(methods), condition_on, min_samples, covariates)
+    labelled = {label: method for label, (method, _) in given.items()}
     how = _dependence(block_length, cluster)
     whole = form.broadcast().loc.isel({form.member_dim: 0}, drop=True)
     case = case_dim(whole, dim, name="hindcast")
@@ -197,9 +194,8 @@ def compare(
             return on_unseen(past, unseen, candidate, case, options)
 
     known_of = {}
-    for label, method in labelled.items():  # first, as fits refuse too few cases before any work
-        given = {k: v for k, v in (covariates or {}).items() if k in method.covariates}
-        known_of[label] = score(Candidate(method, given, sequential, block_length))
+    for label, pair in given.items():  # first, as fits refuse too few cases before any work
+        known_of[label] = score(Candidate(*pair, sequential, block_length))
     known_of = {RAW: issued(block_length=block_length), **known_of}
     attrs = {"methods": "; ".join(f"{label}: {method!r}" for label, method in labelled.items())}
     attrs |= {} if pool is None else {"pool": repr(pool)}
@@ -286,15 +282,36 @@ def _check_unseen(past: Form, new: Form, dim: Hashable, splits: Splits) -> None:
         )
 
 
-def _check_covariates(covariates: Given, methods: Mapping[str, Method]) -> None:
-    """Raise ValueError for covariates that no method conditions on."""
-    conditions = {name for method in methods.values() for name in method.covariates}
-    unknown = [name for name in (covariates or {}) if name not in conditions]
+def _with_covariates(
+    labelled: Mapping[str, Method],
+    condition_on: str | tuple[str, ...] | None,
+    min_samples: int,
+    covariates: Given,
+) -> dict[str, tuple[Method, Given]]:
+    """Return each checked method with the covariates that it conditions on; the reference plain.
+
+    Raises
+    ------
+    ValueError
+        If no method conditions on a covariate.
+    """
+    for method in labelled.values():
+        checked(method, None, min_samples, "xrecal.compare")
+    named = name_some(labelled.values(), condition_on, covariates)
+    used = {}
+    for label, method in labelled.items():
+        if label != CLIMATOLOGY:
+            to_open = None if named else covariates
+            method = checked(method, condition_on, min_samples, "xrecal.compare", to_open)
+        used[label] = method, used_by(method, covariates, named=named or label == CLIMATOLOGY)
+    known = {name for _, given in used.values() for name in given or ()}
+    unknown = [name for name in covariates or () if name not in known]
     if unknown:
         raise ValueError(
             f"no method conditions on the covariates {unknown}; name them in condition_on or "
             "leave them out"
         )
+    return used
 
 
 def _only_form(forecast: Labelled, member_dim: Hashable | None, name: str) -> Form:

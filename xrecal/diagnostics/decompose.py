@@ -10,7 +10,8 @@ import xarray as xr
 
 from xrecal.arrays.distributions.forms import Distribution, Forecasts, distribution_of
 from xrecal.chunks.over_cases import over_cases
-from xrecal.fit.fit_hindcast import DEFAULT, checked
+from xrecal.fit.conditioned import checked
+from xrecal.fit.fit_hindcast import DEFAULT
 from xrecal.fit.held_out import By, Splits, hold_out
 from xrecal.inputs.covariates import Given
 from xrecal.inputs.forms import Labelled
@@ -94,7 +95,7 @@ def decompose(
     >>> parts["miscalibration"].round(2).values, parts["crps"].round(2).values
     (array([0.04, 0.03, 0.05, 0.05]), array([0.27, 0.18, 0.23, 0.38]))
     """
-    method = checked(method, condition_on, min_samples, "forecast.recal.decompose")
+    method = checked(method, condition_on, min_samples, "forecast.recal.decompose", covariates)
     evidence = read_evidence(forecast, observations, dim, member_dim)
     evidence, _ = evidence.by_quantiles(keep=evidence.form.traits.has_distances)
     splits = Splits(by, gap, blocks, window, every, None, min_samples, year_start)

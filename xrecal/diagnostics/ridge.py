@@ -14,7 +14,8 @@ from xrecal.arrays.status import MEANINGS
 from xrecal.chunks.blockwise import require_free, work_on
 from xrecal.chunks.run import Named, run
 from xrecal.fit.cases import cases_of
-from xrecal.fit.fit_hindcast import DEFAULT, checked, pair_hindcast, prepare
+from xrecal.fit.conditioned import checked
+from xrecal.fit.fit_hindcast import DEFAULT, pair_hindcast, prepare
 from xrecal.fit.state import given_cases
 from xrecal.inputs.covariates import Given
 from xrecal.inputs.dates import CaseAxis
@@ -76,7 +77,7 @@ def ridge_curve(
     >>> curve["loss"].mean("location").idxmin("ridge").round(4).item()
     0.0032
     """
-    method = checked(method, condition_on, min_samples, "hindcast.recal.ridge_curve")
+    method = checked(method, condition_on, min_samples, "hindcast.recal.ridge_curve", covariates)
     if not isinstance(method, CKME):
         raise TypeError(f"a ridge curve is that of a CKME, got {method!r}; give xrecal.CKME(...)")
     paired = pair_variables(hindcast, observations, member_dim, name="hindcast")

@@ -6,31 +6,31 @@ plans and ridge curves share) and fits them.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any
 
 import xarray as xr
 
 from xrecal.arrays.advice import Advice, Typed
-from xrecal.arrays.rows import is_whole
 from xrecal.chunks.blockwise import require_one_chunk
 from xrecal.chunks.warnings import warn
 from xrecal.inputs.circular import PERIOD, refuse_circular
-from xrecal.inputs.covariates import Given, read_covariates
+from xrecal.inputs.covariates import KNOWN, Given, read_covariates
 from xrecal.inputs.forms import PARTS, Form, Labelled, require_distances
 from xrecal.inputs.metadata import describing, joined
 from xrecal.inputs.pairing import Observations, Pairs, pair_cases, pair_variables, to_learn_from
 from xrecal.inputs.pool import Pool, PoolOver
 from xrecal.methods import CKME, Method
-from xrecal.methods.base import is_method
-from xrecal.methods.call_errors import refuse_settings
 from xrecal.methods.shared_ckme import as_shared
 
-from .fitted import CASE, CASE_MEMBER, Fitted, FittedVariable
+from .conditioned import checked, names_in, settled
+from .fitted import ABOUT, CASE, CASE_MEMBER, SEEN, Fitted, FittedVariable
 from .jointly import Period, as_one, common_cases, read_groups
 from .kinds import TOGETHER, Choose
 from .pooling import read_pool
+from .replaced import warn_of_idle
 from .shared_component import fit_pools_that_share
 from .shared_fit import fit_shared_state
 from .shared_places import (
@@ -87,11 +87,14 @@ def fit(
     condition_on : str or tuple of str, optional
         Covariates, known when the forecast is issued, given which it is calibrated as well:
         "season" (the day of the year of the valid time, at each lead), or names. Fills the field
-        of that name of a method that leaves it None.
-    covariates : dict from str to DataArray, optional
-        Their values along the calibration dimension and perhaps locations, where they are not
-        coordinates of the hindcast. A circular one has an attribute ``period``. Where one is NaN,
-        its median of the record takes its place.
+        of that name of a method that leaves it None. By default all ``covariates`` that are given,
+        and in a pool the season too.
+    covariates : dict from str to DataArray or Dataset, optional
+        Covariates by name, along the calibration dimension and perhaps locations. Coordinates of
+        the hindcast serve as well, where ``condition_on`` names them. A circular covariate has an
+        attribute ``period``. Of a forecast in any of the four forms the mean counts and, as
+        ``NAME_spread``, the logarithm of the standard deviation. Where a covariate is NaN, its
+        median of the record takes its place.
     pool : str, tuple of str or dict, optional
         Location dimensions whose cases are learned from together, for small samples: one fit for
         all positions along them, with which forecasts anywhere along them are recalibrated; or
@@ -162,7 +165,7 @@ def fit(
     >>> model.crps(forecast, observations).mean().round(2).item()
     0.33
     """
-    method = checked(method, condition_on, min_samples, "hindcast.recal.fit")
+    method = checked(method, condition_on, min_samples, "hindcast.recal.fit", covariates)
     paired = pair_variables(hindcast, observations, member_dim, name="hindcast")
     groups: list[tuple[tuple[Hashable, ...], Method]] = [((name,), method) for name in paired]
     circular = any(form.period is not None for form, _ in paired.values())
@@ -222,7 +225,7 @@ def fit_group(
             n_forecasts=pairs.observations.sizes[pairs.dim],
             min_samples=min_samples,
             note=joined(own.pairs.note, one.note) or None,
-            state=describe_state(states[number], method, attrs, periods),
+            state=_described(states[number], method, attrs, one, periods),
             pool=pairs.pool,
             leads=pairs.leads,
             jointly=tuple(prepared) if len(prepared) > 1 else (),
@@ -230,23 +233,20 @@ def fit_group(
     return variables
 
 
-def checked(
-    method: Method, condition_on: str | tuple[str, ...] | None, min_samples: int, call: str
-) -> Method:
-    """The method with ``condition_on``; TypeError or ValueError for arguments that are none."""
-    if not is_method(method):
-        refuse_settings(method, call)
-    if not is_whole(min_samples) or min_samples < 2:
-        raise ValueError(f"min_samples must be a whole number from 2 on, got {min_samples!r}")
-    return conditioned(method, condition_on)
-
-
-def conditioned(method: Method, condition_on: str | tuple[str, ...] | None) -> Method:
-    """The method with ``condition_on`` filled in where it is None."""
-    has_field = any(field.name == "condition_on" for field in fields(method))  # type: ignore[arg-type]
-    if condition_on is None or method.condition_on is not None or not has_field:
-        return method
-    return replace(method, condition_on=condition_on)  # type: ignore[type-var]
+def _described(
+    state: xr.Dataset,
+    method: Method,
+    attrs: dict[str, Any],
+    prepared: Prepared,
+    periods: Mapping[str, float | None],
+) -> xr.Dataset:
+    """Return a state that is readable on its own, with the attributes of covariates."""
+    state = describe_state(state, method, attrs, periods)
+    if method.by_sums:
+        own = {name: prepared.covariates[name].attrs for name in periods}
+        kept = {n: {k: str(a[k]) for k in ("units", KNOWN) if k in a} for n, a in own.items()}
+        state[SEEN].attrs[ABOUT] = json.dumps(kept)
+    return state
 
 
 def pair_hindcast(
@@ -298,7 +298,7 @@ def prepare(
         require_whole_cases(pairs, whole)
     axis = axis_of(pairs)
     axis = axis if pooled is None or in_splits or one_by_one else pooled.axis(axis, n_dates)
-    method, note = method.check(axis, n_dates * n_positions)
+    method, note = settled(method, axis, n_dates * n_positions, names_in(covariates))
     if note is not None:
         warn(note)
     given: dict[str, xr.DataArray] = {}
@@ -306,6 +306,7 @@ def prepare(
         given = read_covariates(
             method.covariates, form, dim, covariates, name="hindcast", cases=(dim, *positions)
         )
+    warn_of_idle(given, (dim, *positions))
     for name, value in given.items():
         if not one_by_one:
             require_one_chunk(value, (dim, *whole), name=f"the covariate {name!r}")
@@ -344,15 +345,15 @@ def _with_shared(
     dim, pairs = pairs.dim, replace(pairs, pool=None)
     require_whole_cases(pairs)
     axis = axis_of(pairs)
-    settled, note = method.check(axis, pairs.observations.sizes[dim])
-    component = settled.shared_by_places
+    own, note = settled(method, axis, pairs.observations.sizes[dim], names_in(covariates))
+    component = own.shared_by_places
     assert component is not None
     of_all = prepare(pairs, component, covariates, min_samples, pool.dims)
     shared = as_shared(of_all.method)
-    given = {name: of_all.covariates[name] for name in settled.covariates}
+    given = {name: of_all.covariates[name] for name in own.covariates}
     for name, value in given.items():
         require_one_chunk(value, (dim,), name=f"the covariate {name!r}")
-    method = settled.with_shared(shared)
+    method = own.with_shared(shared)
     _refuse_reserved(pairs.form, method)
     if note is not None and note != of_all.note:  # which has been told
         warn(note)

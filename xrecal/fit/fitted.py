@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Self
@@ -17,13 +18,17 @@ from xrecal.methods.base import Parameter
 from xrecal.methods.call_errors import explained
 from xrecal.typing import Places
 
-from .cases import own_members, parameters_of
+from .cases import COVARIATE, own_members, parameters_of
 
 CASE = "calibration"
 """Dimension of the calibration cases in the state."""
 
 CASE_MEMBER = "calibration_member"
 """Dimension of the members of the calibration cases in the state."""
+
+
+SEEN, ABOUT = "seen", "covariates"
+"""Array of the state of a fit by sums with ranges of covariates, and its attribute with theirs."""
 
 
 def chunks_of(state: xr.Dataset) -> Mapping[Hashable, tuple[int, ...]]:
@@ -81,6 +86,15 @@ class FittedVariable:
     def covariates(self) -> Mapping[str, float | None]:
         """Covariates of forecasts, with those that tell the place, and periods of circular ones."""
         return {**self.periods, **dict.fromkeys(self.method.of_places)}
+
+    @property
+    def attrs_of_covariates(self) -> Mapping[str, Mapping[str, Any]]:
+        """Attributes of the covariates of the fit, such as units, by name."""
+        arrays = self.arrays
+        if self.method.by_sums:  # which keeps no values of cases
+            described: dict[str, dict[str, str]] = json.loads(arrays[SEEN].attrs.get(ABOUT, "{}"))
+            return described
+        return {n: arrays[COVARIATE + n].attrs for n in self.periods if COVARIATE + n in arrays}
 
     @property
     def observed(self) -> xr.DataArray:

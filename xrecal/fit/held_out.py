@@ -27,10 +27,12 @@ from xrecal.inputs.pairing import Pairs
 from xrecal.inputs.pool import PoolOver
 from xrecal.inputs.roles import is_lead
 from xrecal.methods import Method
+from xrecal.methods.covariates import may_break
 from xrecal.methods.folds import WEEK, told_year_start
 from xrecal.typing import IntArray
 
 from .common_regrets import with_common_regrets
+from .conditioned import settled
 from .fit_hindcast import pair_hindcast, prepare
 from .kinds import TOGETHER, Choose
 from .loop import Fold, KnownName, LoopTask, Round, Wanted, choices_group
@@ -459,10 +461,11 @@ def suited(
 ) -> tuple[Fold, str | None]:
     """A split with the pool and the method as they can be used on its training cases."""
     own, n_cases, pool = axis.take(train), train.size, prepared.pairs.pool
+    given = [name for name in prepared.covariates if may_break(name)]
     try:
         if pool is not None:
             if pools_share(method, pool, train.size):  # each place has its own cases
-                method, note = method.check(own, n_cases)
+                method, note = settled(method, own, n_cases, given)
                 method, shared = sharing(method, prepared.pairs, pool, n_cases, choose)
                 return Fold(method, train, test, pool, shared), note
             if prepared.shared is not None and shares(method, pool, train.size):
@@ -470,7 +473,7 @@ def suited(
             else:
                 require_few(method, pool, train.size)
             own, n_cases = pool.axis(own, train.size), train.size * len(pool.taken)
-        suited, note = method.check(own, n_cases)
+        suited, note = settled(method, own, n_cases, given)
     except ValueError as error:
         raise ValueError(
             f"{error} (learning from {n_cases} cases to predict cases {test[0]} to {test[-1]})"

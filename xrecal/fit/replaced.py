@@ -90,6 +90,24 @@ def warn_of_replaced(
         )
 
 
+def warn_of_idle(covariates: Mapping[str, xr.DataArray], cases: Sequence[Hashable]) -> None:
+    """Warn of covariates in memory that are missing, or the same, in all cases of each place."""
+    for name, value in covariates.items():
+        if not may_break(name) or not isinstance(value.data, np.ndarray):
+            continue
+        own = [d for d in cases if d in value.dims]
+        if not bool(value.notnull().any()):
+            how = "missing"
+        elif bool((value.max(own) - value.min(own) > 0).any()):
+            continue
+        else:
+            how = "the same"
+        warn_once(
+            f"the covariate {name!r} is {how} in all cases of hindcast, so it has no effect; leave "
+            "it out, or correct it"
+        )
+
+
 def _found(
     covariates: Mapping[str, xr.DataArray], fitted: FittedVariable, each: Sequence[Hashable]
 ) -> dict[Any, xr.DataArray]:

@@ -116,11 +116,13 @@ def _chosen(fitted: FittedVariable) -> list[Fact]:
 
 
 def _covariates(fitted: FittedVariable) -> str:
-    return ", ".join(
-        name if period is None else f"{name} (period {period:g})"
-        for name, period in fitted.periods.items()
-        if name != AHEAD
-    )
+    """Names of the covariates, with their units or periods."""
+    texts = {}
+    for name, period in fitted.periods.items():
+        units = shown_units(fitted.attrs_of_covariates.get(name, {}))
+        texts[name] = units if period is None else f"period {period:g} {units}".rstrip()
+    known = {name: f"{name} ({text})" if text else name for name, text in texts.items()}
+    return ", ".join(text for name, text in known.items() if name != AHEAD)
 
 
 def _cases(fitted: FittedVariable) -> str:

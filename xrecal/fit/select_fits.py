@@ -15,7 +15,8 @@ import xarray as xr
 from xrecal.chunks.blockwise import require_one_chunk
 from xrecal.chunks.warnings import warn_once
 from xrecal.inputs.circular import PERIOD, check_period
-from xrecal.inputs.covariates import DAY, SEASON, Given, period_of, read_covariates
+from xrecal.inputs.covariate_forecasts import names_of_given
+from xrecal.inputs.covariates import DAY, KNOWN, SEASON, Given, period_of, read_covariates
 from xrecal.inputs.dims import require_equal_labels, require_unique
 from xrecal.inputs.forms import Form, Labelled, read_forms, require_distances
 from xrecal.inputs.identities import known_places
@@ -25,9 +26,10 @@ from xrecal.inputs.pairing import Pairs
 from xrecal.inputs.places import along_place, find_places, labels_agree, like_places, place_of
 from xrecal.inputs.roles import LEVEL, MEMBER, Roles
 from xrecal.inputs.valid_time import along_lead, known_valid_times, valid_times
+from xrecal.methods.covariates import may_break
 from xrecal.typing import IntArray
 
-from .cases import COVARIATE
+from .conditioned import names_in
 from .fitted import Fitted, FittedVariable
 from .jointly import require_members, with_vector
 from .mismatch_warnings import (
@@ -351,17 +353,29 @@ def matching_covariates(
     if not fitted.periods and given is None:
         return {}
     name = "hindcast" if of_more_cases else "forecast"
+    for covariate, (own, *spread) in names_of_given(given).items():
+        if own in fitted.periods and not {*spread} <= {*fitted.periods}:
+            raise ValueError(
+                f"the covariate {covariate!r} is a forecast with members, but had one value a case "
+                "at the fit; give one here too, such as its mean"
+            )
+    learned = fitted.attrs_of_covariates
     covariates = read_covariates(
-        tuple(fitted.periods), form, fitted.dim, given, name=name, cases=of_more_cases
+        tuple(fitted.periods),
+        form,
+        fitted.dim,
+        given,
+        name=name,
+        cases=of_more_cases,
+        known_as={one: attrs[KNOWN] for one, attrs in learned.items() if KNOWN in attrs},
     )
     mine, theirs = "forecast", "hindcast"
     if of_more_cases:
         mine, theirs = "the new hindcast", "that of the fit"
     for covariate, value in covariates.items():
-        kept = fitted.arrays.get(COVARIATE + covariate)
-        learned = None if kept is None else kept.attrs.get("units")
+        units = learned.get(covariate, {}).get("units")
         names = f"the covariate {covariate!r} of the fit", f"covariates[{covariate!r}]"
-        check_units(names[0], learned, names[1], value.attrs.get("units"))
+        check_units(names[0], units, names[1], value.attrs.get("units"))
         period = period_of(value)
         if period != fitted.periods[covariate]:
             raise ValueError(
@@ -371,6 +385,15 @@ def matching_covariates(
     if any(name in fitted.periods and name not in (given or ()) for name in (SEASON, DAY)):
         _check_season(form, fitted, name=name)
     return covariates
+
+
+def with_missing(given: Given, form: Form, fitted: FittedVariable) -> Given:
+    """Return covariates of a forecast, NaN for those that it lacks; none from dates can lack."""
+    known = {*names_in(given), *(name for part in form.parts.values() for name in part.coords)}
+    lacking = [n for n in fitted.periods if may_break(n) and n not in known]
+    attrs = {n: {"period": p} for n, p in fitted.periods.items() if p is not None}
+    missing = {n: xr.DataArray(np.nan, attrs=attrs.get(n)) for n in lacking}
+    return {**(given or {}), **missing} if missing else given
 
 
 def _check_season(form: Form, fitted: FittedVariable, *, name: str) -> None:

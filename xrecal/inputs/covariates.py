@@ -10,6 +10,10 @@ import xarray as xr
 from xrecal.arrays.advice import Advice, Typed
 from xrecal.chunks.blockwise import like
 
+from .covariate_forecasts import SPREAD, names_of_given, without_members
+from .covariate_forecasts import Given as Given
+from .covariate_times import KNOWN as KNOWN
+from .covariate_times import at_times
 from .dates import calendar_of, case_axis, date_axis
 from .dims import Names
 from .forms import Form
@@ -24,9 +28,6 @@ SEASON, DAY = "season", "calendar_day"
 AHEAD = "days_ahead"
 """The covariate that says when a forecast verifies; no distribution depends on it."""
 
-Given = Mapping[str, xr.DataArray] | None
-"""Covariates passed to ``fit`` and ``apply``."""
-
 
 def read_covariates(
     names: Sequence[str],
@@ -36,6 +37,7 @@ def read_covariates(
     *,
     name: str,
     cases: Sequence[Hashable] = (),
+    known_as: Mapping[str, str] | None = None,
 ) -> dict[str, xr.DataArray]:
     """Values of the covariates of a forecast, over its cases and perhaps locations.
 
@@ -47,50 +49,53 @@ def read_covariates(
         Forecasts, whose coordinates are looked at.
     dim : hashable
         Dimension of the cases; may be lacking, as may locations.
-    given : mapping from name to DataArray
+    given : mapping from name to DataArray or forecast
         Values that count before coordinates. Labels along ``dim`` and locations must be equal.
+        Further covariates are ignored. A forecast has the mean under its name, and the logarithm of
+        the spread under another; see :func:`without_members`.
     name : str
         What the user calls the forecasts, for messages.
     cases : sequence of hashable
         Of a hindcast ``dim`` and the pooled dimensions: a covariate varies along one of them.
+    known_as : mapping from name to {"start", "valid"}, optional
+        Attributes ``known`` of the covariates of the fit.
 
     Raises
     ------
     ValueError
-        If a covariate is missing, has other dimensions or labels, or is not numeric.
+        If a covariate is missing, has other dimensions or labels, or is not numeric, or if none of
+        those given is needed.
     """
-    given = {} if given is None else given
-    if not isinstance(given, Mapping):
-        raise TypeError(
-            f"covariates must be a dict {{name: DataArray}}, got {type(given).__name__}"
-        )
-    unknown = [key for key in given if key not in names]
-    if unknown:
+    known = names_of_given(given)
+    needed = {n: value for n, value in (given or {}).items() if {*known[n]} & {*names}}
+    if known and not needed:
         raise ValueError(
             Advice(
-                f"the covariates {unknown} are not among those conditioned on, {list(names)}; name "
-                "them in ",
+                f"the covariates {[*known]} are not among those conditioned on, {list(names)}; "
+                "name them in ",
                 Typed("condition_on"),
                 " or leave them out",
             )
         )
-    covariates = {}
+    covariates, single = {}, without_members(needed)
     for wanted in names:
-        value, by_date = given.get(wanted), wanted in (SEASON, DAY, AHEAD)
+        value, by_date = single.get(wanted), wanted in (SEASON, DAY, AHEAD)
         own = value is None
         if value is None:
             value = _own_value(wanted, form, dim)
         if value is None:
-            raise ValueError(_missing(wanted, form, dim, name))
+            raise ValueError(_missing(wanted, form, dim, name, fitting=bool(cases)))
         if not isinstance(value, xr.DataArray):
             raise TypeError(
                 f"the covariate {wanted!r} must be a DataArray, got {type(value).__name__}"
             )
         if not (own and by_date):  # whose labels are those of the forecast
             value = read_labels(value, name=f"the covariate {wanted!r}").obj
+        names = (name, f"the covariate {wanted!r}")
+        if not own:
+            value = at_times(value, form, dim, names=names, known=(known_as or {}).get(wanted))
         if dim not in value.dims and set(value.dims) & set(cases):
             value = _for_each_case(value, form, dim)
-        names = (name, f"the covariate {wanted!r}")
         if not (own and by_date):
             value = _at_forecasts(value, form, dim, names=names, fitting=bool(cases))
         elif dim in value.indexes:
@@ -186,16 +191,19 @@ def _for_each_case(value: xr.DataArray, form: Form, dim: Hashable) -> xr.DataArr
     return value.expand_dims({dim: part[dim].variable if dim in part.indexes else part.sizes[dim]})
 
 
-def _missing(wanted: str, form: Form, dim: Hashable, name: str) -> str:
+def _missing(wanted: str, form: Form, dim: Hashable, name: str, *, fitting: bool) -> str:
+    """Return a message on a covariate that is neither given nor a coordinate."""
     if wanted in (SEASON, DAY):
         return (
             f"the {wanted.replace('_', ' ')} needs the dates of {name}: a datetime64 or cftime "
             f"coordinate along {dim!r}, or a scalar one for a single forecast"
         )
+    of_spread = f" (of {wanted.removesuffix(SPREAD)!r} as a forecast with members)"
     return (
-        f"the covariate {wanted!r} is not known for {name}, whose coordinates are "
-        f"{sorted(map(str, form.loc.coords))}; pass covariates={{{wanted!r}: DataArray}} or add "
-        "a coordinate of that name"
+        f"the covariate {wanted!r}{of_spread if wanted.endswith(SPREAD) else ''} is not known for "
+        f"{name}, whose coordinates are {sorted(map(str, form.loc.coords))}; pass "
+        f"covariates={{{wanted!r}: DataArray}} or add a coordinate of that name"
+        + ("" if fitting else "; apply(..., missing_covariates='without') does without it")
     )
 
 

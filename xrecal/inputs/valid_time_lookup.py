@@ -155,12 +155,12 @@ def _at_valid_times(
     place = np.asarray(dates.get_indexer(wanted.ravel())).reshape(wanted.shape)
     counts = (place >= 0).reshape(-1, wanted.shape[-1]).sum(0)
     _require_matches(int(counts.sum()), wanted, dates, time, name=times.name)
-    observed = _taken(observations, forecasts, time, place, valid.dims)
+    observed = taken_at(observations, forecasts, time, place, valid.dims)
     labels = {d: forecasts[d] for d in valid.dims if d in forecasts.indexes}
     return observed.assign_coords(labels), counts
 
 
-def _taken(
+def taken_at(
     observations: xr.DataArray,
     forecasts: xr.DataArray,
     time: Hashable,
@@ -204,8 +204,8 @@ def _require_matches(
     """Raise ValueError if no valid time has an observation, warn if less than half have one."""
     if matched == 0:
         raise ValueError(
-            f"no valid time of {name} (first: {_first(wanted.ravel())}) has an observation along "
-            f"{time!r} (first: {_first(times)})"
+            f"no valid time of {name} (first: {first_of(wanted.ravel())}) has an observation along "
+            f"{time!r} (first: {first_of(times)})"
             + if_days_agree(wanted.ravel(), times.to_numpy(), time)
         )
     if matched < wanted.size / 2:
@@ -215,7 +215,8 @@ def _require_matches(
         )
 
 
-def _first(dates: Any) -> str:
+def first_of(dates: Any) -> str:
+    """Return the first three dates as text."""
     texts = (str(date).replace("T", " ").partition(".")[0] for date in dates[:3])
     return ", ".join(text.removesuffix(" 00:00:00") for text in texts) or "none"
 
@@ -242,6 +243,6 @@ def _require_same_calendar(
         )
     raise ValueError(
         f"valid times of {name} are {mine or wanted.dtype} (first: "
-        f"{_first(wanted.ravel()[:1])}), but labels of observations along {time!r} are "
-        f"{theirs or times.dtype} (first: {_first(times[:1])}); {remedy}"
+        f"{first_of(wanted.ravel()[:1])}), but labels of observations along {time!r} are "
+        f"{theirs or times.dtype} (first: {first_of(times[:1])}); {remedy}"
     )

@@ -71,7 +71,8 @@ def _docstring(function: Callable[..., Any], first: str) -> str | None:
     line, sections = shown_sections(function)
     if not sections:
         return function.__doc__
-    given = f"The forecasts held here are `{first}` below, which is not given"
+    held = "observations" if first == "observations" else "forecasts"
+    given = f"The {held} held here are `{first}` below, which is not given"
     if not _LINK.search(line):
         given += f"; see :func:`{function.__module__}.{function.__name__}`"
     return "\n\n".join([line, f"{given}.", *sections.values()]) + "\n"

@@ -37,17 +37,50 @@ def known_cases(axis: CaseAxis, ahead: FloatArray, delay: int | str) -> IntArray
     span = as_span(delay, "delay")
     dates = steps.astype(np.float64) if axis.days is None else axis.days
     before = np.searchsorted(dates, dates, side="left")
-    late = span / datetime.timedelta(days=1) if isinstance(span, datetime.timedelta) else 0.0
+    late = _late(span)
     if axis.days is not None:
         # Whichever of the two dates the cases are labelled by.
         verified = np.maximum.accumulate(dates + ahead + late) if n else dates
         by_issue = np.searchsorted(verified, dates + ROUNDING, side="right")
         by_valid = np.searchsorted(dates + late, dates - ahead + ROUNDING, side="right")
         before = np.minimum(before, np.minimum(by_issue, by_valid))
+    return _steps_before(steps, before, span)
+
+
+def _steps_before(steps: IntArray, counts: IntArray, span: object) -> IntArray:
+    """Return the number of cases up to so many steps before the last of each of the counts."""
     if isinstance(span, int) and span > 0:
-        newest = np.where(before > 0, steps[np.maximum(before - 1, 0)] - span, -1)
-        before = np.searchsorted(steps, newest, side="right")
-    return before.astype(np.int64)
+        newest = np.where(counts > 0, steps[np.maximum(counts - 1, 0)] - span, -1)
+        counts = np.searchsorted(steps, newest, side="right")
+    return counts.astype(np.int64)
+
+
+def last_known(axis: CaseAxis, starts: FloatArray, delay: int | str) -> IntArray:
+    """Return the position of the last observation that is known at each start.
+
+    Parameters
+    ----------
+    axis : CaseAxis
+        Dates of n observations in order.
+    starts : array of float, shape (k,)
+        Days as ``axis`` counts them.
+    delay : int or str
+        As for :func:`known_cases`; 0 for observations that are known at their own date.
+
+    Returns
+    -------
+    array of int, shape (k,)
+        -1 where no observation is known.
+    """
+    assert axis.days is not None
+    span = as_span(delay, "delay")
+    counts = np.searchsorted(axis.days + _late(span), starts + ROUNDING, side="right")
+    return _steps_before(axis.steps(axis.days.size), counts, span) - 1
+
+
+def _late(span: object) -> float:
+    """Return a length of time in days; 0 of a number of steps."""
+    return span / datetime.timedelta(days=1) if isinstance(span, datetime.timedelta) else 0.0
 
 
 def case_that_knows_late(

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import xarray as xr
 
-from xrecal.fit.fit_hindcast import DEFAULT, checked, pair_hindcast, prepare
+from xrecal.fit.conditioned import checked
+from xrecal.fit.fit_hindcast import DEFAULT, pair_hindcast, prepare
 from xrecal.fit.held_out import By, HeldOut, Splits, hold_out
 from xrecal.fit.kinds import TOGETHER, Choose
 from xrecal.fit.select_fits import match_variables
@@ -116,7 +117,7 @@ def plan(
     >>> xrecal.plan(hindcast, observations, by="block", probe=False).largest.splits
     5
     """
-    method = checked(method, condition_on, min_samples, "xrecal.plan")
+    method = checked(method, condition_on, min_samples, "xrecal.plan", covariates)
     if observations is None:
         forms = read_forms(hindcast, member_dim, name="hindcast")
         paired = {name: (form, _one_for_each(form)) for name, form in forms.items()}

@@ -22,7 +22,7 @@ from xrecal.inputs.metadata import history_line, joined, with_conventions
 from xrecal.methods.mixing import AVERAGE
 from xrecal.typing import FloatArray
 
-from .recalibrated import SLOT, Recalibrated, recalibrated, record_of
+from .recalibrated import SLOT, Missing, Recalibrated, recalibrated, record_of
 from .reductions import on_circle, on_device
 
 
@@ -62,7 +62,13 @@ def normal_parameters(distribution: Normal) -> tuple[FloatArray, ...]:
     return distribution.loc[..., 0], distribution.scale[..., 0]
 
 
-def model_apply(model: Fitted, forecast: Labelled, *, covariates: Given = None) -> xr.Dataset:
+def model_apply(
+    model: Fitted,
+    forecast: Labelled,
+    *,
+    covariates: Given = None,
+    missing_covariates: Missing = "refuse",
+) -> xr.Dataset:
     """Recalibrated forecasts as distributions.
 
     Parameters
@@ -72,9 +78,12 @@ def model_apply(model: Fitted, forecast: Labelled, *, covariates: Given = None) 
         of the hindcast any part, in any order, or one as a scalar coordinate: each gets its
         own fit, told by its label. The calibration dimension may be lacking (a single
         forecast) or chunked.
-    covariates : dict from str to DataArray, optional
-        Values of the covariates that the model conditions on, where they are not
-        coordinates of the forecast.
+    covariates : dict from str to DataArray or Dataset, optional
+        The covariates that the model conditions on, where they are not coordinates of the
+        forecast. Others are ignored.
+    missing_covariates : {"refuse", "without"}
+        Treatment of a forecast without one of them: raise an error that names it, or replace it by
+        its median of the record, as missing values are.
 
     Returns
     -------
@@ -96,7 +105,8 @@ def model_apply(model: Fitted, forecast: Labelled, *, covariates: Given = None) 
     Raises
     ------
     ValueError
-        If dimensions, labels or units differ from the hindcast's, or a lead has no fit.
+        If dimensions, labels or units differ from the hindcast's, a lead has no fit, or a covariate
+        is lacking.
     TypeError
         If the forecast is of another type.
 
@@ -123,7 +133,9 @@ def model_apply(model: Fitted, forecast: Labelled, *, covariates: Given = None) 
     variables: dict[Hashable, xr.DataArray] = {}
     along: dict[Hashable, Hashable] = {}
     shared: dict[tuple[Hashable, ...], xr.DataArray] = {}
-    sources = recalibrated(model, forecast, covariates, beside=True)
+    sources = recalibrated(
+        model, forecast, covariates, beside=True, missing_covariates=missing_covariates
+    )
     for name, source in sources.variables.items():
         base, fitted = "forecast" if name is None else name, source.fitted
         _require_free_names(base, source)
@@ -147,13 +159,17 @@ def model_apply(model: Fitted, forecast: Labelled, *, covariates: Given = None) 
 
 
 def issue(
-    model: Fitted, forecast: xr.Dataset, product: Callable[[Recalibrated], xr.DataArray], line: str
+    model: Fitted,
+    forecast: xr.Dataset,
+    covariates: Given,
+    product: Callable[[Recalibrated], xr.DataArray],
+    line: str,
 ) -> xr.Dataset:
     """A product of each variable, and its novelty and its mass far beyond the record.
 
     Parameters
     ----------
-    forecast : Dataset
+    forecast, covariates
         As for ``apply``.
     product : callable
         Makes a product of the distributions of one variable, by a single reduction.
@@ -166,7 +182,7 @@ def issue(
         ``NAME``, and ``NAME_novelty`` and ``NAME_beyond`` of methods that compare forecasts with
         past ones. Lazy if the forecast or the model is.
     """
-    sources = recalibrated(model, forecast, None, beside=True)
+    sources = recalibrated(model, forecast, covariates, beside=True)
     variables = {
         name: source if source.fitted.method.knows_novelty else replace(source, beside=None)
         for name, source in sources.variables.items()

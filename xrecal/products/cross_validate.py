@@ -13,7 +13,8 @@ import xarray as xr
 
 from xrecal.arrays.distributions.forms import Distribution
 from xrecal.chunks.blockwise import require_free
-from xrecal.fit.fit_hindcast import DEFAULT, checked
+from xrecal.fit.conditioned import checked
+from xrecal.fit.fit_hindcast import DEFAULT
 from xrecal.fit.held_out import By, HeldOut, Splits, hold_out
 from xrecal.fit.kinds import TOGETHER, Choose
 from xrecal.inputs.covariates import Given
@@ -173,7 +174,7 @@ def cross_validate(
     >>> few.recal.cross_validate(observations, xrecal.EMOS(), **options).mean().round(2).item()
     0.29
     """
-    method = checked(method, condition_on, min_samples, "hindcast.recal.cross_validate")
+    method = checked(method, condition_on, min_samples, "hindcast.recal.cross_validate", covariates)
     updates = updates_as_it_goes(by, refit, method)
     splits = Splits(
         by, gap, blocks, window, every, pool, min_samples, year_start, refit, updates, choose

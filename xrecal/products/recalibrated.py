@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +24,13 @@ from xrecal.fit.cases import (
 from xrecal.fit.fitted import CASE, Fitted, FittedVariable
 from xrecal.fit.held_out import dtype_of_members
 from xrecal.fit.replaced import status_of_forecasts, warn_of_replaced
-from xrecal.fit.select_fits import as_given, match_variables, matching_covariates, shared_dims
+from xrecal.fit.select_fits import (
+    as_given,
+    match_variables,
+    matching_covariates,
+    shared_dims,
+    with_missing,
+)
 from xrecal.fit.shared_places import places_of_forecast
 from xrecal.fit.state import NEW_MEMBER
 from xrecal.inputs.covariates import Given
@@ -36,6 +42,9 @@ from xrecal.typing import FloatArray
 
 from .reductions import Reduction, name_of, require_on_circle, takes_device_arrays
 from .source import Sources
+
+Missing: TypeAlias = Literal["refuse", "without"]
+"""Treatment of forecasts without one of the covariates of the model."""
 
 SLOT = "xrecal_slot"
 """Dimension of the members of a result inside a task, where forecasts have their own."""
@@ -208,17 +217,33 @@ class Recalibrated:
 
 
 def recalibrated(
-    model: Fitted, forecast: Labelled, covariates: Given, *, beside: bool = False
+    model: Fitted,
+    forecast: Labelled,
+    covariates: Given,
+    *,
+    beside: bool = False,
+    missing_covariates: Missing = "refuse",
 ) -> Sources[Recalibrated]:
     """The distributions that a model makes of every variable of a forecast.
 
     With ``beside`` their reductions find novelty and mass beyond the record as well.
+
+    Raises
+    ------
+    ValueError
+        If a forecast lacks a covariate, unless ``missing_covariates`` is "without".
     """
+    if missing_covariates not in get_args(Missing):
+        raise ValueError(
+            f"missing_covariates must be 'refuse' or 'without', got {missing_covariates!r}"
+        )
     matched = match_variables(model, forecast)
-    variables = {
-        name: Recalibrated(*pair, covariates, forecast, {} if beside else None)
-        for name, pair in matched.items()
-    }
+    variables = {}
+    for name, pair in matched.items():
+        given = covariates
+        if missing_covariates == "without":
+            given = with_missing(covariates, *pair)
+        variables[name] = Recalibrated(*pair, given, forecast, {} if beside else None)
     by_position = (
         paired_by_position(form.loc, fitted.state, fitted.locations)
         for form, fitted in matched.values()

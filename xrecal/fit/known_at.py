@@ -1,0 +1,124 @@
+"""The last observation that is known when a forecast starts, as a covariate."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+import numpy as np
+import xarray as xr
+
+from xrecal.inputs.dates import calendar_of, date_axis
+from xrecal.inputs.dims import require_unique
+from xrecal.inputs.forms import Labelled, read_forms
+from xrecal.inputs.labels import read_labels
+from xrecal.inputs.lengths import Span, read_length
+from xrecal.inputs.missing import read_values
+from xrecal.inputs.roles import CALIBRATION, Roles
+from xrecal.inputs.valid_time import read_times, time_dim
+from xrecal.inputs.valid_time_lookup import taken_at
+from xrecal.methods.known import last_known
+from xrecal.typing import IntArray
+
+
+def known_at(
+    observations: Labelled,
+    forecast: Labelled,
+    *,
+    delay: Span = 0,
+    dim: Hashable | None = None,
+    member_dim: Hashable | None = None,
+) -> xr.DataArray:
+    """Return the last observation that is known at the start of each forecast.
+
+    Parameters
+    ----------
+    observations : DataArray
+        Observations along their dates, of the variable of the forecast or another one.
+    forecast : DataArray or Dataset
+        Forecasts over starts and leads, or of a single start; their values are not read.
+    delay : int, str or timedelta
+        Time from the date of an observation until it is known: a number of observations, or a
+        length of time such as "6h". A mean over a day that is labelled by its beginning is known
+        after "1D" at the earliest.
+    dim, member_dim : hashable, optional
+        Dimensions of starts and members of the forecast, where they are not recognised.
+
+    Returns
+    -------
+    DataArray
+        Along the starts and the places of the observations: a covariate for ``fit`` and ``apply``.
+        NaN where no observation is known, or the last one is missing. Lazy if observations are.
+
+    Raises
+    ------
+    ValueError
+        If nothing says when forecasts start, or observations have no dates.
+    TypeError
+        If observations are no DataArray.
+
+    Examples
+    --------
+    >>> known = observations.recal.known_at(forecast, delay="10D")
+    >>> known.dims
+    ('init', 'location')
+    """
+    if not isinstance(observations, xr.DataArray):
+        raise TypeError(
+            f"known_at takes observations as a DataArray, got {type(observations).__name__}; "
+            "select a variable"
+        )
+    late = read_length(delay, "known_at", "delay")
+    roles = _roles_of(forecast, member_dim)
+    dim = roles.find(CALIBRATION, dim, name="forecast")
+    start = roles.single_start if dim is None else dim
+    if start is None or not _are_starts(roles, start, dim):
+        raise ValueError(
+            f"forecast has no starts and leads, but {list(roles.obj.dims)}, so nothing says when "
+            "an observation has to be known; add the leads, or give the dimension of the starts "
+            f'the name "init": forecast.rename({start or "time"}="init")'
+        )
+    observed = read_values(read_labels(observations, name="observations").obj, name="observations")
+    time = time_dim(Roles(observed), roles.obj, start)
+    if time is None or time not in observed.indexes:
+        raise ValueError(f"observations have no dimension of dates, but {list(observed.dims)}")
+    require_unique(observed.indexes[time], time, "observations")
+    observed = observed.sortby(time)
+    at = _positions(observed[time].to_numpy(), roles.obj[start].to_numpy(), late)
+    along = () if dim is None else (dim,)
+    known = taken_at(observed, roles.obj, time, at, along).transpose(*along, ...)
+    beside = {n: c for n, c in observed.coords.items() if time not in c.dims and n != start}
+    return known.assign_coords({**beside, start: roles.obj[start].variable})
+
+
+def _roles_of(forecast: Labelled, member_dim: Hashable | None) -> Roles[xr.DataArray]:
+    """Return the roles of forecasts, which may lack members."""
+    if isinstance(forecast, xr.DataArray) and member_dim is None:
+        roles = read_labels(forecast, name="forecast")
+        if not roles.members:
+            return roles
+    return next(iter(read_forms(forecast, member_dim).values())).roles
+
+
+def _are_starts(roles: Roles[xr.DataArray], start: Hashable, dim: Hashable | None) -> bool:
+    """Return whether labels are the starts of forecasts, by their name or by leads beside them."""
+    if start not in roles.obj.coords:
+        return False
+    return roles.is_start(start) or read_times(roles, dim, name="forecast") is not None
+
+
+def _positions(dates: np.ndarray, starts: np.ndarray, delay: int | str) -> IntArray:
+    """Return positions of the last of dates, in order, that are known at the starts; -1 for none.
+
+    Raises
+    ------
+    ValueError
+        If starts are no dates, or those of another calendar.
+    """
+    kinds = [calendar_of(values) or str(values.dtype) for values in (dates, starts)]
+    axes = [date_axis(np.ravel(values)) for values in (dates, starts)]
+    if kinds[0] != kinds[1] or axes[0] is None or axes[1] is None or axes[1].days is None:
+        raise ValueError(
+            f"observations have labels of the kind {kinds[0]}, forecast starts of the kind "
+            f"{kinds[1]}; give both dates of one calendar"
+        )
+    return last_known(axes[0], axes[1].days, delay).reshape(starts.shape)

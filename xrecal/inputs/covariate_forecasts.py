@@ -1,0 +1,121 @@
+"""Covariates that are forecasts: their mean, and the logarithm of their spread."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+import xarray as xr
+
+from xrecal.arrays.distributions.from_parts import distribution_from
+from xrecal.chunks.blockwise import require_one_chunk
+from xrecal.chunks.run import Named, run
+
+from .circular import PERIOD
+from .forms import Labelled, read_forms, task_parts
+from .missing import MEMBERS
+from .roles import Roles
+
+SPREAD = "_spread"
+"""Ending of the name of a covariate that is the logarithm of the spread of a forecast."""
+
+ROUNDING = 1e-12
+"""Share of the mean below which a spread is the rounding of equal members."""
+
+Given = Mapping[str, Labelled] | None
+"""Covariates passed to ``fit`` and ``apply``, numbers or forecasts in any form."""
+
+
+def names_of_given(given: Given) -> dict[str, tuple[str, ...]]:
+    """Return the names of the covariates that each one given makes: a forecast makes two.
+
+    Raises
+    ------
+    TypeError
+        If ``given`` is no mapping.
+    ValueError
+        If two covariates have one name.
+    """
+    if given is not None and not isinstance(given, Mapping):
+        raise TypeError(
+            f"covariates must be a dict {{name: DataArray}}, got {type(given).__name__}"
+        )
+    names: dict[str, tuple[str, ...]] = {
+        name: (name, f"{name}{SPREAD}") if _is_forecast(value) else (name,)
+        for name, value in (given or {}).items()
+    }
+    twice = [spread for _, *own in names.values() for spread in own if spread in names]
+    if twice:
+        raise ValueError(
+            f"two covariates are called {twice[0]!r}: one that is given, and the spread of the "
+            f"forecast {twice[0].removesuffix(SPREAD)!r}; rename one"
+        )
+    return names
+
+
+def _is_forecast(value: object) -> bool:
+    """Return whether a covariate has members, quantiles or the parts of a distribution."""
+    array = isinstance(value, xr.DataArray) and bool(Roles(value).members)
+    return array or isinstance(value, xr.Dataset)
+
+
+def without_members(given: Given) -> dict[str, xr.DataArray]:
+    """Return covariates of one number a case: of a forecast the mean, and the log of its spread.
+
+    Raises
+    ------
+    ValueError
+        If a forecast has several variables or a period.
+    """
+    found: dict[str, xr.DataArray] = {}
+    names = names_of_given(given)
+    for name, value in (given or {}).items():
+        single = {name: cast("xr.DataArray", value)}
+        found |= _moments(name, value) if len(names[name]) > 1 else single
+    return found
+
+
+def _moments(name: str, value: Labelled) -> dict[str, xr.DataArray]:
+    """Mean and logarithm of the spread; NaN where there is no spread."""
+    what = f"the covariate {name!r}"
+    forms = read_forms(value, name=what)
+    if len(forms) > 1:
+        raise ValueError(f"{what} holds the forecasts {list(forms)}; give each under its own name")
+    form = next(iter(forms.values())).broadcast()
+    whole = form.roles.obj
+    if "period" in whole.attrs or PERIOD in whole.attrs:
+        raise ValueError(
+            f"{what} is a forecast of a circular variable; give a direction for each case, such as "
+            "a mean direction, or forecasts of the sine and the cosine"
+        )
+    for part in form.parts.values():
+        require_one_chunk(part, (form.member_dim,), name=what)
+    parts = task_parts(form, form.dims, {form.member_dim: MEMBERS})
+    made = run(
+        _MomentsTask(form.kind == "censored"),
+        {"forecasts": {part: (array, (MEMBERS,)) for part, array in parts.items()}},
+        {"mean": ({}, np.float64), "spread": ({}, np.float64)},
+        what=f"the mean of {what}",
+    )
+    mean, spread = (whole.copy(data=a.transpose(*whole.dims).data) for a in made.values())
+    kept = {key: value.attrs[key] for key in ("known",) if key in value.attrs}
+    spread.attrs = {key: whole.attrs[key] for key in ("known",) if key in whole.attrs}
+    return {
+        name: mean.assign_attrs(kept),
+        f"{name}{SPREAD}": spread.assign_attrs(long_name="logarithm of the spread", **kept),
+    }
+
+
+@dataclass(frozen=True)
+class _MomentsTask:
+    """Parts of forecasts (L, m) in, mean and logarithm of the standard deviation (L,) out."""
+
+    censored: bool
+
+    def __call__(self, forecasts: Named) -> Named:
+        distribution = distribution_from(forecasts, censored=self.censored)
+        mean, spread = distribution.mean(), distribution.std()
+        known = np.where(spread > ROUNDING * abs(mean), spread, np.nan)
+        return {"mean": mean, "spread": np.log(known)}
