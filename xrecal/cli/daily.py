@@ -11,7 +11,7 @@ import click
 import xrecal
 
 from . import values
-from .options import OBSERVED, QUANTILES, VARIABLE, WATCHING, command, count, option
+from .options import COVARIATES, OBSERVED, QUANTILES, VARIABLE, WATCHING, command, count, option
 from .session import ALARMED, NOTHING_NEW, REFUSED, Result, Session
 from .warm import compile_all
 from .words import quoted
@@ -50,6 +50,7 @@ def _one_product(given: dict[str, Any]) -> None:
         required=True,
     ),
     option("--output", "Folder of the cycle.", "OUT", required=True),
+    COVARIATES,
     option("--quantiles", "Issue these quantiles, such as 0.1,0.5,0.9.", **QUANTILES),
     option("--members", "Issue N equally likely members.", "N", type=count(1)),
     VARIABLE,
@@ -76,6 +77,7 @@ def cycle(
     output: str,
     now: Any,
     model_at: Any,
+    covariates: str | None,
     **given: Any,
 ) -> Result:
     """Do the work of a day: learn what has verified, issue, score, and watch the calibration.
@@ -88,7 +90,8 @@ def cycle(
     of_folder = xrecal.Cycle(output, model, compute=session.compute, **given)
     with warnings.catch_warnings():
         warnings.simplefilter("once")
-        done = of_folder.run(forecasts, observations, now, model_at=model_at)
+        dates: dict[str, Any] = {"now": now, "model_at": model_at}
+        done = of_folder.run(forecasts, observations, **dates, covariates=covariates)
     code = 0 if done.has_written else NOTHING_NEW
     if done.has_new_change:  # reported once, so before all others
         code = ALARMED

@@ -104,6 +104,13 @@ READING = (
 )
 """Options of commands that read forecasts."""
 
+COVARIATES = option(
+    "--covariates",
+    "File or store of covariates: each of its variables is one. A fit conditions on all of them, "
+    "unless --condition-on names a part.",
+    "FILE",
+)
+
 ROLES = (
     OBSERVED,
     option("--dim", "The dimension of cases, such as time.", "DIM"),
@@ -122,7 +129,7 @@ LEARNING = (
     ),
     option(
         "--condition-on",
-        "season, or a coordinate of the forecasts; may be repeated.",
+        "season, a coordinate of the forecasts or one of --covariates; may be repeated.",
         "NAME",
         multiple=True,
         callback=values.one_or_several,

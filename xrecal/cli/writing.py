@@ -14,6 +14,7 @@ import xrecal
 
 from . import values
 from .options import (
+    COVARIATES,
     LEARNING,
     OBSERVED,
     QUANTILES,
@@ -60,6 +61,7 @@ WORDS = ("variable", "observed_variable", "dim", "member_dim")
         default="ckme",
         show_default=True,
     ),
+    COVARIATES,
     *LEARNING,
     *ROLES,
     *WRITING,
@@ -85,7 +87,7 @@ def fit(
     past, observed = pair(run, hindcast, observations, given, "hindcast", pool)
     named: dict[str, Any] = {name: given[name] for name in ("dim", "member_dim")}
     named |= {"condition_on": condition_on, "pool": pool}
-    named |= {"choose": choose, "min_samples": min_samples}
+    named |= {"choose": choose, "min_samples": min_samples, "covariates": known(run, given)}
     fitted = doors(past).fit(observed, chosen, **named)
     request = {
         "method": fitted.method,  # covariates too, however they were typed
@@ -144,6 +146,7 @@ PRODUCTS = ("quantiles", "members", "exceedance", "categories")
         "Write the probabilities between these quantiles of the climatology; terciles: 1/3,2/3.",
         **QUANTILES,
     ),
+    COVARIATES,
     *WRITING,
     *READING,
     check=_one_product,
@@ -157,8 +160,9 @@ def apply(session: Session, model: str, forecast: str, output: str, **given: Any
     request = {"variable": given["variable"], **product, "chunks": sizes_of(run)}
     (asked,) = (one for one in product.values() if one is not None)
     n = asked if isinstance(asked, int) else len(asked) + (asked is product["categories"])
-    issued = run.issue(fitted, new, **product)
-    plan = quietly(fitted.plan, new, values=n, probe=False)
+    covariates = known(run, given)
+    issued = run.issue(fitted, new, covariates=covariates, **product)
+    plan = quietly(fitted.plan, new, values=n, covariates=covariates, probe=False)
     return write_or_plan(run, "apply", issued, request, plan, given)
 
 
@@ -168,6 +172,7 @@ def apply(session: Session, model: str, forecast: str, output: str, **given: Any
     click.argument("observations", metavar="OBS"),
     click.argument("output", metavar="OUT"),
     OBSERVED,
+    COVARIATES,
     *WRITING,
     *READING,
     check=resume_or_overwrite,
@@ -181,16 +186,16 @@ def update(
     filled in, other values taken in place of those known and counted.
     """
     run = run_of(session, given, output)
-    known = run.open_model(model)
-    more = run.open(hindcast, "hindcast", model=known, variable=given["variable"])
+    fitted = run.open_model(model)
+    more = run.open(hindcast, "hindcast", model=fitted, variable=given["variable"])
     observed = run.open_observations(observations, more, given["observed_variable"])
-    counts = run.news(known, more, observed)
+    counts = run.news(fitted, more, observed)
     text = ", ".join(
         f"{quoted(name)}: {one['learned']} observations learned, {one['revised']} revised"
         for name, one in counts.items()
     )
     request = {"variable": given["variable"], "chunks": sizes_of(run)}
-    updated = known.update(more, observed)
+    updated = fitted.update(more, observed, covariates=known(run, given))
     if given["dry_run"]:
         run.preview(updated, request, command="update")
         return planned(run, "update", text, variables=counts)
@@ -256,6 +261,12 @@ def pair(
     member_dim = given["member_dim"]
     observed = given["observed_variable"]
     return opened, run.open_observations(observations, opened, observed, member_dim=member_dim)
+
+
+def known(run: xrecal.Run, given: Mapping[str, Any]) -> dict[str, xr.DataArray | xr.Dataset] | None:
+    """Return the covariates in a file, if one is named."""
+    path = given["covariates"]
+    return None if path is None else run.open_covariates(path)
 
 
 def doors(dataset: xr.Dataset) -> Any:

@@ -16,6 +16,7 @@ from xrecal.fit.fitted import FittedVariable
 from xrecal.fit.mismatch_warnings import without_unseen_values
 from xrecal.fit.news import News, news_of
 from xrecal.fit.select_fits import explicit_member_dim
+from xrecal.inputs.covariates import Given
 from xrecal.inputs.forms import Form, read_forms
 from xrecal.inputs.identities import known_places
 from xrecal.inputs.metadata import check_units
@@ -28,7 +29,7 @@ from xrecal.inputs.verification import read_verified
 from xrecal.model import Recalibrator
 from xrecal.storage.paths import local_path
 
-from .files import Source, forecasts_for, in_blocks_of, observed_variables
+from .files import Source, covariates_in, forecasts_for, in_blocks_of, observed_variables
 from .outcome import Date
 
 Part: TypeAlias = str | PathLike[str] | xr.DataArray | xr.Dataset
@@ -86,6 +87,8 @@ class Archive:
     variables: Mapping[Hashable, Verifying]
     """By the names in the forecasts."""
     dim: Hashable
+    covariates: Given = None
+    """In memory."""
 
     @property
     def starts(self) -> np.ndarray[Any, Any]:
@@ -137,8 +140,9 @@ def open_archive(
     observations: Parts,
     variable: str | None,
     observed_variable: str | None,
+    covariates: Part | Given = None,
 ) -> Archive:
-    """Read labels of forecasts and all observations of them.
+    """Read labels of forecasts, all observations of them, and covariates.
 
     Raises
     ------
@@ -174,7 +178,16 @@ def open_archive(
     valid = next(iter(variables.values())).valid
     if valid.dims == (dim,) and "valid_time" not in whole.coords and not valid.equals(valid[dim]):
         whole = whole.assign_coords(valid_time=valid.variable)  # of a lead beside the dimensions
-    return Archive(whole, variables, dim)
+    return Archive(whole, variables, dim, _covariates(covariates))
+
+
+def _covariates(given: Part | Given) -> Given:
+    """Return covariates in memory, of a file where they are in one."""
+    if isinstance(given, (str, PathLike)):
+        given = covariates_in(Source(local_path(given, name="covariates"), "covariates").open())
+    if given is None or isinstance(given, xr.DataArray):
+        return given  # type: ignore[return-value]  # refused where it is used
+    return {str(name): value.load() for name, value in given.items()}
 
 
 def _forecasts(

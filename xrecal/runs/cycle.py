@@ -15,12 +15,13 @@ from typing import Any
 import numpy as np
 
 from xrecal.diagnostics.monitor import Restart
+from xrecal.inputs.covariates import Given
 from xrecal.methods.call_errors import explained
 from xrecal.model import Recalibrator, open_recalibrator
 from xrecal.storage.paths import local_path
 from xrecal.storage.stored import to_dataset
 
-from .archive import Parts, open_archive
+from .archive import Part, Parts, open_archive
 from .cycle_folder import Folder, digest_of_file
 from .cycle_scores import digest_of
 from .files import Source
@@ -107,6 +108,7 @@ class Cycle:
         now: str | Date | datetime | None = None,
         *,
         model_at: str | Date | datetime | None = None,
+        covariates: Part | Given = None,
     ) -> Outcome:
         """Do the work that is due.
 
@@ -120,6 +122,9 @@ class Cycle:
             Time in UTC; that of the clock if not given. Starts and observations after it wait.
         model_at : date, optional
             Go back: remove the models of starts after this date.
+        covariates : path, Dataset or dict from str to DataArray or Dataset, optional
+            Covariates of the starts, where they are not coordinates of the forecasts. They are read
+            into memory. In a file each variable is one.
 
         Returns
         -------
@@ -150,7 +155,7 @@ class Cycle:
             base, suffix = open_recalibrator(self.model.path), self.model.path.suffix
         with readable("observations"):
             archive = open_archive(
-                base, forecasts, observations, self.variable, self.observed_variable
+                base, forecasts, observations, self.variable, self.observed_variable, covariates
             )
         folder = Folder(self.folder, suffix)
         with folder.alone():

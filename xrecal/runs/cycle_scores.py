@@ -10,6 +10,7 @@ import numpy as np
 import xarray as xr
 
 from xrecal.diagnostics import crps
+from xrecal.inputs.covariates import Given
 from xrecal.inputs.identities import is_angle, naming
 from xrecal.inputs.places import like_places
 from xrecal.model import Recalibrator
@@ -27,6 +28,7 @@ def scored(
     here: Mapping[Hashable, xr.DataArray],
     valid: Mapping[Hashable, xr.DataArray],
     seed: int,
+    covariates: Given = None,
 ) -> xr.Dataset:
     """CRPS with and without a model, transforms and observations of the forecast of a start.
 
@@ -34,9 +36,9 @@ def scored(
     ``valid`` the valid times.
     """
     made = {
-        "crps": model.crps(forecast, observed),
+        "crps": model.crps(forecast, observed, covariates=covariates),
         "crps_raw": crps(forecast, observed),
-        "pit": model.pit(forecast, observed, seed=seed),
+        "pit": model.pit(forecast, observed, seed=seed, covariates=covariates),
     }
     piece = {}
     for name, array in here.items():

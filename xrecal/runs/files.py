@@ -14,7 +14,7 @@ import xarray as xr
 from xrecal.arrays.advice import Advice, Typed
 from xrecal.fit.fitted import chunks_of
 from xrecal.fit.select_fits import explicit_member_dim
-from xrecal.inputs.forms import Form, read_forms
+from xrecal.inputs.forms import Form, Labelled, read_forms
 from xrecal.inputs.roles import CALIBRATION, Roles
 from xrecal.model import Recalibrator
 from xrecal.storage.storage import block_sizes, format_of_finished, open_data
@@ -147,6 +147,19 @@ def observed_variables(
             Typed("observed_variable"),
         )
     )
+
+
+def covariates_in(dataset: xr.Dataset) -> dict[str, Labelled]:
+    """Return covariates by name: variables, and forecasts that consist of several."""
+    several: dict[str, Labelled] = {}
+    used: set[Hashable] = set()
+    if any(Roles(v).members or str(name).endswith("_loc") for name, v in dataset.items()):
+        for name, form in read_forms(dataset, name="covariates").items():
+            parts = [v for v in dataset.data_vars if v in {p.name for p in form.parts.values()}]
+            if len(parts) > 1:
+                several[str(name)] = dataset[parts]
+                used |= {*parts}
+    return {str(v): array for v, array in dataset.data_vars.items() if v not in used} | several
 
 
 def location_blocks(

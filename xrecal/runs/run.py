@@ -12,6 +12,7 @@ import xarray as xr
 
 from xrecal.fit.news import news_of
 from xrecal.fit.select_fits import explicit_member_dim
+from xrecal.inputs.covariates import Given
 from xrecal.inputs.forms import read_forms
 from xrecal.inputs.pairing import Observations, in_order, pair_cases, pair_variables
 from xrecal.inputs.pool import PoolOver
@@ -30,6 +31,7 @@ from .files import (
     Blocks,
     Source,
     blocks_of_model,
+    covariates_in,
     for_files,
     forecast_variables,
     forecasts_for,
@@ -212,6 +214,24 @@ class Run:
         dataset = in_blocks_of(self._noted(path, "observations").open(), self.blocks or {})
         return observed_variables(dataset, variable, forms)
 
+    @explained("run.open_covariates")
+    def open_covariates(self, path: Location) -> dict[str, xr.DataArray | xr.Dataset]:
+        """Open covariates, in blocks of locations, after the forecasts or the model.
+
+        Parameters
+        ----------
+        path : path
+            netCDF file or Zarr store; each variable is a covariate of its name, and so is a
+            forecast of several variables such as ``NAME_loc`` and ``NAME_scale``.
+
+        Returns
+        -------
+        dict from str to DataArray or Dataset
+        """
+        return covariates_in(
+            in_blocks_of(self._noted(path, "covariates").open(), self.blocks or {})
+        )
+
     @staticmethod
     def by_variable(
         forecasts: xr.Dataset, member_dim: Hashable | None = None
@@ -243,6 +263,7 @@ class Run:
         members: int | None = None,
         exceedance: Sequence[float] | None = None,
         categories: Sequence[float] | None = None,
+        covariates: Given = None,
     ) -> xr.Dataset:
         """Recalibrate forecasts: one product of them, with their novelty, by one comparison.
 
@@ -260,6 +281,8 @@ class Run:
             Thresholds, as for ``model.exceedance``.
         categories : sequence of float, optional
             Levels of the quantiles of the climatology, as for ``model.categories``.
+        covariates : dict from str to DataArray or Dataset, optional
+            As for ``model.apply``.
 
         Returns
         -------
@@ -269,7 +292,7 @@ class Run:
         """
         product = Product(quantiles, members, exceedance, categories)
         product.require_one()
-        return product.of(model, forecast)
+        return product.of(model, forecast, covariates)
 
     @staticmethod
     def news(

@@ -194,7 +194,9 @@ class Turn:
             if self.after is not None and parent != "" and parent <= self.after:
                 self._mark(self.folder.read_json(MARK)["fit"], stem)
             self.folder.write(path, model.save)
-        values = for_files(self.settings.product.of(self._model(stem), forecast))
+        values = for_files(
+            self.settings.product.of(self._model(stem), forecast, self.archive.covariates)
+        )
         (values,) = self.settings.compute([values])
         if all(bool(values[name].isnull().all()) for name in self.archive.variables):
             if self._has_fit(stem) or all(one.isnull().all() for one in forecast.values()):
@@ -238,7 +240,8 @@ class Turn:
         if fresh.any():
             at = {dim: np.flatnonzero(fresh)}
             known = {name: one.known_at(start) for name, one in self.archive.variables.items()}
-            model = model.update(self._read(at), self.archive.observations(known, at))
+            observed, covariates = self.archive.observations(known, at), self.archive.covariates
+            model = model.update(self._read(at), observed, covariates=covariates)
         self._warn_if_behind(start, model)
         return model
 
@@ -297,7 +300,8 @@ class Turn:
         seed = int(start.astype("datetime64[s]").astype(np.int64))
         model, forecast = self._model(stem_of(start)), self._forecast(start)
         valid = {name: self.archive.variables[name].valid.isel(at) for name in here}
-        piece = scored(model, forecast, observed, here, valid, seed)
+        covariates = self.archive.covariates
+        piece = scored(model, forecast, observed, here, valid, seed, covariates)
         for name in here:
             self.done.add_scores(name, piece)
         return piece
