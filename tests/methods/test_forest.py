@@ -182,6 +182,35 @@ def test_a_missing_or_broken_covariate_does_not_move_a_forecast_far():
         assert np.abs(found - usual).mean() < 0.3
 
 
+def test_an_online_pool_has_it_among_its_experts(tmp_path):
+    def given(at):
+        hindcast, truth, known = part(at)
+        return {
+            "hindcast": hindcast.isel(lat=[0]),
+            "observations": truth.isel(lat=[0]),
+            "covariates": known,
+        }
+
+    first, *_, last = (given(slice(at, at + 1)) for at in range(N, N + 3))
+    hindcast, truth, known = given(PAST).values()
+    online = xrecal.OnlinePool(condition_on=SEASON)
+    fitted = hindcast.recal.fit(truth, online, covariates=known)
+    assert LABEL in fitted.state["expert"]
+    fitted.save(tmp_path / "model.nc")
+    several = xrecal.open_recalibrator(tmp_path / "model.nc").update(**first)
+    at_once = fitted.update(**given(slice(N, N + 2)))
+    several = several.update(**given(slice(N + 1, N + 2)))
+    new = {"forecast": last["hindcast"], "q": [0.1, 0.9], "covariates": last["covariates"]}
+    found, expected = several.quantile(**new), at_once.quantile(**new)
+    assert np.isfinite(expected).all()
+    xr.testing.assert_allclose(found, expected)
+
+
+def test_without_the_extra_an_online_pool_names_what_does_without(without_extra):
+    with pytest.raises(ImportError, match=r"OnlinePool\(forest=False\)"):
+        fit(method=xrecal.OnlinePool())
+
+
 def test_settings_are_checked():
     with pytest.raises(ValueError, match="n_trees is 0; give a whole number from 1"):
         Forest(n_trees=0)

@@ -293,14 +293,12 @@ class LinearPool(Settings):
         if not self.gap:
             near = near_other_folds("auto", axis, self.year_start)
         method, notes = self.with_covariates(axis, n_cases)
-        return method.with_forest(n_cases), "; ".join(
-            dict.fromkeys(n for n in (*notes, near) if n)
-        ) or None
+        return method, "; ".join(dict.fromkeys(n for n in (*notes, near) if n)) or None
 
     def with_covariates(
         self, axis: CaseAxis, n_cases: int
     ) -> tuple[LinearPool, Sequence[str | None]]:
-        """The pool with its covariates settled, and remarks."""
+        """The pool with its covariates and forest settled, and remarks."""
         if self.methods is not None:
             checked = [method.check(axis, n_cases) for method in self.mixed]
             methods = tuple(method for method, _ in checked)
@@ -308,9 +306,10 @@ class LinearPool(Settings):
             return replace(self, methods=methods, condition_on=None), notes
         if self.condition_on is not None:
             names = names_of(self.condition_on)
-            return self, [period_of_cases(axis, names, method="LinearPool")]
+            note = period_of_cases(axis, names, method="LinearPool")
+            return self.with_forest(n_cases), [note]
         season, note = season_of_pool(axis)
-        return replace(self, condition_on=season), [note]
+        return replace(self, condition_on=season).with_forest(n_cases), [note]
 
     def with_forest(self, n_cases: int) -> LinearPool:
         """The pool with a forest, if that is left to its covariates and cases and these suffice."""
