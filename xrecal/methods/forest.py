@@ -65,7 +65,7 @@ class Forest(Method):
     n_trees : int
         Number of trees.
     seed : int
-        What the random parts of the trees follow from.
+        Seed of the random parts of the trees, the same at all places.
 
     References
     ----------

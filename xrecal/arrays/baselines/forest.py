@@ -128,7 +128,7 @@ def fit_forest(
     step : array of int, shape (n,)
         Step in time of each case, ascending.
     n_trees, seed : int
-        Number of trees, and what their random parts follow from: the same at all places.
+        Number of trees, and seed of their random parts, the same at all places.
     min_samples : int
         Places with fewer cases get no forest.
 
