@@ -5,6 +5,7 @@ from .ckme import CKME
 from .climatology import Climatology
 from .conformal import ConformalPrediction
 from .emos import EMOS
+from .forest import Forest
 from .idr import IDR
 from .online_pool import OnlinePool
 from .pit import PITRecalibration
@@ -20,6 +21,7 @@ __all__ = [
     "METHODS",
     "Climatology",
     "ConformalPrediction",
+    "Forest",
     "LinearPool",
     "Method",
     "OnlinePool",
@@ -34,4 +36,4 @@ METHODS = (
     Raw,
 )  # fmt: skip
 """Those that users choose from; a CKME of vectors is made where variables are fitted jointly, a
-shared one where many cases are pooled."""
+shared one where many cases are pooled, and a forest in pools with many covariates."""

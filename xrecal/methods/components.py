@@ -167,6 +167,18 @@ def stored_together(fits: Iterable[tuple[Component, FitArrays]]) -> Arrays:
     return state
 
 
+def updated_together(
+    components: Iterable[Component], added: Cases, fitted: FitArrays, slots: IntArray
+) -> Arrays:
+    """Parameters of added cases of components that keep what they have learned."""
+    state: Arrays = {}
+    for component in components:
+        if component.method.keeps_choices:
+            own = component.taken_from(fitted)
+            state |= component.stored(component.method.update_locations(added, own, slots))
+    return state
+
+
 def components_of(methods: Sequence[Method]) -> tuple[Component, ...]:
     """Components of a pool of methods, in the order in which they are fitted."""
     components: list[Component] = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -44,6 +44,9 @@ if TYPE_CHECKING:
 
 WARM_UP = 180
 """Verified cases at the end of the hindcast that weights are learned from, or half of all."""
+
+# Settings of the pool under the same names.
+OF_POOL = ("methods", "condition_on", "forest")
 
 EARLIER = "earlier:"
 """Prefix of choices that are made without the cases that weights are learned from."""
@@ -129,6 +132,8 @@ class OnlinePool(Settings):
         As in :class:`CKME`; found again where the slow experts are fitted.
     condition_on : str or tuple of str, optional
         Covariates of the pool and of EMOS on all cases; by default as in :class:`LinearPool`.
+    forest : "auto", True or False
+        Of the pool; as in :class:`LinearPool`. Refits need scikit-learn too.
 
     References
     ----------
@@ -149,6 +154,7 @@ class OnlinePool(Settings):
     refit: int | str = 90
     bounds: Bounds = "auto"
     condition_on: str | tuple[str, ...] | None = None
+    forest: Literal["auto"] | bool = "auto"
 
     keeps_cases = True
     relearns = True
@@ -172,7 +178,7 @@ class OnlinePool(Settings):
     def pool(self) -> LinearPool:
         """The pool that is fitted now and then."""
         bounds = self.bounds if self.methods is None else "auto"
-        return LinearPool(self.methods, bounds=bounds, condition_on=self.condition_on)
+        return LinearPool(bounds=bounds, **{name: getattr(self, name) for name in OF_POOL})
 
     @property
     @once
@@ -265,9 +271,9 @@ class OnlinePool(Settings):
                 )
         try:
             pool, notes = self.pool.with_covariates(axis, n_cases)
-        except ValueError as error:
-            raise ValueError(str(error).replace("LinearPool", "OnlinePool")) from None
-        settled = replace(self, methods=pool.methods, condition_on=pool.condition_on)
+        except (ImportError, ValueError) as error:
+            raise type(error)(str(error).replace("LinearPool", "OnlinePool")) from None
+        settled = replace(self, **{name: getattr(pool, name) for name in OF_POOL})
         return settled, "; ".join(dict.fromkeys(note for note in notes if note)) or None
 
     @property

@@ -48,6 +48,7 @@ from .components import (
     leave_alone,
     median_of_known,
     stored_together,
+    updated_together,
 )
 from .folds import (
     check_folds,
@@ -56,6 +57,7 @@ from .folds import (
     period_of_cases,
     season_of_pool,
 )
+from .forest import Forest, grows
 from .idr import IDR
 from .mixing import AVERAGE, mixture_of
 from .raw import Raw
@@ -96,9 +98,11 @@ class LinearPool(Settings):
     that EMOS gives, weighed by likeness of forecast and season; ``ckme_shapes_season`` too, and
     compares forecasts without their means; ``ckme`` has errors around a regression on the forecast
     mean, weighed by likeness of the forecast alone; then ``idr_season``, ``climatology`` and
-    ``raw``, the forecast as it was issued. A CKME that is given with several supports to choose
-    from adds that to its name: members at past ``observations``, or past errors around the
-    ``mean``, around a ``regression``, ``standardised``, or as a ``ratio`` to the mean.
+    ``raw``, the forecast as it was issued. With many covariates ``forest_season_...`` has errors
+    in units of the spread that EMOS gives, weighed by the leaves of a forest. A CKME that is given
+    with several supports to choose from adds that to its name: members at past ``observations``, or
+    past errors around the ``mean``, around a ``regression``, ``standardised``, or as a ``ratio`` to
+    the mean.
     ``model.state["pool_weight"].description`` has the settings of each.
 
     Parameters
@@ -128,6 +132,11 @@ class LinearPool(Settings):
         it has a gap of its own, when a CKME chooses: as in :class:`CKME`.
     year_start : str or int, optional
         Date on which years of cases begin, as in :class:`CKME`; likewise.
+    forest : "auto", True or False
+        Whether past errors weighed by the leaves of a forest, ``forest``, are mixed with the
+        methods above. "auto": from five covariates beside the season, and 200 cases on. To grow
+        trees takes scikit-learn (``pip install 'xrecal[predictors]'``); forecasts and updates do
+        without.
 
     Examples
     --------
@@ -145,6 +154,7 @@ class LinearPool(Settings):
     condition_on: str | tuple[str, ...] | None = None
     gap: int | str = 0
     year_start: str | None = None
+    forest: Literal["auto"] | bool = "auto"
 
     keeps_cases = True
     relearns = True
@@ -153,7 +163,7 @@ class LinearPool(Settings):
 
     def __post_init__(self) -> None:
         automatic = dict.fromkeys(("average", "tails", "novelty"), ("auto", None))
-        check_choices("LinearPool", self, automatic)
+        check_choices("LinearPool", self, {**automatic, "forest": ("auto", True, False)})
         object.__setattr__(self, "gap", read_gap(self.gap, "LinearPool"))
         object.__setattr__(self, "year_start", read_year_start(self.year_start, "LinearPool"))
         super().__post_init__()
@@ -162,6 +172,10 @@ class LinearPool(Settings):
         object.__setattr__(self, "methods", check_methods("LinearPool", self.methods))
         if self.bounds != "auto":
             raise ValueError("LinearPool: give bounds to the methods, which are named here")
+        if self.forest is True:
+            raise ValueError(
+                "LinearPool: leave forest out, or methods; a forest joins the usual ones"
+            )
         if len({m.covariates for m in self.mixed if m.covariates}) > 1:
             raise ValueError(
                 "LinearPool: methods must condition on the same covariates or on none, got "
@@ -189,7 +203,8 @@ class LinearPool(Settings):
         given = ckme if names is None else of_spread
         shapes = replace(given, support="standardised", compare="shapes")
         plain = () if names is None else (ckme,)
-        return (given, shapes, *plain, IDR(condition_on=names), Climatology(), Raw())
+        forest = (Forest(self.bounds, names),) if self.forest is True else ()
+        return (given, shapes, *plain, *forest, IDR(condition_on=names), Climatology(), Raw())
 
     @property
     def shared_by_places(self) -> CKME:
@@ -204,7 +219,7 @@ class LinearPool(Settings):
     def with_shared(self, method: Method) -> LinearPool:
         """The pool with one more component, which places share."""
         mixed = (*self.mixed, method)
-        return replace(self, methods=mixed, bounds="auto", condition_on=None)
+        return replace(self, methods=mixed, bounds="auto", condition_on=None, forest="auto")
 
     @property
     def alone(self) -> LinearPool:
@@ -283,7 +298,7 @@ class LinearPool(Settings):
     def with_covariates(
         self, axis: CaseAxis, n_cases: int
     ) -> tuple[LinearPool, Sequence[str | None]]:
-        """The pool with its covariates settled, and remarks."""
+        """The pool with its covariates and forest settled, and remarks."""
         if self.methods is not None:
             checked = [method.check(axis, n_cases) for method in self.mixed]
             methods = tuple(method for method, _ in checked)
@@ -291,9 +306,19 @@ class LinearPool(Settings):
             return replace(self, methods=methods, condition_on=None), notes
         if self.condition_on is not None:
             names = names_of(self.condition_on)
-            return self, [period_of_cases(axis, names, method="LinearPool")]
+            note = period_of_cases(axis, names, method="LinearPool")
+            return self.with_forest(n_cases), [note]
         season, note = season_of_pool(axis)
-        return replace(self, condition_on=season), [note]
+        return replace(self, condition_on=season).with_forest(n_cases), [note]
+
+    def with_forest(self, n_cases: int) -> LinearPool:
+        """The pool with a forest, if that is left to its covariates and cases and these suffice."""
+        left = self.forest == "auto" and self.methods is None
+        return replace(self, forest=True) if left and grows(self.covariates, n_cases) else self
+
+    def update_locations(self, added: Cases, fitted: FitArrays, slots: IntArray) -> FitArrays:
+        """Parameters of the added cases of components that keep what they have learned."""
+        return updated_together(self.components, added, fitted, slots)
 
     @property
     @once

@@ -245,8 +245,9 @@ def _require_array(state: xr.Dataset, name: str, expected: Expected) -> None:
 def _require_sizes(state: xr.Dataset, name: str, parameter: Parameter, n: int) -> None:
     """Raise ValueError unless a parameter has its sizes and labels."""
     for d, size in parameter.sizes(n).items():
-        # An update adds slots, but no landmarks.
-        if d != CASE and (state.sizes[d] > size if parameter.of_slots else state.sizes[d] != size):
+        # An update adds slots, but no landmarks, nor nodes of trees.
+        grows = callable(parameter.dims[d])
+        if d != CASE and (state.sizes[d] > size if grows else state.sizes[d] != size):
             raise ValueError(f"{name!r} has the size {state.sizes[d]} along {d!r}, not {size}")
         if parameter.labels and (
             d not in state.coords or [*map(str, state[d].to_numpy())] != list(parameter.labels)

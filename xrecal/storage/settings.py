@@ -13,10 +13,10 @@ import numpy as np
 
 from xrecal.inputs.leads import MatchedLeads
 from xrecal.inputs.pool import Pool
-from xrecal.methods import METHODS, SharedCKME, VectorCKME
+from xrecal.methods import METHODS, Forest, SharedCKME, VectorCKME
 
 STORED: dict[str, type] = {
-    cls.__name__: cls for cls in (*METHODS, VectorCKME, SharedCKME, MatchedLeads, Pool)
+    cls.__name__: cls for cls in (*METHODS, VectorCKME, SharedCKME, Forest, MatchedLeads, Pool)
 }
 """Classes that a file may name; no other is ever looked up."""
 

@@ -1,0 +1,367 @@
+"""A regression forest whose leaves weigh past errors: those of cases in a leaf with the forecast.
+
+Trees are grown on errors around the centre that EMOS gives, in units of its spread. Each case has
+the error around a centre that was fitted without it. scikit-learn grows the trees; they are kept as
+arrays of a fixed shape, and forecasts need NumPy and Numba alone.
+"""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from xrecal.arrays.ckme.centre import (
+    SMALLEST_DIVISOR,
+    STANDARDISED,
+    Sample,
+    fill_centres,
+    fit_centre,
+    inside,
+)
+from xrecal.arrays.compiled import IndexMatrix, Matrix, OutIndexMatrix, OutMatrix, kernel
+from xrecal.typing import FloatArray, IntArray
+
+from .robust import EDGE, cut
+
+LEAF, TRIED = 5, 0.4
+"""Fewest cases of a leaf, and share of the predictors that are tried at each split."""
+
+SHARE, MOST = 0.632, 2500
+"""Share of the cases that a tree is grown on, as many as a bootstrap has; and how many at most."""
+
+FOLDS, BLOCKS = 5, 10
+"""Folds of the centres, and blocks of cases in each, so that each fold has all seasons."""
+
+NO_SPLIT = -1
+"""Predictor of a leaf, and of nodes that a tree does not have."""
+
+LARGEST = 1e38
+"""Predictors beyond this count as at it, as trees have them in single precision."""
+
+INSTALL = "pip install 'xrecal[predictors]'"
+
+
+class Predictors(NamedTuple):
+    """Predictors of n cases or forecasts at L places."""
+
+    mean: FloatArray
+    """(L, n) of the forecasts"""
+    variance: FloatArray
+    """(L, n) of the forecasts"""
+    season: FloatArray
+    """(L, n, c) features of the centre"""
+    others: FloatArray
+    """(L, n, k) features of the trees alone"""
+
+    @property
+    def columns(self) -> FloatArray:
+        """All predictors (L, n, 2 + c + k) of the trees, as numbers of single precision."""
+        moments = np.stack([self.mean, np.sqrt(self.variance)], axis=-1)
+        whole = np.concatenate([moments, self.season, self.others], axis=-1)
+        return np.asarray(np.clip(whole, -LARGEST, LARGEST), np.float32)
+
+
+class FittedForest(NamedTuple):
+    """Centres, errors and trees of L places; nodes of a tree are in preorder.
+
+    The left child of a node follows it.
+    """
+
+    centre: FloatArray
+    """(L, 4 + 2 c) coefficients as in :mod:`xrecal.arrays.ckme.centre`"""
+    lower: FloatArray
+    """(L,) bound of the variable, minus infinity without"""
+    upper: FloatArray
+    """(L,)"""
+    error: FloatArray
+    """(L, n) of each case, infinite on a bound, NaN where it was not learned from"""
+    predictor: IntArray
+    """(L, trees, nodes) column by which a node splits"""
+    threshold: FloatArray
+    """(L, trees, nodes) greatest value of that column in the left child"""
+    right: IntArray
+    """(L, trees, nodes) right child"""
+
+
+def require_forest() -> None:
+    """Raise ImportError unless scikit-learn is installed, which grows trees."""
+    if find_spec("sklearn") is None:
+        raise ImportError(
+            "LinearPool: from five covariates and 200 cases on a forest joins, which needs "
+            f"scikit-learn; use {INSTALL}, or LinearPool(forest=False)"
+        )
+
+
+def most_nodes(n: int) -> int:
+    """Greatest number of nodes that a tree can have with n cases."""
+    return 2 * max(_grown_on(n) // LEAF, 1) - 1
+
+
+def _grown_on(n: int) -> int:
+    """Number of the n cases that a tree is grown on."""
+    return max(min(int(SHARE * n), MOST), 1)
+
+
+def fit_forest(
+    cases: Predictors,
+    observations: FloatArray,
+    bounds: tuple[FloatArray, FloatArray],
+    step: IntArray,
+    *,
+    n_trees: int,
+    seed: int,
+    min_samples: int,
+) -> FittedForest:
+    """Fit centres and grow trees at each place.
+
+    Parameters
+    ----------
+    cases : Predictors
+        Of n cases.
+    observations : array of float, shape (L, n)
+        NaN where a case is not learned from.
+    bounds : tuple of array, shape (L,)
+        Lower and upper bound of the variable.
+    step : array of int, shape (n,)
+        Step in time of each case, ascending.
+    n_trees, seed : int
+        Number of trees, and seed of their random parts, the same at all places.
+    min_samples : int
+        Places with fewer cases get no forest.
+
+    Returns
+    -------
+    FittedForest
+        Unfitted places have NaN coefficients and errors.
+    """
+    n_places, n = observations.shape
+    shape = n_places, n_trees, most_nodes(n)
+    fitted = FittedForest(
+        np.full((n_places, 4 + 2 * cases.season.shape[-1]), np.nan),
+        *bounds,
+        np.full((n_places, n), np.nan),
+        np.full(shape, NO_SPLIT, np.int16),
+        np.zeros(shape, np.float32),
+        np.zeros(shape, np.int16),
+    )
+    columns = cases.columns
+    complete = np.isfinite(observations) & np.isfinite(columns).all(-1)
+    fold = step * (FOLDS * BLOCKS) // (step[-1:].sum() + 1) % FOLDS
+    for place in np.flatnonzero(complete.sum(-1) >= min_samples).tolist():
+        used = np.flatnonzero(complete[place])
+        sample = _sample(cases, observations, bounds, place, used)
+        fit_centre(STANDARDISED, sample, fitted.centre[place])
+        error = _held_out_errors(sample, fold[used], fitted.centre[place])
+        fitted.error[place, used] = _on_bounds(error, sample)
+        trees = fitted.predictor[place], fitted.threshold[place], fitted.right[place]
+        _grow(columns[place, used], cut(error, far=EDGE), seed, trees)
+    return fitted
+
+
+def errors_of(
+    cases: Predictors,
+    observations: FloatArray,
+    centre: FloatArray,
+    bounds: tuple[FloatArray, FloatArray],
+) -> FloatArray:
+    """Errors (L, n) of further cases around the centres of a :class:`FittedForest`."""
+    found = np.full(observations.shape, np.nan)
+    known = np.isfinite(observations) & np.isfinite(cases.columns).all(-1)
+    for place in np.flatnonzero(np.isfinite(centre).all(-1)).tolist():
+        used = np.flatnonzero(known[place])
+        sample = _sample(cases, observations, bounds, place, used)
+        found[place, used] = _on_bounds(_errors(sample, centre[place]), sample)
+    return found
+
+
+def forest_forecasts(
+    new: Predictors, cases: Predictors, observations: FloatArray, fitted: FittedForest
+) -> tuple[FloatArray, FloatArray]:
+    """Past errors around the centres of new forecasts, and their weights.
+
+    Parameters
+    ----------
+    new, cases : Predictors
+        Of T forecasts, and of the n cases.
+    observations : array of float, shape (L, n)
+        Of the cases.
+    fitted : FittedForest
+        As it was fitted, with errors of these cases.
+
+    Returns
+    -------
+    members, weights : array of float64, shape (L, T, n)
+        Weights are mean shares of a case in the leaf of the forecast, over the trees. They sum to
+        one; NaN where a predictor is missing. Cases without an error have weight 0.
+    """
+    n_places, n_new = new.mean.shape
+    members = np.full((n_places, n_new, observations.shape[1]), np.nan)
+    weights = np.zeros(members.shape)
+    columns, new_columns = cases.columns.astype(np.float64), new.columns.astype(np.float64)
+    missing = ~np.isfinite(new_columns).all(-1) | ~np.isfinite(fitted.centre).all(-1, keepdims=True)
+    for place in np.flatnonzero(~missing.all(-1)).tolist():
+        used = np.flatnonzero(~np.isnan(fitted.error[place]))
+        trees = (
+            fitted.predictor[place].astype(np.int64),
+            fitted.threshold[place].astype(np.float64),
+            fitted.right[place].astype(np.int64),
+        )
+        leaf, found = (np.empty((len(trees[0]), k), np.int64) for k in (used.size, n_new))
+        fill_leaves(*trees, np.ascontiguousarray(columns[place, used]), leaf)
+        fill_leaves(*trees, new_columns[place], found)
+        shares = np.zeros((n_new, used.size))
+        fill_shares(leaf, found, trees[0].shape[1], shares)
+        weights[place][:, used] = shares
+        members[place][:, used] = _members(new, observations[place, used], fitted, place, used)
+    weights[missing] = np.nan
+    return members, weights
+
+
+def _sample(
+    cases: Predictors,
+    observations: FloatArray,
+    bounds: tuple[FloatArray, FloatArray],
+    place: int,
+    used: slice | IntArray,
+) -> Sample:
+    """Some cases of a place, as centres are fitted to them."""
+    mean, variance, season, target = (
+        np.array(part[place, used], np.float64, order="C")
+        for part in (cases.mean, cases.variance, cases.season, observations)
+    )
+    low, high = (float(bound[place]) for bound in bounds)
+    return Sample(mean, variance, season, target, low, high)
+
+
+def _centred(of: Sample, centre: FloatArray) -> FloatArray:
+    """Centres and spreads (2, n)."""
+    centred = np.empty((2, of.mean.size))
+    fill_centres(STANDARDISED, centre, of.mean, of.variance, of.features, centred)
+    centred[1] = np.maximum(centred[1], SMALLEST_DIVISOR)
+    return centred
+
+
+def _errors(sample: Sample, centre: FloatArray) -> FloatArray:
+    """Errors (n,) of the cases of a sample in units of the spread."""
+    loc, spread = _centred(sample, centre)
+    return np.asarray((sample.target - loc) / spread)
+
+
+def _held_out_errors(sample: Sample, fold: IntArray, centre: FloatArray) -> FloatArray:
+    """Errors (n,) around centres without the fold of each case; around the given one if few."""
+    errors = _errors(sample, centre)
+    for f in range(FOLDS):
+        held, train = np.flatnonzero(fold == f), np.flatnonzero(fold != f)
+        if held.size and train.size > 2 * centre.size:
+            without = np.empty_like(centre)
+            fit_centre(STANDARDISED, sample.take(train), without)
+            errors[held] = _errors(sample.take(held), without)
+    return errors
+
+
+def _on_bounds(errors: FloatArray, sample: Sample) -> FloatArray:
+    """Errors (n,), infinite for observations on a bound."""
+    at_low, at_high = sample.target <= sample.low, sample.target >= sample.high
+    return np.where(at_low, -np.inf, np.where(at_high, np.inf, errors))
+
+
+def _members(
+    new: Predictors,
+    observations: FloatArray,
+    fitted: FittedForest,
+    place: int,
+    used: IntArray,
+) -> FloatArray:
+    """Members (T, k) of the forecasts of a place, from the errors of some cases."""
+    sample = _sample(new, new.mean, (fitted.lower, fitted.upper), place, slice(None))
+    low, high, error = sample.low, sample.high, fitted.error[place, used]
+    loc, spread = _centred(sample, fitted.centre[place])[..., np.newaxis]
+    points = loc + spread * np.where(np.isfinite(error), error, 0.0)
+    known = np.ascontiguousarray(observations, np.float64)
+    points = np.clip(points, *inside(known, low, high))
+    return np.asarray(np.where(np.isfinite(error), points, np.where(error < 0, low, high)))
+
+
+def _grow(
+    columns: npt.NDArray[np.float32],
+    errors: FloatArray,
+    seed: int,
+    trees: tuple[IntArray, FloatArray, IntArray],
+) -> None:
+    """Fill trees grown on the errors (n,) of cases with predictors (n, k)."""
+    require_forest()
+    from sklearn.tree import DecisionTreeRegressor
+
+    varies = np.flatnonzero((columns != columns[:1]).any(0))
+    if varies.size == 0:
+        return
+    rng, n = np.random.default_rng(seed), errors.size
+    for predictor, threshold, right in zip(*trees, strict=True):
+        some = np.sort(rng.permutation(n)[: _grown_on(n)])
+        tree = DecisionTreeRegressor(
+            min_samples_leaf=LEAF, max_features=TRIED, random_state=int(rng.integers(2**31))
+        )
+        of = np.ascontiguousarray(columns[np.ix_(some, varies)])
+        grown = tree.fit(of, errors[some], check_input=False).tree_
+        splits = np.flatnonzero(grown.children_left >= 0)
+        predictor[splits] = varies[grown.feature[splits]]
+        right[splits] = grown.children_right[splits]
+        # A threshold lies between two values; rounded up, it could be the greater one.
+        exact = grown.threshold[splits]
+        rounded = exact.astype(np.float32)
+        lower = np.nextafter(rounded, np.float32(-np.inf))
+        threshold[splits] = np.where(rounded > exact, lower, rounded)
+
+
+@kernel
+def fill_leaves(
+    predictor: IndexMatrix,
+    threshold: Matrix,
+    right: IndexMatrix,
+    columns: Matrix,
+    leaf: OutIndexMatrix,
+) -> None:
+    """Leaf (trees, n) of cases with predictors (n, k) in trees (trees, nodes)."""
+    for tree in range(leaf.shape[0]):
+        for i in range(leaf.shape[1]):
+            node, column = 0, predictor[tree, 0]
+            while 0 <= column < columns.shape[1]:
+                left = columns[i, column] <= threshold[tree, node]
+                child = node + 1 if left else right[tree, node]
+                if not node < child < predictor.shape[1]:  # in no tree that a fit leaves
+                    break
+                node, column = child, predictor[tree, child]
+            leaf[tree, i] = node
+
+
+@kernel
+def fill_shares(leaf: IndexMatrix, new: IndexMatrix, n_nodes: int, shares: OutMatrix) -> None:
+    """Mean shares (T, n) of cases in leaves of forecasts, from leaves (trees, n) and (trees, T).
+
+    Shares are zero before. Trees without a case in the leaf of a forecast do not count.
+    """
+    n_trees, n = leaf.shape
+    start, case = np.empty(n_nodes + 1, np.int64), np.empty(n, np.int64)
+    trees = np.zeros(shares.shape[0])
+    for tree in range(n_trees):
+        for node in range(n_nodes + 1):
+            start[node] = 0
+        for i in range(n):
+            start[leaf[tree, i]] += 1
+        for node in range(1, n_nodes + 1):
+            start[node] += start[node - 1]
+        for i in range(n - 1, -1, -1):  # so that each node starts where its first case is
+            node = leaf[tree, i]
+            start[node] -= 1
+            case[start[node]] = i
+        for t in range(shares.shape[0]):
+            first, last = start[new[tree, t]], start[new[tree, t] + 1]
+            for k in range(first, last):
+                shares[t, case[k]] += 1.0 / (last - first)
+            trees[t] += last > first
+    for t in range(shares.shape[0]):
+        for i in range(n):
+            shares[t, i] /= max(trees[t], 1.0)

@@ -1,0 +1,167 @@
+"""Past errors weighed by the leaves of a forest: a component of pools with many covariates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from xrecal.arrays.distributions.forms import Distribution, Empirical, find_bounds, moments
+from xrecal.arrays.rows import whole_number
+from xrecal.inputs.covariates import SEASON
+from xrecal.typing import FloatArray, IntArray
+
+from .base import (
+    ANY,
+    Bounds,
+    Cases,
+    Chosen,
+    FitArrays,
+    Method,
+    NewCases,
+    Parameter,
+    Trial,
+    count_cases,
+)
+from .settings import check_bounds, check_names
+
+if TYPE_CHECKING:
+    from xrecal.arrays.baselines.forest import Predictors
+
+FEWEST_COVARIATES, FEWEST_CASES = 5, 200
+"""Covariates beside the season, and cases, from which on a pool has a forest by itself."""
+
+TRIED_TREES = 50
+"""Trees of the forests that forecast held-out cases: a fit needs a dozen of these."""
+
+
+def grows(covariates: tuple[str, ...], n_cases: int) -> bool:
+    """Whether covariates and cases are enough for a forest; ImportError if no library grows it."""
+    enough = len({*covariates} - {SEASON}) >= FEWEST_COVARIATES and n_cases >= FEWEST_CASES
+    if enough:
+        from xrecal.arrays.baselines.forest import require_forest
+
+        require_forest()
+    return enough
+
+
+@dataclass(frozen=True)
+class Forest(Method):
+    """Past errors around EMOS with season, weighed by the leaves of a regression forest.
+
+    A component of :class:`LinearPool` with many covariates. Errors are in units of the spread that
+    EMOS gives. Those of cases count that often share a leaf with the forecast [1]_. An update adds
+    cases to the leaves, and keeps the trees.
+
+    Parameters
+    ----------
+    bounds : "auto", (lower, upper) or None
+        As in :class:`CKME`.
+    condition_on : str or tuple of str, optional
+        Covariates by which trees split, beside mean and spread of the forecast.
+    n_trees : int
+        Number of trees.
+    seed : int
+        Seed of the random parts of the trees, the same at all places.
+
+    References
+    ----------
+    .. [1] Meinshausen (2006), Quantile regression forests.
+       https://www.jmlr.org/papers/v7/meinshausen06a.html
+    """
+
+    bounds: Bounds = "auto"
+    condition_on: str | tuple[str, ...] | None = None
+    n_trees: int = 200
+    seed: int = 0
+
+    keeps_cases = True
+    keeps_choices = True
+
+    def __post_init__(self) -> None:
+        check_bounds(self)
+        check_names(self)
+        whole_number("n_trees", self.n_trees, 1)
+        whole_number("seed", self.seed, 0)
+
+    def parameters(self, n_features: int) -> Mapping[str, Parameter]:
+        """Centre and bounds, errors of the cases, and the trees."""
+        from xrecal.arrays.baselines.forest import MOST, most_nodes
+
+        n_season = 2 * (SEASON in self.covariates)
+        dims: dict[str, int | Callable[[int], int]] = {"tree": self.n_trees, "node": most_nodes}
+        of_tree = partial(Parameter, dtype=np.int16, dims=dims)
+        return {
+            "centre": Parameter(
+                "coefficients of centre and spread", dims={"coefficient": 4 + 2 * n_season}
+            ),
+            "lower": Parameter("lower bound", True, within=ANY),
+            "upper": Parameter("upper bound", True, within=ANY),
+            "error": Parameter(
+                "error of each case in units of the spread", dims={"calibration": -1}, within=ANY
+            ),
+            "predictor": of_tree(
+                "predictor by which a node splits, -1 for a leaf", within=(-1, 1 + n_features)
+            ),
+            "threshold": Parameter(
+                "greatest value of the predictor in the left child", dtype=np.float32, dims=dims
+            ),
+            "right": of_tree("right child of a node; the left one follows it", within=(-1, MOST)),
+        }
+
+    def fit_locations(self, cases: Cases, min_samples: int, choices: Chosen = None) -> FitArrays:
+        """Centres, errors and trees; see :func:`xrecal.arrays.baselines.forest.fit_forest`."""
+        from xrecal.arrays.baselines.forest import fit_forest
+
+        fitted = fit_forest(
+            self._predictors(cases),
+            cases.observations,
+            find_bounds(cases.observations, self.bounds)[:2],
+            cases.axis.steps(cases.observations.shape[1]),
+            n_trees=self.n_trees,
+            seed=self.seed,
+            min_samples=min_samples,
+        )
+        return {**count_cases(cases, min_samples), **fitted._asdict()}
+
+    def try_locations(
+        self, cases: Cases, min_samples: int, refits: Callable[[Method], FloatArray]
+    ) -> Iterable[Trial]:
+        """Trial with fewer trees in each refit, which forecast a little worse."""
+        few = replace(self, n_trees=min(self.n_trees, TRIED_TREES))
+        return [Trial({}, self.fit_locations(cases, min_samples), refits(few))]
+
+    def update_locations(self, added: Cases, fitted: FitArrays, slots: IntArray) -> FitArrays:
+        """Errors of the added cases around the centres of the fit."""
+        from xrecal.arrays.baselines.forest import errors_of
+
+        cases, bounds = self._predictors(added), (fitted["lower"], fitted["upper"])
+        return {"error": errors_of(cases, added.observations, fitted["centre"], bounds)}
+
+    def predict_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> Distribution:
+        """Past errors by the leaves that they share with the forecasts."""
+        from xrecal.arrays.baselines.forest import FittedForest, forest_forecasts
+
+        members, weights = forest_forecasts(
+            self._predictors(new, cases),
+            self._predictors(cases),
+            cases.observations,
+            FittedForest(*(fitted[name] for name in FittedForest._fields)),
+        )
+        dtype = new.forecasts.loc.dtype
+        return Empirical(members.astype(dtype), weights.astype(dtype))
+
+    def _predictors(self, of: Cases | NewCases, record: Cases | None = None) -> Predictors:
+        """Predictors of cases, or of forecasts beside the record of the cases."""
+        from xrecal.arrays.baselines.forest import Predictors
+
+        assert of.forecasts is not None
+        known = None if record is None else record.covariates
+        parts = [
+            of.covariates.features([n for n in self.covariates if (n == SEASON) is wanted], known)
+            for wanted in (True, False)
+        ]
+        return Predictors(*moments(of.forecasts), *(part.values for part in parts))
