@@ -13,14 +13,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import xarray as xr
 
-from xrecal.arrays.predictors import unstacked
+from xrecal.arrays.predictors import Usual
 from xrecal.arrays.status import TOO_FEW
 from xrecal.inputs.forms import Form
 from xrecal.inputs.identities import known_places
 from xrecal.inputs.pairing import Pairs
 from xrecal.inputs.pool import Pool
 from xrecal.methods.components import COMPONENT
-from xrecal.methods.shared_ckme import FEATURE, HERE, NUMBER, OWN, USUAL, as_shared
+from xrecal.methods.shared_ckme import FEATURE, HERE, NUMBER, OWN, as_shared
+from xrecal.methods.shared_packing import USUAL
 from xrecal.typing import FloatArray, IntArray
 
 from .cases import COVARIATE
@@ -129,19 +130,21 @@ def _usual_records(
     if not names:
         return {}
     usual = state[f"{component.label}_{USUAL}"]
-    places = [d for d in usual.dims if not str(d).startswith(OWN)]
-    stored = usual.transpose(*places, ...).to_numpy()
-    shape = stored.shape[: len(places)]
     records: dict[Hashable, xr.DataArray] = {}
-    for name, one in zip(names, unstacked(stored.reshape((-1, *stored.shape[-2:]))), strict=True):
+    for place, name in enumerate(names):
         array = state[COVARIATE + name]
         if not set(new.dims) <= set(array.dims):
             continue
-        values = np.repeat(one.middle, max(array.sizes[CASE], 2), axis=-1)
-        values[:, :1], values[:, 1:2] = one.first, one.last
-        values = values[:, : array.sizes[CASE]].reshape((*shape, -1))
-        whole = array.where(~new, xr.DataArray(values, dims=[*places, CASE]))
-        records[COVARIATE + name] = whole.transpose(*array.dims).assign_attrs(array.attrs)
+        fewer = {d: 0 for d in usual.dims if not str(d).startswith(OWN) and d not in array.dims}
+        of_all = usual.isel({OWN + "covariate": place, **fewer})
+        middle, first, last = (
+            of_all.isel({OWN + "usual_value": Usual._fields.index(part)})
+            for part in ("middle", "first", "last")
+        )
+        slot = xr.DataArray(np.arange(array.sizes[CASE]), dims=[CASE])
+        values = first.where(slot == 0, last.where(slot == 1, middle))
+        whole = array.where(~new, values).transpose(*array.dims)
+        records[COVARIATE + name] = whole.assign_attrs(array.attrs)
     return records
 
 

@@ -16,7 +16,7 @@ from xrecal.arrays.predictors import unstacked, usual_of
 from xrecal.chunks.run import EACH, Inputs, Named, Outputs, run, with_core_last
 from xrecal.chunks.warnings import warn_once
 from xrecal.methods.covariates import may_break
-from xrecal.methods.shared_ckme import USUAL
+from xrecal.methods.shared_packing import USUAL
 
 from .cases import COVARIATE
 from .fitted import CASE, FittedVariable

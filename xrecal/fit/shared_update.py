@@ -16,7 +16,8 @@ from xrecal.chunks.run import Named, run
 from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.pool import Pool
 from xrecal.methods import SharedCKME
-from xrecal.methods.shared_ckme import OWN, PLACE, USUAL, as_shared, nothing_learned, packed_fit
+from xrecal.methods.shared_ckme import OWN, PLACE, as_shared
+from xrecal.methods.shared_packing import USUAL, nothing_learned, packed_fit
 from xrecal.typing import FloatArray, IntArray
 
 from .case_order import ADDED, Order, known_observations
@@ -211,7 +212,11 @@ class _Repacked:
 
         kept: dict[str, Any] = packed.item()
         if fit is None:
-            return {**kept, **nothing_learned(self.method, kept["seen"].shape[0] - 2)}
+            return {**kept, **nothing_learned(self.method.sizes(0), kept["seen"].shape[0] - 2)}
         whole = with_added(fit, added, self.fading)
         n_cases = np.int32(whole.place_sums[NUMBER].sum())
-        return {**kept, **packed_fit(self.method, whole, self.min_samples), "n_cases": n_cases}
+        return {
+            **kept,
+            **packed_fit(self.method.sizes(0), whole, self.min_samples),
+            "n_cases": n_cases,
+        }

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from xrecal.arrays.distributions.continuous import Between, Linear
 from xrecal.arrays.distributions.forms import (
@@ -16,10 +15,8 @@ from xrecal.arrays.distributions.forms import (
     Distribution,
     Forecasts,
     equal_mass_levels,
-    find_bounds,
 )
 from xrecal.arrays.predictors import N_NUMBERS, NO_PREDICTORS, Usual
-from xrecal.arrays.status import BOUNDS, NOT_CONVERGED, TOO_FEW
 from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.lengths import as_span
 from xrecal.typing import FloatArray, IntArray
@@ -42,13 +39,15 @@ from .ckme import CKME
 from .covariates import Covariates, may_break
 from .folds import fold_groups, period_of_cases
 from .shared_cases import IN_MEMORY, InMemory, OfDates, members_of
+from .shared_packing import NO_RECORD, RECORDS, USUAL, Packing
 
 if TYPE_CHECKING:
     from xrecal.arrays.shared.folds import Folds
+    from xrecal.arrays.shared.issuing import Issued
     from xrecal.arrays.shared.network import Cases as ArrayCases
     from xrecal.arrays.shared.packed import Sizes
-    from xrecal.arrays.shared.passes import Learned, Shared
-    from xrecal.arrays.shared.samples import Sample, Values
+    from xrecal.arrays.shared.passes import Learned
+    from xrecal.arrays.shared.samples import Values
 
 PLACE = "xrecal_place"
 """Covariate with the number of the place of a case, -1 for a place that is not of the fit."""
@@ -58,14 +57,6 @@ FEATURE = "xrecal_feature_"
 
 OWN = "shared_"
 """Prefix of the dimensions of the state, which forecasts or results could have, too."""
-
-NO_RECORD = 2
-RECORDS = ("own_record", "short_record", "no_record", "unlike_others")
-"""What is known of a place: a record, one shorter than ``min_samples``, none; or a mean error or
-spread so unlike those of all others that nothing is learned from them: perhaps another unit."""
-
-USUAL = "usual"
-"""Parameter with the usual values of covariates."""
 
 NUMBER, HERE = "place", "here"
 """Parameters of a location that is one of the places: its number, -1 for one that is not of the
@@ -300,7 +291,7 @@ class SharedCKME(Method):
     def learn(self, engine: Any, features: FloatArray, folds: Folds, min_samples: int) -> Any:
         """Arrays of the state of one location, as the engine has values."""
         learned = self._run(engine, features, folds)
-        packing = Packing(self, min_samples)
+        packing = Packing(self.sizes(0), self.method.bounds, min_samples)
         return engine.once(packing, learned.fit, learned.sample, engine.usual)
 
     def _run(self, engine: Any, features: FloatArray, folds: Folds) -> Learned:
@@ -323,7 +314,7 @@ class SharedCKME(Method):
         from xrecal.arrays.shared.passes import IfAny
 
         learned = self._run(engine, features, folds)
-        packing, usual = Packing(self, min_samples), engine.usual
+        packing, usual = Packing(self.sizes(0), self.method.bounds, min_samples), engine.usual
         packed = engine.once(packing, learned.fit, learned.sample, usual)
         sums = learned.started, learned.place_sums, learned.law_sums
         return packed, engine.once(IfAny(hold_out), learned.fit, *sums, usual)
@@ -357,90 +348,49 @@ class SharedCKME(Method):
         self, new: NewCases, cases: Cases, fitted: FitArrays
     ) -> tuple[Distribution, FloatArray]:
         """Quantiles of equal mass, and the novelty (L, T) of the forecasts."""
-        from xrecal.arrays.shared.issuing import issue
-        from xrecal.arrays.shared.packed import unpack
-
         shape, dtype = new.forecasts.loc.shape[:2], new.forecasts.loc.dtype
-        values = np.full((*shape, N_QUANTILES), np.nan)
-        novelty = np.full(shape, np.nan)
-        gone = missing_forecasts(new.forecasts)
+        values, novelty = np.full((*shape, N_QUANTILES), np.nan), np.full(shape, np.nan)
         for location in range(shape[0]):
             own = {name: a[location] for name, a in fitted.items()}
-            if np.isnan(own["regression"]).any():
-                continue
-            block, of = slice(location, location + 1), OfDates.alike(shape[1])
-            forecasts, covariates = new.forecasts.take(block), new.covariates.take((block,))
-            covariates = covariates.joining(cases.covariates.take((block,)))
-            usual = fitted[USUAL][block] if self.breakable else NO_PREDICTORS
-            if NUMBER in own:
-                here = self.at_place(forecasts, covariates, int(own[NUMBER]), of, usual)
-                features = np.tile(own.get(HERE, np.empty(0)), (shape[1], 1))
-            else:
-                unknown = np.full((1, shape[1]), np.nan)
-                here, features = self.array_cases(forecasts, unknown, covariates, of, usual)
-            # A place without a record is issued as a new one is, if the fit knows any features.
-            bare = (own["record"][here.place] == NO_RECORD) & (here.place >= 0)
-            if bare.any() and self.features:
-                features = np.where(bare[:, np.newaxis], own["features"][here.place], features)
-                here = here._replace(place=np.where(bare, -1, here.place))
-            here = here._replace(members=np.where(gone[location, :, None], np.nan, here.members))
-            issued = issue(unpack(own), here, features, equal_mass_levels(N_QUANTILES))
-            values[location] = np.clip(issued.quantiles, own["lower"], own["upper"])
-            novelty[location] = issued.novelty
+            if not np.isnan(own["regression"]).any():
+                block = slice(location, location + 1)
+                issued = self._issued(new.take(block), cases.take(block), own)
+                values[location] = np.clip(issued.quantiles, own["lower"], own["upper"])
+                novelty[location] = issued.novelty
         return equally_likely(values, dtype, Linear), novelty
+
+    def _issued(self, new: NewCases, cases: Cases, own: FitArrays) -> Issued:
+        """Forecasts (1, T) at one location."""
+        from xrecal.arrays.shared.issuing import at_own_place, issue
+        from xrecal.arrays.shared.packed import unpack
+
+        n, fit = new.forecasts.loc.shape[1], unpack(own)
+        usual = own[USUAL][np.newaxis] if self.breakable else NO_PREDICTORS
+        given = new.forecasts, new.covariates.joining(cases.covariates)
+        if NUMBER in own:
+            here = self.at_place(*given, int(own[NUMBER]), OfDates.alike(n), usual)
+            features = np.tile(own.get(HERE, np.empty(0)), (n, 1))
+        else:
+            unknown = np.full((1, n), np.nan), given[1], OfDates.alike(n), usual
+            here, features = self.array_cases(given[0], *unknown)
+        # A place without a record is issued as a new one is, if the fit knows any features.
+        bare = (own["record"][here.place] == NO_RECORD) & (here.place >= 0)
+        if bare.any() and self.features:
+            features = np.where(bare[:, np.newaxis], own["features"][here.place], features)
+            here = here._replace(place=np.where(bare, -1, here.place))
+        if NUMBER in own and own[NUMBER] < 0 and np.isfinite(cases.observations).any():
+            assert cases.forecasts is not None
+            record = self.at_place(
+                cases.forecasts, cases.covariates, 0, OfDates.alike(cases.observations.size), usual
+            )._replace(observations=cases.observations[0].astype(np.float64))
+            fit = at_own_place(fit, record, features[:1])
+            here = here._replace(place=np.zeros(n, np.int64))
+        gone = missing_forecasts(new.forecasts)[0]
+        here = here._replace(members=np.where(gone[:, np.newaxis], np.nan, here.members))
+        return issue(fit, here, features, equal_mass_levels(N_QUANTILES))
 
 
 def as_shared(method: Method) -> SharedCKME:
     """A method that learns by sums, for checks of types."""
     assert isinstance(method, SharedCKME)
     return method
-
-
-class Packing:
-    """A shared fit, or None, its sample of cases and usual values in, arrays of the state out."""
-
-    __name__ = "packing"
-
-    def __init__(self, method: SharedCKME, min_samples: int) -> None:
-        self.method, self.min_samples = method, min_samples
-
-    def __call__(
-        self, fit: Shared | None, sample: Sample, usual: FloatArray
-    ) -> dict[str, npt.NDArray[Any]]:
-        """Arrays by name."""
-        from xrecal.arrays.shared.places import NUMBER as N_CASES
-
-        n = sample.draws.size if fit is None else int(fit.place_sums[N_CASES].sum())
-        status = TOO_FEW * (n < self.min_samples)
-        observed = sample.cases.observations[np.newaxis]
-        lower, upper, violated = find_bounds(observed, self.method.method.bounds)
-        if fit is None or status:
-            status = status or NOT_CONVERGED
-            packed = nothing_learned(self.method, sample.cases.covariates.shape[1])
-            packed |= {"lower": lower[0] * np.nan, "upper": lower[0] * np.nan}
-        else:
-            packed = packed_fit(self.method, fit, self.min_samples)
-            packed |= {"lower": lower[0], "upper": upper[0]}
-        counts = {"n_cases": n, "status": status | (BOUNDS * bool(violated[0]))}
-        counts |= {USUAL: usual[0]} if self.method.breakable else {}
-        return {name: np.asarray(value) for name, value in {**packed, **counts}.items()}
-
-
-def nothing_learned(method: SharedCKME, n_covariates: int) -> dict[str, npt.NDArray[Any]]:
-    """Arrays of a fit that has learned nothing, by name."""
-    from xrecal.arrays.shared.packed import nothing
-
-    return nothing(method.sizes(n_covariates)) | {
-        "record": np.full(method.places, NO_RECORD, np.int8)
-    }
-
-
-def packed_fit(method: SharedCKME, fit: Shared, min_samples: int) -> dict[str, npt.NDArray[Any]]:
-    """Arrays of a fit by name, with what is known of each place."""
-    from xrecal.arrays.shared.packed import pack
-    from xrecal.arrays.shared.places import NUMBER as N_CASES
-
-    n = fit.place_sums[N_CASES]
-    record = np.select([fit.places.odd, n == 0, n < min_samples], [3, 2, 1], 0)
-    n_covariates = fit.seen.shape[0] - 2
-    return pack(fit, method.sizes(n_covariates)) | {"record": record.astype(np.int8)}

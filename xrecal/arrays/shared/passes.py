@@ -40,11 +40,10 @@ from .places import (
     SUMS,
     Corrections,
     Places,
-    Pooled,
     fit_places,
-    fit_pooled,
     without_places,
 )
+from .regression import Pooled, fit_pooled
 from .samples import Sample, draw_sample, join_samples
 from .sums import Sums, all_of, no_cases, sum_cases
 
