@@ -86,7 +86,9 @@ class Recalibrator(Fitted, ProductVerbs, diagnostics.Verbs):
         ----------
         hindcast : DataArray or Dataset
             Past forecasts before, after or between the others, of the same kind, unit and
-            locations, at all positions that are pooled. The number of members may differ.
+            locations, at all positions that are pooled. The number of members may differ. Where
+            places share a fit along one dimension, at any of them, in any order, and at new ones,
+            whose features must be known.
         observations : DataArray, Dataset or dict
             What verified, as for the fit.
         covariates : dict from str to DataArray, optional
@@ -102,7 +104,7 @@ class Recalibrator(Fitted, ProductVerbs, diagnostics.Verbs):
         ------
         ValueError
             If a variable lacks those that it is recalibrated with, or kind, units, dimensions,
-            pooled positions or labels differ.
+            pooled positions or labels differ, or a feature of a new place is unknown.
 
         Warns
         -----

@@ -19,7 +19,8 @@ from xrecal.arrays.shared.network import (
     with_record,
     without_record,
 )
-from xrecal.arrays.shared.places import Places, fit_pooled, without_places
+from xrecal.arrays.shared.places import Places, without_places
+from xrecal.arrays.shared.regression import fit_pooled
 from xrecal.arrays.shared.sums import Sums, all_of, sum_parts
 
 from .network import draw_dates

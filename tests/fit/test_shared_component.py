@@ -245,15 +245,6 @@ def test_places_are_found_by_their_labels(model):
     some = NEW.isel(station=[5, 7, 1])
     found = model.quantile(some, LEVELS)
     xr.testing.assert_allclose(found, model.quantile(NEW, LEVELS).isel(station=[5, 7, 1]))
-    with pytest.raises(ValueError, match="labels along 'station' differ"):
-        model.apply(NEW.assign_coords(station=[f"t{i}" for i in range(P)]))
-
-
-def test_new_places_are_refused_with_what_to_type(model):
-    new = NEW.assign_coords(station=[f"t{i}" if i > 5 else f"s{i}" for i in range(P)])
-    told = "has t6, t7, where this pool has no fit; give the fit their forecasts with"
-    with pytest.raises(ValueError, match=told):
-        model.apply(new)
 
 
 def test_updates_add_cases_to_each_place(model):

@@ -6,6 +6,7 @@ a missing one must not take it away. Both are replaced by the median of the reco
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -48,6 +49,10 @@ class Usual(NamedTuple):
     """Whether the record has enough cases with a value and enough without one."""
     never_zero: npt.NDArray[np.bool_]
     """Whether zero can only be a fill value: within a continuous range, and never in the record."""
+    first: FloatArray
+    """Least value of the record; 0 for a circular predictor and an unknown one."""
+    last: FloatArray
+    """Greatest value of the record."""
 
     def broken(self, values: FloatArray) -> npt.NDArray[np.bool_]:
         """True for values (L, T) that the record cannot have had; not for missing ones."""
@@ -60,6 +65,13 @@ class Usual(NamedTuple):
         """True for values (L, T) that are missing or broken, and where nothing is known of any."""
         gone: npt.NDArray[np.bool_] = namespace(values).isnan(values) | ~self.known
         return self.broken(values) | gone
+
+
+N_NUMBERS = len(Usual._fields)
+"""Numbers that are stored of each predictor."""
+
+NO_PREDICTORS = np.empty((1, 0, N_NUMBERS))
+"""Usual values of no predictor at one place, as :func:`stacked` has them."""
 
 
 def usual_of(record: FloatArray, period: float | None = None) -> Usual:
@@ -94,10 +106,11 @@ def usual_of(record: FloatArray, period: float | None = None) -> Usual:
         angle = xp.where(finite, 2 * np.pi * (record / period), 0.0)
         parts = (xp.where(finite, of(angle), 0.0).sum(-1, keepdims=True) for of in (xp.sin, xp.cos))
         middle, end = xp.arctan2(*parts) * (period / (2 * np.pi)), xp.full(count.shape, np.inf)
-        return Usual(middle, -end, end, known, mixed, xp.zeros(count.shape, bool))
+        none = xp.zeros(count.shape)
+        return Usual(middle, -end, end, known, mixed, none > 0, none, none)
     if n == 0:
-        nothing = xp.zeros(count.shape)
-        return Usual(nothing, nothing - np.inf, nothing + np.inf, known, mixed, known)
+        none = xp.zeros(count.shape)
+        return Usual(none, none - np.inf, none + np.inf, known, mixed, known, none, none)
     ordered = xp.sort(xp.where(finite, record, np.nan).astype(np.float64), axis=-1)  # NaN last
     end = xp.maximum(count - 1, 0)
     first, below, above, last = (
@@ -110,4 +123,18 @@ def usual_of(record: FloatArray, period: float | None = None) -> Usual:
     continuous = COARSE * count * smallest < last - first
     never_zero = continuous & (first < 0) & (last > 0) & ~(ordered == 0).any(-1, keepdims=True)
     low, high = xp.where(known, first - room, -np.inf), xp.where(known, last + room, np.inf)
-    return Usual((below + above) / 2, low, high, known, mixed, never_zero)
+    return Usual((below + above) / 2, low, high, known, mixed, never_zero, first, last)
+
+
+def stacked(usual: Sequence[Usual]) -> FloatArray:
+    """Numbers (L, p, 8) that p predictors have as usual values at L places, one at least."""
+    return np.stack([np.concatenate(one, axis=-1, dtype=np.float64) for one in usual], axis=1)
+
+
+def unstacked(numbers: FloatArray) -> list[Usual]:
+    """Usual values of p predictors from the numbers (L, p, 8) that :func:`stacked` returns."""
+    flags = [name in ("known", "mixed", "never_zero") for name in Usual._fields]
+    return [
+        Usual(*(a > 0 if flag else a for a, flag in zip(one, flags, strict=True)))
+        for one in np.moveaxis(numbers, 1, 0)[..., np.newaxis].swapaxes(1, 2)
+    ]

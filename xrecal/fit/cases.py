@@ -112,19 +112,17 @@ def usable_cases(
     covariates: Named,
     axis: CaseAxis,
     periods: Mapping[str, float | None],
-    *,
-    complete: bool = False,
 ) -> tuple[Cases, IntArray]:
     """Cases of values without absurd ones; see :func:`cases_of`.
 
-    With ``complete`` a case without a covariate cannot be learned from. Otherwise its median of
-    the record takes its place, but for covariates from dates.
+    A case without a date that a covariate needs cannot be learned from. Where another covariate is
+    missing its median of the record takes its place.
     """
     forecasts, (own, *partners) = forecasts_of(parts), observed
     known = covariates_of([covariates[name] for name in periods], periods, own)
     usable, invalid = usable_observations(forecasts, own)
     infinite = np.isinf(known.values)
-    needed = [complete or not may_break(name) for name in periods]
+    needed = [not may_break(name) for name in periods]
     lacking = np.isnan(known.values) & namespace(own).asarray(needed, dtype=bool)
     usable[(infinite | lacking).any(-1)] = np.nan
     invalid |= infinite.any((1, 2))

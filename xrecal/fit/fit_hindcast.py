@@ -21,7 +21,7 @@ from xrecal.inputs.covariates import KNOWN, Given, read_covariates
 from xrecal.inputs.forms import PARTS, Form, Labelled, require_distances
 from xrecal.inputs.metadata import describing, joined
 from xrecal.inputs.pairing import Observations, Pairs, pair_cases, pair_variables, to_learn_from
-from xrecal.inputs.pool import Pool, PoolOver
+from xrecal.inputs.pool import MAX_POOLED, Pool, PoolOver
 from xrecal.methods import CKME, Method
 from xrecal.methods.shared_ckme import as_shared
 
@@ -29,7 +29,7 @@ from .conditioned import checked, names_in, settled
 from .fitted import ABOUT, CASE, CASE_MEMBER, SEEN, Fitted, FittedVariable
 from .jointly import Period, as_one, common_cases, read_groups
 from .kinds import TOGETHER, Choose
-from .pooling import read_pool
+from .pooling import read_features, read_pool
 from .replaced import warn_of_idle
 from .shared_component import fit_pools_that_share
 from .shared_fit import fit_shared_state
@@ -59,6 +59,7 @@ def fit(
     pool: PoolOver = None,
     jointly: Sequence[Hashable] | None = None,
     period: Period = None,
+    features: str | Sequence[str] = (),
     choose: Choose = TOGETHER,
     min_samples: int = 20,
 ) -> Fitted:
@@ -111,6 +112,10 @@ def fit(
         Of a circular variable, such as 360 for a wind direction in degrees, or of several by
         name: distances are those of points on a circle. Or the attribute ``circular_period`` of
         the hindcast's variable, which the recalibrated forecast bears, too.
+    features : str or sequence of str, optional
+        Coordinates of numbers along the pooled dimensions, such as ("slope", "coast"), by which
+        places that share one law are compared. Latitude, longitude, height and lead are found
+        by themselves.
     choose : "together", "each", or name or names of dimensions
         Whose cases the settings of a fit come from, those that cross-validation chooses: kernel,
         support, ridge, weights of a pool and tails. Of all places together, from a sample of at
@@ -150,11 +155,11 @@ def fit(
     by their coordinates. The state's ``record`` says what is known of each place: a record, one
     shorter than ``min_samples``, none, or one unlike all others, perhaps of another unit.
 
-    A :class:`xrecal.LinearPool` of as many pooled cases, without a gap, is a pool at each place,
-    whose last component is what all places share. Weights come from held-out forecasts of both. A
-    place with fewer than ``min_samples`` cases has what is shared alone. Its forecasts are those of
-    places of the hindcast, which may have no observation there. Updates add to the cases of each
-    place; what is shared stays as it is until the next fit.
+    A :class:`xrecal.LinearPool` of as many pooled cases is a pool at each place, whose last
+    component is what all places share. Weights come from held-out forecasts of both. A place with
+    fewer than ``min_samples`` cases has what is shared alone, and so has a place that was not in
+    the hindcast. Updates add to the cases of each place; what is shared stays as it is until the
+    next fit.
 
     Examples
     --------
@@ -176,7 +181,9 @@ def fit(
         group = {name: paired[name] for name in names}
         group = common_cases(group) if len(names) > 1 else group
         prepared = {
-            name: prepare(pair_hindcast(*pair, own, dim), own, covariates, min_samples, pool)
+            name: prepare(
+                pair_hindcast(*pair, own, dim), own, covariates, min_samples, pool, features
+            )
             for name, pair in group.items()
         }
         observed = {name: observation.attrs for name, (_, observation) in group.items()}
@@ -265,10 +272,11 @@ def prepare(
     covariates: Given,
     min_samples: int,
     pool: PoolOver = None,
+    features: str | Sequence[str] = (),
     *,
     in_splits: bool = False,
 ) -> Prepared:
-    """Pool and date the cases of a variable, and read its covariates.
+    """Pool and date the cases of a variable, and read its covariates and features of places.
 
     With ``in_splits`` fits are of some dates, so each will have a pool of its own: here it has all
     positions, and the axis is that of the dates.
@@ -276,7 +284,8 @@ def prepare(
     form, dim = pairs.form, pairs.dim
     assert dim is not None
     n_dates = pairs.observations.sizes[dim]
-    pooled = None if pool is None else read_pool(pool, form, dim)
+    pooled = None if pool is None else read_pool(pool, form, dim, features)
+    _require_use(features, method, pooled, n_dates)
     shared, of_places = None, None
     if pooled is not None and pools_share(method, pooled, n_dates) and not in_splits:
         return _with_shared(pairs, method, covariates, min_samples, pooled)
@@ -319,6 +328,20 @@ def prepare(
     return Prepared(replace(pairs, pool=pooled), method, axis, given, note, shared)
 
 
+def _require_use(
+    features: str | Sequence[str], method: Method, pool: Pool | None, n_dates: int
+) -> None:
+    """Raise ValueError for features of places that no fit compares."""
+    if not features:
+        return
+    if pool is None or not (pools_share(method, pool, n_dates) or shares(method, pool, n_dates)):
+        raise ValueError(
+            "features are of places that share one law: more than "
+            f"{MAX_POOLED} cases pooled over places without windows, by CKME or LinearPool; for "
+            f"fewer cases use condition_on={read_features(features)!r}, or leave features out"
+        )
+
+
 def _require_enough(pairs: Pairs, min_samples: int, n_positions: int | None) -> None:
     """Raise ValueError where no place can have enough cases, all pooled positions counted."""
     if pairs.n_matched * (n_positions or 1) >= min_samples:
@@ -348,7 +371,7 @@ def _with_shared(
     own, note = settled(method, axis, pairs.observations.sizes[dim], names_in(covariates))
     component = own.shared_by_places
     assert component is not None
-    of_all = prepare(pairs, component, covariates, min_samples, pool.dims)
+    of_all = prepare(pairs, component, covariates, min_samples, pool.dims, pool.features)
     shared = as_shared(of_all.method)
     given = {name: of_all.covariates[name] for name in own.covariates}
     for name, value in given.items():

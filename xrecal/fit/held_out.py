@@ -68,6 +68,8 @@ class Splits:
     """Whether a model is updated, rather than fitted anew each time."""
     choose: Choose = TOGETHER
     """Places whose cases the choices of a fit come from."""
+    features: str | Sequence[str] = ()
+    """Coordinates of pooled places that a fit compares."""
 
     @property
     def options(self) -> dict[str, Any]:
@@ -381,7 +383,8 @@ def prepare_all(
 ) -> Prepared:
     """All cases of a variable, of which fits will have some."""
     pairs = pair_hindcast(form, observed, method, dim)
-    return prepare(pairs, method, covariates, splits.min_samples, splits.pool, in_splits=True)
+    learned = splits.min_samples, splits.pool, splits.features
+    return prepare(pairs, method, covariates, *learned, in_splits=True)
 
 
 def folds_of(method: Method, prepared: Prepared, splits: Splits) -> list[Fold]:

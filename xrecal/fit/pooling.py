@@ -7,7 +7,7 @@ tasks, a block of fits at a time (:class:`PooledTask`).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -29,7 +29,18 @@ DATE = "xrecal_date"
 """Dimension of the dates inside a task whose cases are dates at several positions."""
 
 
-def read_pool(given: PoolOver, form: Form, dim: Hashable) -> Pool | None:
+def read_features(given: str | Sequence[str]) -> tuple[str, ...]:
+    """Names of coordinates that are features of places; TypeError for what is no text."""
+    names = (given,) if isinstance(given, str) else tuple(given)
+    wrong = [name for name in names if not isinstance(name, str)]
+    if wrong:
+        raise TypeError(f"features must be names of coordinates, got {wrong[0]!r}")
+    return names
+
+
+def read_pool(
+    given: PoolOver, form: Form, dim: Hashable, features: str | Sequence[str] = ()
+) -> Pool | None:
     """The pool that ``fit`` is asked for, checked against the hindcast; None for none.
 
     Raises
@@ -48,7 +59,8 @@ def read_pool(given: PoolOver, form: Form, dim: Hashable) -> Pool | None:
         for d, width in windows.items():
             _check_width(d, width, sizes[d])
         widths = tuple(int(windows[d]) for d in dims)
-    return by_labels(Pool(dims, tuple(sizes[d] for d in dims), widths, ()), form)
+    named = read_features(features)
+    return by_labels(Pool(dims, tuple(sizes[d] for d in dims), widths, (), named), form)
 
 
 def by_labels(pool: Pool, form: Form) -> Pool:

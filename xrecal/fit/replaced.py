@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from xrecal.arrays.predictors import usual_of
+from xrecal.arrays.predictors import unstacked, usual_of
 from xrecal.chunks.run import EACH, Inputs, Named, Outputs, run, with_core_last
 from xrecal.chunks.warnings import warn_once
 from xrecal.methods.covariates import may_break
+from xrecal.methods.shared_packing import USUAL
 
 from .cases import COVARIATE
 from .fitted import CASE, FittedVariable
@@ -26,11 +27,27 @@ LAST_BIT = 30
 SHOWN = 6
 """Covariates that a warning shows."""
 
+OF_ALL = 0
+"""Name of usual values among arrays that covariates are judged by; those of covariates are text."""
+
 
 def replaceable(fitted: FittedVariable) -> dict[str, int]:
     """Bits of the status by the names of covariates that may be replaced in a forecast."""
-    kept = [n for n in fitted.periods if may_break(n) and COVARIATE + n in fitted.arrays]
+    by_sums = fitted.method.by_sums
+    kept = [n for n in fitted.periods if may_break(n)]
+    kept = [n for n in kept if by_sums or COVARIATE + n in fitted.arrays]
     return {name: 1 << min(bit, LAST_BIT) for bit, name in enumerate(kept)}
+
+
+def _records(fitted: FittedVariable) -> dict[Any, tuple[xr.Variable, Sequence[Hashable]]]:
+    """Arrays of the state, with their core dimensions, that covariates are judged by.
+
+    Covariates of the cases or, where places share a fit, their usual values.
+    """
+    if fitted.method.by_sums:
+        usual = fitted.arrays[USUAL]
+        return {OF_ALL: (usual, [d for d in usual.dims if d not in fitted.locations])}
+    return {name: (fitted.arrays[COVARIATE + name], [CASE]) for name in replaceable(fitted)}
 
 
 def status_of_forecasts(
@@ -61,16 +78,21 @@ def warn_of_replaced(
 ) -> None:
     """Warn of covariates in memory that are broken, or missing though the record has them."""
     bits = replaceable(fitted)
+    if not bits:
+        return
+    records = _records(fitted)
     given = [covariates[name].variable for name in bits]
-    given += [fitted.arrays[name] for name in ("status", *(COVARIATE + name for name in bits))]
-    if not bits or not all(isinstance(variable.data, np.ndarray) for variable in given):
+    given += [fitted.arrays["status"], *(record for record, _ in records.values())]
+    if not all(isinstance(variable.data, np.ndarray) for variable in given):
         return
     found, texts = _found(covariates, fitted, each), []
-    for covariate, bit in bits.items():
+    for place, (covariate, bit) in enumerate(bits.items()):
         broken, missing = (int((found[how] & bit > 0).sum()) for how in ("broken", "missing"))
         size, value = found["broken"].size, covariates[covariate]
         if broken:
-            record = fitted.arrays[COVARIATE + covariate]
+            record = records.get(covariate, (None,))[0]
+            if record is None:
+                record = records[OF_ALL][0].data[..., place, -2:]
             ends = (float(of(a)) for a in (value, record) for of in (np.nanmin, np.nanmax))
             low, high, first, last = (f"{end:.4g}" for end in ends)
             texts.append(
@@ -119,7 +141,7 @@ def _found(
     bare = {name: covariates[name].drop_vars([*covariates[name].coords]) for name in bits}
     given: Inputs = {
         "status": {0: (fitted.arrays["status"], ())},  # first, as it has all locations
-        "record": {name: (fitted.arrays[COVARIATE + name], (CASE,)) for name in bits},
+        "record": _records(fitted),
         "covariates": {name: with_core_last(bare[name], loops) for name in bits},
     }
     task = _Judge(bits, {name: fitted.periods[name] for name in bits})
@@ -138,8 +160,11 @@ class _Judge:
     def __call__(self, status: Named, record: Named, covariates: Named) -> Named:
         """Bits of what is found, by its name."""
         found: dict[str, Any] = {"replaced": 0, "broken": 0, "missing": 0}
+        stored = unstacked(record[OF_ALL]) if OF_ALL in record else []
+        known = dict(zip(self.bits, stored, strict=False))
         for name, bit in self.bits.items():
-            usual, values = usual_of(record[name], self.periods[name]), covariates[name]
+            values = covariates[name]
+            usual = known.get(name) or usual_of(record[name], self.periods[name])
             unusable, broken = usual.unusable(values), usual.broken(values)
             expected = {"replaced": unusable, "broken": broken}
             expected["missing"] = unusable & ~broken & ~usual.mixed

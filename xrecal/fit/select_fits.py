@@ -38,6 +38,7 @@ from .mismatch_warnings import (
     warn_of_other_place,
     warn_of_unseen,
 )
+from .more_places import grows, with_new_places
 
 MODEL_AND_FORECAST = ("the model", "forecast")
 FORECAST_AND_MODEL = MODEL_AND_FORECAST[::-1]
@@ -76,7 +77,7 @@ def match_variables(
     selected = {}
     for name, (form, variable) in matched.items():
         form = along_single(form, variable)
-        variable = fits_of(form, variable)
+        variable = fits_of(form, with_new_places(form, variable))
         check_forecast(form, variable)
         selected[name] = _with_partners(form, variable, forms), variable
     warn_of_other_place(selected.values())
@@ -269,26 +270,9 @@ def check_forecast(form: Form, fitted: FittedVariable, name: str = "forecast") -
         require_one_chunk(part, (form.member_dim,), name=name)
         require_unit_of_leads(part, fitted, name=name)
         require_known_leads(part, fitted, name=name)
-        for location in (d for d in fitted.locations if d in part.dims):
-            _require_places_of_pool(part, fitted, location, name)
-            like_places(part, fitted.state, [location], names=("model.state", name))
-
-
-def _require_places_of_pool(
-    part: xr.DataArray, fitted: FittedVariable, location: Hashable, name: str
-) -> None:
-    """Raise ValueError for new places of a pool at each, which could have what all share."""
-    if not fitted.method.has_shared or location not in part.indexes:
-        return
-    labels = part.indexes[location]
-    new = labels[~labels.isin(fitted.state.indexes.get(location, labels))]
-    if new.size:
-        raise ValueError(
-            f"labels along {location!r} differ: {name} has {', '.join(map(str, new[:3]))}"
-            f"{', ...' if new.size > 3 else ''}, where this pool has no fit; give "
-            "the fit their forecasts with missing observations, and it issues there what all "
-            "places share, or fit xrecal.CKME(), which knows new places by their coordinates"
-        )
+        if name == "forecast" or not grows(fitted):
+            own = [d for d in fitted.locations if d in part.dims]
+            like_places(part, fitted.state, own, names=("model.state", name))
 
 
 def _remedy(missing: list[Hashable], fitted: FittedVariable, name: str) -> str:

@@ -15,14 +15,14 @@ from xrecal.inputs.pairing import Pairs
 from xrecal.inputs.pool import Pool
 from xrecal.methods import Method, SharedCKME
 from xrecal.methods.base import Cases, SharedFits
-from xrecal.methods.components import Component, components_of
 from xrecal.methods.covariates import Covariates
-from xrecal.methods.shared_ckme import IN_MEMORY, NUMBER, InMemory, as_shared
+from xrecal.methods.shared_cases import IN_MEMORY
+from xrecal.methods.shared_ckme import HERE, NUMBER, OWN, as_shared
 from xrecal.typing import FloatArray, IntArray
 
 from .kinds import TOGETHER, Choose, Together, places_together, read_choose
 from .shared_fit import PassesOverChunks, SharedChunks
-from .shared_places import feature_table, in_one_order, shared_method
+from .shared_places import component_of_all, feature_table, in_one_order, shared_method
 from .state import Prepared, fit_state
 from .together import choose_in_memory, fit_with
 
@@ -62,11 +62,6 @@ def sharing(
     return method.with_shared(shared), Sharing(shared, table, order, numbers, sizes, together)
 
 
-def _component(method: Method) -> Component:
-    """The component of a pool that places share."""
-    return next(c for c in components_of(method.mixed) if c.method.by_sums)
-
-
 def fit_sharing(
     given: Sharing, method: Method, cases: Cases, min_samples: int
 ) -> dict[str, npt.NDArray[Any]]:
@@ -84,14 +79,13 @@ def fit_sharing(
     periods = (*cases.covariates.periods, *[None] * len(shared.of_places))
     values = np.concatenate([cases.covariates.values, beside], axis=-1)
     of_dates, folds = shared.in_parts(cases.axis, n)
-    own, _ = shared.array_cases(
+    every = (
         cases.forecasts.map(by_date),
         by_date(cases.observations),
         Covariates(by_date(values), names, periods),
-        of_dates.repeat(n_places),
     )
-    step = max(IN_MEMORY // n_places, 1) * n_places
-    engine = InMemory(own, np.repeat(np.arange(n), n_places), step)
+    date, step = np.repeat(np.arange(n), n_places), max(IN_MEMORY // n_places, 1) * n_places
+    engine, _ = shared.in_memory(every, of_dates.repeat(n_places), date, step)
     packed, held_out = shared.learn_and_hold_out(engine, given.features, folds, min_samples)
     each = np.empty(n_places, dtype=object)
     each[:] = held_out
@@ -101,11 +95,12 @@ def fit_sharing(
     if given.together is not None and method.choice_sizes:
         choices = choose_in_memory(given.together, given.sizes, method, cases, min_samples)
     fitted = {**fit_with(method, cases, min_samples, choices)}
-    component = _component(method)
+    component = component_of_all(method)
+    own = {NUMBER: given.numbers, HERE: given.features[given.numbers]}
     for name in component.parameters(0):
-        array = np.asarray(packed[name]) if name != NUMBER else given.numbers
-        whole = np.broadcast_to(array, (n_places, *array.shape))
-        fitted[f"{component.label}_{name}"] = array if name == NUMBER else whole
+        array = np.asarray(packed.get(name))
+        whole = own[name] if name in own else np.broadcast_to(array, (n_places, *array.shape))
+        fitted[f"{component.label}_{name}"] = whole
     return fitted
 
 
@@ -129,8 +124,9 @@ def fit_pools_that_share(
     held_out = chunks.objects_of([fits for _, fits in learned])
     (state,) = fit_state(own, min_samples, (held_out, number), choose)
     arrays: dict[str, Any] = chunks.arrays_of([packed for packed, _ in learned])
-    arrays[NUMBER] = number
-    component = _component(own.method)
+    here = table[pool.numbers]
+    arrays |= {NUMBER: number, HERE: xr.DataArray(here, dims=[*pool.dims, OWN + "place_feature"])}
+    component = component_of_all(own.method)
     kept = {
         f"{component.label}_{name}": arrays[name].rename(
             {d: component.dim(str(d)) for d in parameter.dims}

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import xarray as xr
 
+from xrecal.arrays.predictors import NO_PREDICTORS
 from xrecal.arrays.status import FILL, INVALID
 from xrecal.chunks.blockwise import require_one_chunk, work_on
 from xrecal.chunks.run import Inputs, Named, run
@@ -16,14 +17,19 @@ from xrecal.chunks.tree import joined_chunks
 from xrecal.inputs.dates import CaseAxis
 from xrecal.methods import SharedCKME
 from xrecal.methods.base import Cases
-from xrecal.methods.shared_ckme import IN_MEMORY, OfDates, as_shared
+from xrecal.methods.shared_cases import IN_MEMORY, OfDates
+from xrecal.methods.shared_ckme import PLACE, as_shared
+from xrecal.typing import FloatArray
 
-from .cases import parameters_of, usable_cases, without_absurd
+from .cases import covariates_of, parameters_of, usable_cases, without_absurd
 from .common_regrets import as_objects
 from .fitted import CASE, CASE_MEMBER
 from .pooling import DATE
 from .shared_places import PLACES, feature_table, place_labels
 from .state import Prepared, arrays_of_cases
+
+if TYPE_CHECKING:
+    from xrecal.arrays.shared.samples import Values
 
 
 def fit_shared_state(prepared: Prepared, min_samples: int) -> xr.Dataset:
@@ -104,24 +110,42 @@ class SharedChunks:
         join: Callable[..., Any],
         *given: Any,
     ) -> Any:
-        """What ``function(cases, date, *given)`` makes of all chunks at a location, joined."""
+        """What ``function(cases, date, *given)`` makes of all chunks at a location, joined.
+
+        The first of what is given are the usual values of covariates.
+        """
+        task = _ChunkOfCases(function, self.method, self.periods)
+        return self._joined(at, self.cases, task, join, given)
+
+    def values(self, at: Mapping[Hashable, int]) -> Any:
+        """Covariates that may break of all chunks at a location, joined."""
+        from xrecal.arrays.shared.samples import join_values
+
+        names = PLACE, *self.method.breakable
+        known = {name: self.cases["covariates"][name] for name in names}
+        task = _ChunkOfValues(self.method, {name: self.periods[name] for name in names})
+        return self._joined(at, {"covariates": known}, task, join_values, ())
+
+    def _joined(
+        self,
+        at: Mapping[Hashable, int],
+        cases: Mapping[str, CoreArrays],
+        task: Callable[..., Any],
+        join: Callable[..., Any],
+        given: tuple[Any, ...],
+    ) -> Any:
+        """Results of a task on each chunk at a location, joined."""
         beside: CoreArrays = {name: (array, ()) for name, array in self.beside.items()}
         here = {
             group: {
                 name: (a.isel({d: i for d, i in at.items() if d in a.dims}), core)
                 for name, (a, core) in of.items()
             }
-            for group, of in {**self.cases, "beside": beside}.items()
+            for group, of in {**cases, "beside": beside}.items()
         }
         each = int(np.prod([self.sizes[d] for d in self.pool.dims]))
-        return joined_chunks(
-            _ChunkOfCases(function, self.method, self.periods),
-            join,
-            here,
-            given,
-            step=max(IN_MEMORY // each, 1),
-            what=work_on("the fit", self.name),
-        )
+        what, step = work_on("the fit", self.name), max(IN_MEMORY // each, 1)
+        return joined_chunks(task, join, here, given, step=step, what=what)
 
     def observations(self) -> tuple[xr.DataArray, xr.DataArray]:
         """Observations (..., case, place) that are learned from, NaN where there is none.
@@ -175,14 +199,23 @@ def arrays_of_fits(fits: Named) -> Named:
 
 
 class PassesOverChunks:
-    """Runs passes over the chunks of one location: at once in memory, as tasks of Dask."""
+    """Runs passes over the chunks of one location: at once in memory, as tasks of Dask.
 
-    def __init__(self, chunks: SharedChunks, at: Mapping[Hashable, int]) -> None:
+    Usual values (1, p, 8) of covariates are given, or those of all chunks.
+    """
+
+    def __init__(self, chunks: SharedChunks, at: Mapping[Hashable, int], usual: Any = None) -> None:
+        from xrecal.arrays.shared.samples import Values
+
         self.chunks, self.at = chunks, at
+        if usual is None and chunks.method.breakable:
+            periods = [chunks.periods[name] for name in chunks.method.breakable]
+            usual = self.once(Values.usual, chunks.values(at), periods)
+        self.usual = NO_PREDICTORS if usual is None else usual
 
     def total(self, function: Callable[..., Any], join: Callable[..., Any], *given: Any) -> Any:
         """See :class:`xrecal.arrays.shared.passes.Engine`."""
-        return self.chunks.joined(self.at, function, join, *given)
+        return self.chunks.joined(self.at, function, join, self.usual, *given)
 
     def once(self, function: Callable[..., Any], *args: Any) -> Any:
         """See :class:`xrecal.arrays.shared.passes.Engine`."""
@@ -207,9 +240,7 @@ def cases_of_places(
     parts, (own,), filled = without_absurd(each, [given])
     whole = {name: a.reshape((1, len(a), a.shape[-1])) for name, a in parts.items()}
     known = {name: covariates[name][np.newaxis] for name in periods}
-    cases, flags = usable_cases(
-        whole, [own.reshape(1, -1)], known, CaseAxis(), periods, complete=True
-    )
+    cases, flags = usable_cases(whole, [own.reshape(1, -1)], known, CaseAxis(), periods)
     return cases, int((flags | FILL * filled.any())[0])
 
 
@@ -240,11 +271,24 @@ class _ChunkOfCases:
         """Name of the tasks of Dask."""
         return f"shared_{self.function.__name__.strip('_')}"
 
-    def __call__(self, *passed: Any, beside: Named, **given: Named) -> Any:
+    def __call__(self, usual: FloatArray, *passed: Any, beside: Named, **given: Named) -> Any:
         cases, _ = cases_of_places(**given, periods=self.periods)
         assert cases.forecasts is not None
         date, part, weight, *others = beside.values()
-        own, _ = self.method.array_cases(
-            cases.forecasts, cases.observations, cases.covariates, OfDates(part, weight)
-        )
+        parts = cases.forecasts, cases.observations, cases.covariates
+        own, _ = self.method.array_cases(*parts, OfDates(part, weight), usual)
         return self.function(own, date, *others, *passed)
+
+
+@dataclass(frozen=True)
+class _ChunkOfValues:
+    """Covariates of a chunk that may break, with the numbers of places and dates."""
+
+    method: SharedCKME
+    periods: Mapping[str, float | None]
+    description = " by CKME of many places"
+    __name__ = "shared_values"
+
+    def __call__(self, covariates: Named, beside: Named) -> Values:
+        given = [a[np.newaxis] for a in covariates.values()]
+        return self.method.values(covariates_of(given, self.periods, given[0]), beside["date"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import cast
 
@@ -22,6 +22,7 @@ from xrecal.inputs.place_features import (
 from xrecal.inputs.pool import Pool
 from xrecal.methods import CKME, SharedCKME
 from xrecal.methods.base import Method
+from xrecal.methods.components import Component, components_of
 from xrecal.methods.shared_ckme import FEATURE, OWN, PLACE, as_shared
 
 from .fitted import FittedVariable
@@ -49,6 +50,11 @@ def pools_share(method: Method, pool: Pool, n_dates: int) -> bool:
     return component is not None and shares(component, pool, n_dates)
 
 
+def component_of_all(method: Method) -> Component:
+    """The component of a pool at each place that places share."""
+    return next(c for c in components_of(method.mixed) if c.method.by_sums)
+
+
 def in_one_order(pool: Pool, form: Form) -> Pool:
     """The pool with dimensions by name, whatever the order in which they were given."""
     order = sorted(range(len(pool.dims)), key=lambda i: str(pool.dims[i]))
@@ -72,7 +78,8 @@ def shared_method(method: Method, pairs: Pairs, pool: Pool) -> tuple[SharedCKME,
         for part in form.parts.values():
             if d in part.indexes:
                 require_unique(part.indexes[d], d, "hindcast")
-    coordinates = feature_coordinates(form, pool.dims)
+    coordinates = feature_coordinates(form, pool.dims, pool.features)
+    _require_named(coordinates, pool, form)
     constant, middle = [], 0.0
     for feature, coordinate in list(coordinates.items()):
         values = coordinate.to_numpy().astype(np.float64)
@@ -86,6 +93,23 @@ def shared_method(method: Method, pairs: Pairs, pool: Pool) -> tuple[SharedCKME,
     rank = landmarks_for(n_places * n_dates)
     note = f"{' and '.join(constant)} the same at all places, so left out" if constant else None
     return SharedCKME(cast("CKME", method), n_places, tuple(coordinates), rank, middle), note
+
+
+def _require_named(coordinates: Mapping[str, xr.DataArray], pool: Pool, form: Form) -> None:
+    """Raise ValueError unless all features that the user names are coordinates of places."""
+    found = {*coordinates, *(c.name for c in coordinates.values())}
+    lacking = [name for name in pool.features if name not in found]
+    if lacking:
+        along = {
+            str(name)
+            for part in form.parts.values()
+            for name, c in part.coords.items()
+            if c.dims and set(c.dims) <= set(pool.dims) and c.dtype.kind in "iuf"
+        }
+        raise ValueError(
+            f"features names {lacking[0]!r}, which is no coordinate of numbers along "
+            f"{', '.join(map(repr, pool.dims))} of hindcast; it has {sorted(along)}"
+        )
 
 
 def _require_known(coordinate: xr.DataArray, values: np.ndarray) -> None:
@@ -107,12 +131,14 @@ def _require_known(coordinate: xr.DataArray, values: np.ndarray) -> None:
 def places_of_fit(form: Form, method: SharedCKME, pool: Pool) -> dict[str, xr.DataArray]:
     """Covariates that tell the place of each case of a hindcast, over pooled dimensions."""
     places = {PLACE: xr.DataArray(pool.numbers.astype(np.float64), dims=pool.dims)}
-    return places | _features(form, method, pool)
+    return places | features_of_places(form, method, pool.dims)
 
 
-def _features(form: Form, method: SharedCKME, pool: Pool) -> dict[str, xr.DataArray]:
-    """Features that the fit knows of its places, of those of a forecast; without labels."""
-    coordinates = feature_coordinates(form, pool.dims)
+def features_of_places(
+    form: Form, method: SharedCKME, dims: Sequence[Hashable]
+) -> dict[str, xr.DataArray]:
+    """Features of the places of a forecast that the fit knows of its own; without labels."""
+    coordinates = feature_coordinates(form, dims, method.features)
     features = {}
     for name in method.features:
         if name in coordinates:
@@ -131,7 +157,7 @@ def feature_table(form: Form, method: SharedCKME, pool: Pool) -> np.ndarray:
         .transpose(*pool.dims)
         .to_numpy()
         .ravel()
-        for value in _features(form, method, pool).values()
+        for value in features_of_places(form, method, pool.dims).values()
     ]
     table = np.stack(columns, axis=-1) if columns else np.empty((math.prod(pool.sizes), 0))
     return np.asarray(table[np.array(pool.taken)])
@@ -168,8 +194,8 @@ def places_of_forecast(form: Form, fitted: FittedVariable) -> dict[str, xr.DataA
     unknown = {FEATURE + name: xr.DataArray(np.nan) for name in method.features}
     if not bool(new.any()):  # what the fit knows of its places is enough
         return {PLACE: number} | unknown
-    features = _features(form, method, pool)
-    _require_features(form, method, features, new)
+    features = features_of_places(form, method, pool.dims)
+    require_features(form, method, features, new)
     return {PLACE: number.where(~new, -1.0)} | features
 
 
@@ -180,7 +206,7 @@ def _positions(form: Form, fitted: FittedVariable, d: Hashable, axis: int) -> xr
     part = next((p for p in form.parts.values() if d in p.dims), None)
     if part is None:  # a single place that does not say which it is
         return xr.DataArray(0.0 if pool.sizes[axis] == 1 else -1.0)
-    known = known_places(_labels_along(fitted, d, axis), part, d)
+    known = known_places(labels_along(fitted, d, axis), part, d)
     if known is None:
         if part.sizes[d] != pool.sizes[axis]:
             raise ValueError(
@@ -192,7 +218,7 @@ def _positions(form: Form, fitted: FittedVariable, d: Hashable, axis: int) -> xr
     return xr.DataArray(known.astype(np.float64), dims=[d])
 
 
-def _labels_along(fitted: FittedVariable, d: Hashable, axis: int) -> xr.Dataset:
+def labels_along(fitted: FittedVariable, d: Hashable, axis: int) -> xr.Dataset:
     """Labels and names of the places of a fit along a pooled dimension, as coordinates."""
     assert fitted.pool is not None
     grid = np.moveaxis(fitted.pool.numbers, axis, 0).reshape(fitted.pool.sizes[axis], -1)
@@ -205,7 +231,7 @@ def _labels_along(fitted: FittedVariable, d: Hashable, axis: int) -> xr.Dataset:
     return xr.Dataset(coords=along)
 
 
-def _require_features(
+def require_features(
     form: Form,
     method: SharedCKME,
     features: dict[str, xr.DataArray],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -10,20 +10,23 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from xrecal.arrays.predictors import NO_PREDICTORS
 from xrecal.chunks.blockwise import is_lazy, work_on
 from xrecal.chunks.run import Named, run
 from xrecal.inputs.dates import CaseAxis
-from xrecal.inputs.pairing import Pairs
+from xrecal.inputs.pool import Pool
 from xrecal.methods import SharedCKME
-from xrecal.methods.shared_ckme import as_shared, packed_fit
+from xrecal.methods.shared_ckme import OWN, PLACE, as_shared
+from xrecal.methods.shared_packing import USUAL, nothing_learned, packed_fit
 from xrecal.typing import FloatArray, IntArray
 
 from .case_order import ADDED, Order, known_observations
 from .common_regrets import as_objects
 from .fitted import CASE, FittedVariable
+from .more_places import Grown
 from .pooling import DATE
 from .shared_fit import PassesOverChunks, SharedChunks
-from .shared_places import PLACES, places_of_fit
+from .shared_places import PLACES
 from .state import Prepared
 from .update_task import joined_values
 
@@ -32,34 +35,25 @@ if TYPE_CHECKING:
     from xrecal.arrays.shared.passes import Shared
 
 
-def with_shared_cases(
-    fitted: FittedVariable,
-    pairs: Pairs,
-    covariates: Mapping[str, xr.DataArray],
-    dates: CaseAxis,
-    axis: CaseAxis,
-    order: Order,
-) -> xr.Dataset:
+def with_shared_cases(grown: Grown, dates: CaseAxis, axis: CaseAxis, order: Order) -> xr.Dataset:
     """The state of a shared fit with more cases, whose order among all is given, as are all dates.
 
-    Of cases that are known nothing is added; one that was missing is.
+    Of cases that are known nothing is added; one that was missing is. Places that are new join.
 
     Raises
     ------
     ValueError
         If an observation differs from the one that is known: sums do not give it back.
     """
-    method, pool = as_shared(fitted.method), fitted.pool
+    fitted, pairs = grown.fitted, grown.pairs
+    method, pool, state = as_shared(fitted.method), fitted.pool, fitted.state
     assert pool is not None
-    state = fitted.state
     pairs = replace(pairs, pool=pool)
     if state.chunks and not pairs.observations.chunks:
         pairs = replace(pairs, observations=pairs.observations.chunk())
-    along = {pairs.dim: pairs.observations.sizes[pairs.dim]}
-    places = places_of_fit(pairs.form, method, pool)
-    given = {**covariates, **{name: v.expand_dims(along) for name, v in places.items()}}
-    chunks = SharedChunks(Prepared(pairs, method, dates, given))
-    seen = known_observations(state.variables["observations"], order)
+    chunks = SharedChunks(Prepared(pairs, method, dates, _with_places(grown, pool)))
+    kept = _with_room(state.variables["observations"], method.places)
+    seen = known_observations(kept, order)
     seen = seen.isel({PLACES: pool.numbers.ravel()}).transpose(..., ADDED, PLACES)
     dims = [*seen.dims[:-2], DATE, *pool.dims]
     weight, fading = _weights(method, fitted.axis, axis, order)
@@ -67,30 +61,58 @@ def with_shared_cases(
     chunks.beside["seen"] = xr.DataArray(
         seen.data.reshape((*seen.shape[:-1], *pool.sizes)), dims=dims
     )
-    arrays = {n: v for n, v in fitted.arrays.items() if n != "observations"}
-    cores = {n: [d for d in v.dims if d not in chunks.locations] for n, v in arrays.items()}
-    packed = run(
-        _packed,
-        {"state": {n: (_uncut(v, cores[n]), cores[n]) for n, v in arrays.items()}},
-        {0: ({}, object)},
-        what=work_on("the update", pairs.form.name),
-    )[0]
-    fits = []
+    packed, fits = _packed_fits(fitted, chunks), []
     for at in chunks.each_location:
-        engine, here = PassesOverChunks(chunks, at), packed.isel(at).data
+        engine, here = PassesOverChunks(chunks, at, NO_PREDICTORS), packed.isel(at).data
         if packed.chunks is not None:
             here = here.to_delayed(optimize_graph=False).item()
-        fit = engine.once(_unpacked, here)
+        if method.breakable:
+            engine.usual = engine.once(_usual, here)
+        fit = engine.once(_Unpacked(grown.features), here)
         added = engine.total(_Added(pool.dims), _join, fit)
         fits.append(engine.once(_Repacked(method, fitted.min_samples, fading), fit, added, here))
     updated = {n: v.assign_attrs(state[n].attrs) for n, v in chunks.arrays_of(fits).items()}
     new, flags = chunks.observations()
     updated["status"] = (updated["status"] | flags).assign_attrs(state["status"].attrs)
-    kept = state.variables["observations"]
     observed = joined_values(kept, new.rename({CASE: ADDED}), order).transpose(*kept.dims)
-    whole = state.drop_dims(CASE).assign({**updated, "observations": observed.variable})
-    whole["observations"].attrs = kept.attrs
-    return whole[list(state.data_vars)]
+    bare = state.drop_dims([CASE, PLACES]).drop_vars([*updated], errors="ignore")
+    bare = bare.drop_dims([d for d in bare.dims if str(d).startswith(OWN)])
+    whole = bare.assign({**updated, "observations": observed.variable})
+    whole["observations"].attrs = state["observations"].attrs
+    return whole[list(state.data_vars)].assign_coords(grown.labels or _labels_of(state))
+
+
+def _labels_of(state: xr.Dataset) -> dict[Hashable, xr.Variable]:
+    """Labels and names of the places of a state."""
+    return {name: c.variable for name, c in state.coords.items() if c.dims == (PLACES,)}
+
+
+def _with_places(grown: Grown, pool: Pool) -> dict[str, xr.DataArray]:
+    """Covariates of more cases, with numbers of their places; their features are known."""
+    pairs, method = grown.pairs, as_shared(grown.fitted.method)
+    given = {name: xr.DataArray(0.0) for name in method.of_places}
+    given[PLACE] = xr.DataArray(pool.numbers.astype(np.float64), dims=pool.dims)
+    along = {pairs.dim: pairs.observations.sizes[pairs.dim]}
+    return {**grown.covariates, **{name: v.expand_dims(along) for name, v in given.items()}}
+
+
+def _with_room(observed: xr.Variable, n_places: int) -> xr.Variable:
+    """Known observations (..., case, place) with those of new places, which are missing."""
+    room = n_places - observed.sizes[PLACES]
+    padded: xr.Variable = observed.pad({PLACES: (0, room)}) if room else observed
+    return padded
+
+
+def _packed_fits(fitted: FittedVariable, chunks: SharedChunks) -> xr.DataArray:
+    """Arrays of the state as an object at each location."""
+    arrays = {n: v for n, v in fitted.arrays.items() if n != "observations"}
+    cores = {n: [d for d in v.dims if d not in chunks.locations] for n, v in arrays.items()}
+    return run(
+        _packed,
+        {"state": {n: (_uncut(v, cores[n]), cores[n]) for n, v in arrays.items()}},
+        {0: ({}, object)},
+        what=work_on("the update", chunks.name),
+    )[0]
 
 
 def _weights(
@@ -150,12 +172,29 @@ def _join(one: Any, other: Any) -> Any:
     return None if one is None else join_added(one, other)
 
 
-def _unpacked(packed: npt.NDArray[Any]) -> Any:
-    """The fit of a location; None where there is none."""
-    from xrecal.arrays.shared.packed import unpack
+class _Unpacked:
+    """The fit of a location, which further places join by their features; None without one."""
 
-    arrays = packed.item()
-    return None if np.isnan(arrays["regression"]).any() else unpack(arrays)
+    __name__ = "unpacked"
+
+    def __init__(self, features: FloatArray) -> None:
+        self.features = features
+
+    def __call__(self, packed: npt.NDArray[Any]) -> Any:
+        """The fit."""
+        from xrecal.arrays.shared.packed import unpack
+        from xrecal.arrays.shared.passes import with_places
+
+        arrays = packed.item()
+        if np.isnan(arrays["regression"]).any():
+            return None
+        fit = unpack(arrays)
+        return with_places(fit, self.features) if len(self.features) else fit
+
+
+def _usual(packed: npt.NDArray[Any]) -> FloatArray:
+    """Usual values (1, p, 8) of covariates of a location."""
+    return np.asarray(packed.item()[USUAL][np.newaxis])
 
 
 class _Repacked:
@@ -173,7 +212,11 @@ class _Repacked:
 
         kept: dict[str, Any] = packed.item()
         if fit is None:
-            return kept
+            return {**kept, **nothing_learned(self.method.sizes(0), kept["seen"].shape[0] - 2)}
         whole = with_added(fit, added, self.fading)
         n_cases = np.int32(whole.place_sums[NUMBER].sum())
-        return {**kept, **packed_fit(self.method, whole, self.min_samples), "n_cases": n_cases}
+        return {
+            **kept,
+            **packed_fit(self.method.sizes(0), whole, self.min_samples),
+            "n_cases": n_cases,
+        }

@@ -32,6 +32,7 @@ from .common_regrets import with_common_regrets
 from .fitted import CASE, CASE_MEMBER, Fitted, FittedVariable
 from .jointly import Paired, as_one, common_cases
 from .mismatch_warnings import warn_of_other_place
+from .more_places import Grown, grows, with_all_places
 from .news import warn_of_order
 from .replaced import warn_of_replaced
 from .select_fits import (
@@ -106,6 +107,10 @@ def _update_variable(
     pooled = () if fitted.pool is None else fitted.pool.dims
     cases = (fitted.dim, *pooled)
     given = matching_covariates(pairs.form, fitted, covariates, of_more_cases=cases)
+    grown = Grown(fitted, pairs, given)
+    if grows(fitted):
+        grown = with_all_places(fitted, pairs, given)
+        fitted, pairs, given = grown.fitted, grown.pairs, grown.covariates
     each = [d for d in shared_dims(fitted) if d in pairs.form.dims]
     warn_of_replaced(given, fitted, each, name="hindcast")
     for covariate, value in given.items():
@@ -120,7 +125,7 @@ def _update_variable(
     fitted.method.check(axis, order.order.size)  # raises where dates are needed and missing
     n_added = fitted.n_added + of_dates.n_new
     if fitted.method.by_sums:
-        state = with_shared_cases(fitted, pairs, given, dates, axis, of_dates)
+        state = with_shared_cases(grown, dates, axis, of_dates)
         state = state.assign_coords(labels)
     else:
         task = UpdateTask(
@@ -145,9 +150,10 @@ def _pairs_of(name: Hashable, model: Fitted, paired: Paired) -> tuple[Pairs, lis
     found = {}
     for other, (form, observed) in group.items():
         check_forecast(form, model.variables[other], name="hindcast")
-        require_positions(form, fitted)
         pairs = to_learn_from(pair_cases(form, observed, fitted.dim, name="hindcast"))
-        pairs = in_order_of_fits(pairs, fitted)
+        if not grows(fitted):
+            require_positions(form, fitted)
+            pairs = in_order_of_fits(pairs, fitted)
         if not fitted.method.by_sums:
             require_whole_cases(pairs, () if fitted.pool is None else fitted.pool.forecast_dims)
         found[other] = replace(pairs, pool=fitted.pool)

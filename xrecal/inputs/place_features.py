@@ -17,25 +17,27 @@ from .roles import is_lead
 _MARKS = {"latitude": LATITUDE, "longitude": LONGITUDE, "height": HEIGHT}
 
 
-def feature_coordinates(form: Form, dims: Sequence[Hashable]) -> dict[str, xr.DataArray]:
+def feature_coordinates(
+    form: Form, dims: Sequence[Hashable], named: Sequence[str] = ()
+) -> dict[str, xr.DataArray]:
     """Coordinates of a forecast by the feature that they hold, over some of the dimensions.
 
+    Latitude, longitude, height and lead are found by themselves, others have to be ``named``.
     Scalar ones count where the forecast is of a single place. Numbers alone do: leads that are
     lengths of time are days.
     """
     found: dict[str, xr.DataArray] = {}
     every = {n: c for part in form.parts.values() for n, c in part.coords.items()}
+    along = {n: c for n, c in every.items() if set(c.dims) <= set(dims)}
     for feature in (*_MARKS, "lead"):
         fits = is_lead if feature == "lead" else _MARKS[feature].fits
-        matching = [
-            c
-            for name, c in every.items()
-            if c.dtype.kind in "iufm" and set(c.dims) <= set(dims) and fits(name, c)
-        ]
+        matching = [c for name, c in along.items() if c.dtype.kind in "iufm" and fits(name, c)]
         if matching:  # of a curvilinear grid the fields, not its indices
             widest = max(matching, key=lambda c: c.ndim)
             found[feature] = days_of(widest) if widest.dtype.kind == "m" else widest
-    return found
+    known = {c.name for c in found.values()}
+    others = [name for name in named if name in along and name not in known]
+    return found | {name: along[name] for name in others if along[name].dtype.kind in "iuf"}
 
 
 def middle_longitude(degrees: FloatArray) -> float:

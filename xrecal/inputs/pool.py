@@ -34,6 +34,8 @@ class Pool:
     """All positions, or those of the window, counted with the last dimension first.
 
     In the order of their labels, so that results are the same whatever order they stand in."""
+    features: tuple[str, ...] = ()
+    """Coordinates of the positions that the user names as features."""
 
     @property
     def own_fits(self) -> tuple[Hashable, ...]:

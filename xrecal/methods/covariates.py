@@ -14,7 +14,7 @@ import numpy as np
 
 from xrecal import arrays
 from xrecal.arrays.dispatch import namespace
-from xrecal.arrays.predictors import INDICATOR, Usual, usual_of
+from xrecal.arrays.predictors import INDICATOR, Usual, unstacked, usual_of
 from xrecal.inputs.covariates import AHEAD, DAY, SEASON
 from xrecal.typing import FloatArray, IntArray
 
@@ -69,6 +69,11 @@ class Covariates:
             self.found[name] = usual_of(self.values[..., place], self.periods[place])
         return self.found[name]
 
+    def judged_by(self, names: Sequence[str], numbers: FloatArray) -> Covariates:
+        """The covariates beside a record of which the usual values (L, p, 8) alone are known."""
+        record = replace(self, found=dict(zip(names, unstacked(numbers), strict=True)))
+        return replace(self, record=record, found={})
+
     def as_given(self, names: Sequence[str]) -> Features:
         """The covariates with these names, as the array layer takes them; nothing is replaced."""
         places = [self.names.index(name) for name in names]
@@ -118,7 +123,7 @@ class Covariates:
         """
         xp, values = namespace(self.values), self.values.copy()
         for place, name in enumerate(self.names):
-            if may_break(name):
+            if may_break(name) and name in record.names:
                 broken = record.usual(name).broken(self.values[..., place])
                 values[..., place] = xp.where(broken, np.nan, self.values[..., place])
         return replace(self, values=values, record=record, found={})

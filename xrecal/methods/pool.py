@@ -61,8 +61,9 @@ from .forest import Forest, grows
 from .idr import IDR
 from .mixing import AVERAGE, mixture_of
 from .raw import Raw
-from .seasons import season_in_doubt
+from .seasons import trust_in_season, with_season_in_doubt
 from .settings import Settings, check_choices, check_methods, once
+from .weighing import evidence, evidence_sizes, weights_at_places, weights_of_all
 
 SCORES = "scores"
 """Evidence of a pool: CRPS of held-out forecasts of each component, in units of the smallest."""
@@ -336,6 +337,8 @@ class LinearPool(Settings):
     def evidence_sizes(self) -> Mapping[str, tuple[int, ...]]:
         """Losses of the candidates of each component."""
         sizes: dict[str, tuple[int, ...]] = {SCORES: (len(self.components),)}
+        if self.has_shared:
+            sizes |= evidence_sizes(len(self.components))
         for component in self.components:
             sizes |= component.named_as_choices(component.forecaster.evidence_sizes)
         return sizes
@@ -348,8 +351,11 @@ class LinearPool(Settings):
         if self._issued is not None:
             found = evidence_against(choices[SCORES], self._issued, choices[EVIDENCE])
             whole[EVIDENCE][:] = found
-        weight = mean_weights(choices["pool_weight"])
-        whole["pool_weight"] = self._faded(weight, whole[EVIDENCE])
+        if self.has_shared:
+            whole |= weights_of_all(self.components, choices, choices[EVIDENCE])
+        else:
+            weight = mean_weights(choices["pool_weight"])
+            whole["pool_weight"] = self._faded(weight, whole[EVIDENCE])
         for name in FITTED:
             if name in choices:
                 whole[name] = median_of_known(choices[name])
@@ -368,6 +374,9 @@ class LinearPool(Settings):
             if name in together
         }
         found[EVIDENCE] = together[EVIDENCE]
+        if self.has_shared:
+            weights = weights_at_places(self.components, together, own, share)
+            found["pool_weight"] = self._faded(weights, together[EVIDENCE])
         for component in self.components:
             found |= component.with_own(together, own, share)
         return found
@@ -470,9 +479,11 @@ class LinearPool(Settings):
         np.moveaxis(quantiles, 3, 2)[~counted] = np.nan
         keep_within(quantiles, bounds := self._bounds(cases))
         scores = pool_scores(quantiles, cases.observations)
-        weights = weights_of_scores(scores)
-        choices["pool_weight"] = season_in_doubt(self.components, weights, scores, cases)
+        weights, trust = weights_of_scores(scores), trust_in_season(self.components, cases)
+        choices["pool_weight"] = with_season_in_doubt(self.components, weights, scores, trust)
         choices[SCORES] = relative_crps(scores)
+        if self.has_shared:
+            choices |= evidence(scores, trust)
         choices[EVIDENCE] = np.isfinite(cases.observations).sum(-1).astype(np.float64)
         if self.tails is not None:
             held_out, weights = quantiles[:, 0], choices["pool_weight"]

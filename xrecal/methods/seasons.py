@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from xrecal.arrays.distributions.forms import moments
 from xrecal.inputs.covariates import SEASON
@@ -14,28 +15,42 @@ from .base import Cases
 from .components import Component
 
 
-def season_in_doubt(
-    components: Sequence[Component], weights: FloatArray, scores: FloatArray, cases: Cases
-) -> FloatArray:
-    """Weights (L, C), those of components given the season lowered where a jump is likely.
+def trust_in_season(components: Sequence[Component], cases: Cases) -> FloatArray:
+    """Share (L,) of the weight that components given the season may keep.
 
-    The mass that these lose goes by the weights that scores (L, C, C) give to all others. Weights
-    stay as they are if all others issue past observations or the raw forecast. See
-    :func:`xrecal.arrays.baselines.jump.season_kept`.
+    See :func:`xrecal.arrays.baselines.jump.season_kept`. One where all others issue past
+    observations or the raw forecast, or none is given the season.
     """
     from xrecal.arrays.baselines.jump import season_kept
-    from xrecal.arrays.distributions.pool import SMALLEST, weights_of_scores
 
-    seasonal = np.array([SEASON in c.method.covariates for c in components])
+    seasonal = _seasonal(components)
     errors = np.array([c.method.recalibrates and not c.on_observations for c in components])
     if cases.axis.days is None or not (seasonal.any() and (errors & ~seasonal).any()):
-        return weights
+        return np.ones(len(cases.observations))
     assert cases.forecasts is not None
     means, _ = moments(cases.forecasts)
-    kept = season_kept(means, cases.observations, cases.axis.days)[:, np.newaxis]
+    return np.asarray(season_kept(means, cases.observations, cases.axis.days))
+
+
+def with_season_in_doubt(
+    components: Sequence[Component], weights: FloatArray, scores: FloatArray, trust: FloatArray
+) -> FloatArray:
+    """Weights (L, C), those of components given the season lowered to a share (L,).
+
+    The mass that these lose goes by the weights that scores (L, C, C) give to all others.
+    """
+    from xrecal.arrays.distributions.pool import SMALLEST, weights_of_scores
+
+    if (trust == 1.0).all():
+        return weights
+    seasonal, kept = _seasonal(components), trust[:, np.newaxis]
     without = scores.copy()
     without[:, seasonal], without[:, :, seasonal] = np.nan, np.nan
     plain = weights_of_scores(without)
     mixed = np.where(np.isnan(plain), weights, kept * weights + (1.0 - kept) * plain)
     mixed = np.where(mixed < SMALLEST * mixed.max(-1, keepdims=True), 0.0, mixed)
     return np.asarray(mixed / mixed.sum(-1, keepdims=True))
+
+
+def _seasonal(components: Sequence[Component]) -> npt.NDArray[np.bool_]:
+    return np.array([SEASON in c.method.covariates for c in components])

@@ -5,21 +5,18 @@ from __future__ import annotations
 import datetime
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from xrecal.arrays.distributions.continuous import Between, Linear
 from xrecal.arrays.distributions.forms import (
     N_QUANTILES,
     Distribution,
     Forecasts,
-    distribution_of,
     equal_mass_levels,
-    find_bounds,
 )
-from xrecal.arrays.status import BOUNDS, NOT_CONVERGED, TOO_FEW
+from xrecal.arrays.predictors import N_NUMBERS, NO_PREDICTORS, Usual
 from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.lengths import as_span
 from xrecal.typing import FloatArray, IntArray
@@ -41,13 +38,16 @@ from .base import (
 from .ckme import CKME
 from .covariates import Covariates, may_break
 from .folds import fold_groups, period_of_cases
+from .shared_cases import IN_MEMORY, InMemory, OfDates, members_of
+from .shared_packing import NO_RECORD, RECORDS, USUAL, Packing
 
 if TYPE_CHECKING:
     from xrecal.arrays.shared.folds import Folds
+    from xrecal.arrays.shared.issuing import Issued
     from xrecal.arrays.shared.network import Cases as ArrayCases
     from xrecal.arrays.shared.packed import Sizes
-    from xrecal.arrays.shared.passes import Learned, Shared
-    from xrecal.arrays.shared.samples import Sample
+    from xrecal.arrays.shared.passes import Learned
+    from xrecal.arrays.shared.samples import Values
 
 PLACE = "xrecal_place"
 """Covariate with the number of the place of a case, -1 for a place that is not of the fit."""
@@ -58,36 +58,9 @@ FEATURE = "xrecal_feature_"
 OWN = "shared_"
 """Prefix of the dimensions of the state, which forecasts or results could have, too."""
 
-RECORDS = ("own_record", "short_record", "no_record", "unlike_others")
-"""What is known of a place: a record, one shorter than ``min_samples``, none; or a mean error or
-spread so unlike those of all others that nothing is learned from them: perhaps another unit."""
-
-DRAWN_MEMBERS = 50
-"""Members that stand for a distribution which is given in another form."""
-
-IN_MEMORY = 20_000
-"""Cases that are worked on at once."""
-
-NUMBER = "place"
-"""Parameter of a location that is one of the places: its number."""
-
-
-class OfDates(NamedTuple):
-    """What sums need to know of n cases, or dates."""
-
-    part: IntArray
-    """(n,) of the folds"""
-    weight: FloatArray
-    """(n,)"""
-
-    @classmethod
-    def alike(cls, n: int) -> OfDates:
-        """Of forecasts, which are added to no sums."""
-        return cls(np.zeros(n, np.int64), np.ones(n))
-
-    def repeat(self, n: int) -> OfDates:
-        """The same of n cases of each date."""
-        return OfDates(np.repeat(self.part, n), np.repeat(self.weight, n))
+NUMBER, HERE = "place", "here"
+"""Parameters of a location that is one of the places: its number, -1 for one that is not of the
+fit, and its features."""
 
 
 @dataclass(frozen=True)
@@ -130,6 +103,11 @@ class SharedCKME(Method):
         """Names of the covariates that identify the place of a case."""
         return (PLACE, *(FEATURE + name for name in self.features))
 
+    @property
+    def breakable(self) -> tuple[str, ...]:
+        """Names of the covariates that may be missing or broken."""
+        return tuple(filter(may_break, self.covariates))
+
     def slots(self, n: int) -> tuple[IntArray, None]:
         """Quantiles of equal mass, of no past case."""
         return np.full(N_QUANTILES, -1), None
@@ -144,8 +122,7 @@ class SharedCKME(Method):
         """The law, corrections of each place, and the sums that more cases are added to."""
         from xrecal.arrays.shared.packed import ENTRIES
 
-        n_indicators = sum(map(may_break, self.covariates))
-        sizes = self.sizes(max(n_features - n_indicators, 0)).of_dims
+        sizes = self.sizes(n_features).of_dims
         parameters = {
             name: Parameter(
                 entry.long_name,
@@ -162,6 +139,13 @@ class SharedCKME(Method):
             dtype=np.int8,
             flags=RECORDS,
         )
+        if self.breakable:
+            dims = {OWN + "covariate": len(self.breakable), OWN + "usual_value": N_NUMBERS}
+            parameters[USUAL] = Parameter(
+                f"usual values of covariates: {', '.join(Usual._fields)}",
+                dims=dims,
+                within=ANY,
+            )
         parameters["lower"] = Parameter("lower bound", True, within=ANY)
         parameters["upper"] = Parameter("upper bound", True, within=ANY)
         return parameters
@@ -179,8 +163,11 @@ class SharedCKME(Method):
 
     def parameters_in_pool(self, n_features: int) -> Mapping[str, Parameter]:
         """Parameters where each place has a pool, of which this is a component."""
-        number = Parameter("number of the place", dtype=np.int32, within=(0, self.places - 1))
+        number = Parameter("number of the place", dtype=np.int32, within=(-1, self.places - 1))
         every = {**self.parameters(n_features), NUMBER: number}
+        if self.features:
+            dims = {OWN + "place_feature": len(self.features)}
+            every[HERE] = Parameter("features of the place", dims=dims)
         return {name: replace(p, of_all_places=True) for name, p in every.items()}
 
     def in_parts(self, axis: CaseAxis, n: int) -> tuple[OfDates, Folds]:
@@ -214,15 +201,52 @@ class SharedCKME(Method):
 
         return RIDGES if isinstance(self.method.ridge, str) else np.array([self.method.ridge])
 
+    def values(self, covariates: Covariates, date: IntArray) -> Values:
+        """Covariates (1, n) of cases that may break, with numbers (n,) of their dates."""
+        from xrecal.arrays.shared.samples import draw_values
+
+        at = [covariates.names.index(name) for name in (PLACE, *self.breakable)]
+        place, values = covariates.values[0][:, at[0]], covariates.values[0][:, at[1:]]
+        return draw_values(values, place.astype(np.int64), date)
+
+    def in_memory(
+        self,
+        cases: tuple[Forecasts, FloatArray, Covariates],
+        of: OfDates,
+        date: IntArray,
+        step: int = IN_MEMORY,
+    ) -> tuple[InMemory, FloatArray]:
+        """Passes over cases (1, n) in memory, and features (n, k) of their places."""
+        usual: FloatArray = NO_PREDICTORS
+        if self.breakable:
+            periods = dict(zip(cases[2].names, cases[2].periods, strict=True))
+            known = self.values(cases[2], date)
+            usual = known.usual([periods[name] for name in self.breakable])
+        own, features = self.array_cases(*cases, of, usual)
+        return InMemory(own, date, step, usual), features
+
+    def _given(self, covariates: Covariates, usual: FloatArray) -> FloatArray:
+        """Features (n, q) of covariates (1, n), missing and broken ones replaced."""
+        judged = covariates.judged_by(self.breakable, usual)
+        return np.asarray(judged.features(self.covariates).values[0])
+
     def array_cases(
-        self, forecasts: Forecasts, observed: FloatArray, covariates: Covariates, of: OfDates
+        self,
+        forecasts: Forecasts,
+        observed: FloatArray,
+        covariates: Covariates,
+        of: OfDates,
+        usual: FloatArray,
     ) -> tuple[ArrayCases, FloatArray]:
-        """Cases (1, n) of one fit as the array layer takes them, and features (n, k) of places."""
+        """Cases (1, n) of one fit as the array layer takes them, and features (n, k) of places.
+
+        ``usual`` are the usual values (1, p, 8) of covariates that may break.
+        """
         from xrecal.arrays.shared.network import Cases as ArrayCases
 
         columns = [covariates.names.index(name) for name in self.of_places]
         place, *features = covariates.values[0][:, columns].T
-        given = covariates.as_given(self.covariates).values[0]
+        given = self._given(covariates, usual)
         cases = ArrayCases(
             members_of(forecasts)[0],
             np.where(np.isfinite(given).all(-1), observed[0].astype(np.float64), np.nan),
@@ -234,13 +258,18 @@ class SharedCKME(Method):
         return cases, np.stack(features, -1) if features else np.empty((place.size, 0))
 
     def at_place(
-        self, forecasts: Forecasts, covariates: Covariates, number: int, of: OfDates
+        self,
+        forecasts: Forecasts,
+        covariates: Covariates,
+        number: int,
+        of: OfDates,
+        usual: FloatArray,
     ) -> ArrayCases:
         """Forecasts (1, n) at one place of the fit as the array layer takes them."""
         from xrecal.arrays.shared.network import Cases as ArrayCases
 
         place, unknown = np.full(of.part.size, number, np.int64), np.full(of.part.size, np.nan)
-        given = covariates.as_given(self.covariates).values[0]
+        given = self._given(covariates, usual)
         return ArrayCases(members_of(forecasts)[0], unknown, place, of.part, given, of.weight)
 
     def fit_locations(self, cases: Cases, min_samples: int, choices: Chosen = None) -> FitArrays:
@@ -253,16 +282,17 @@ class SharedCKME(Method):
             one = cases.take(slice(location, location + 1))
             assert one.forecasts is not None
             given = one.forecasts, one.observations, one.covariates
-            own, of_cases = self.array_cases(*given, of_dates)
+            engine, of_cases = self.in_memory(given, of_dates, date)
             features = np.full((self.places, len(self.features)), np.nan)
-            features[own.place] = of_cases
-            fits.append(self.learn(InMemory(own, date), features, folds, min_samples))
+            features[engine.cases.place] = of_cases
+            fits.append(self.learn(engine, features, folds, min_samples))
         return {name: np.stack([fit[name] for fit in fits]) for name in fits[0]}
 
     def learn(self, engine: Any, features: FloatArray, folds: Folds, min_samples: int) -> Any:
         """Arrays of the state of one location, as the engine has values."""
         learned = self._run(engine, features, folds)
-        return engine.once(Packing(self, min_samples), learned.fit, learned.sample)
+        packing = Packing(self.sizes(0), self.method.bounds, min_samples)
+        return engine.once(packing, learned.fit, learned.sample, engine.usual)
 
     def _run(self, engine: Any, features: FloatArray, folds: Folds) -> Learned:
         """The passes; ValueError where a gap leaves a fold nothing to learn from."""
@@ -284,9 +314,10 @@ class SharedCKME(Method):
         from xrecal.arrays.shared.passes import IfAny
 
         learned = self._run(engine, features, folds)
-        packed = engine.once(Packing(self, min_samples), learned.fit, learned.sample)
+        packing, usual = Packing(self.sizes(0), self.method.bounds, min_samples), engine.usual
+        packed = engine.once(packing, learned.fit, learned.sample, usual)
         sums = learned.started, learned.place_sums, learned.law_sums
-        return packed, engine.once(IfAny(hold_out), learned.fit, *sums)
+        return packed, engine.once(IfAny(hold_out), learned.fit, *sums, usual)
 
     def try_locations(
         self, cases: Cases, min_samples: int, refits: Callable[[Method], FloatArray]
@@ -300,9 +331,8 @@ class SharedCKME(Method):
         for location, (fits, number) in enumerate(zip(*cases.shared, strict=True)):
             if fits is not None:
                 block = slice(location, location + 1)
-                own = cases.covariates.take((block,))
-                given = cases.forecasts.take(block), own.replaced(own)
-                here = self.at_place(*given, number, of_dates)
+                own = cases.forecasts.take(block), cases.covariates.take((block,))
+                here = self.at_place(*own, number, of_dates, fits.usual)
                 found[location] = fits.quantiles(here, levels)
         return [Trial({}, {}, found)]
 
@@ -318,103 +348,49 @@ class SharedCKME(Method):
         self, new: NewCases, cases: Cases, fitted: FitArrays
     ) -> tuple[Distribution, FloatArray]:
         """Quantiles of equal mass, and the novelty (L, T) of the forecasts."""
-        from xrecal.arrays.shared.issuing import issue
-        from xrecal.arrays.shared.packed import unpack
-
         shape, dtype = new.forecasts.loc.shape[:2], new.forecasts.loc.dtype
-        values = np.full((*shape, N_QUANTILES), np.nan)
-        novelty = np.full(shape, np.nan)
-        gone = missing_forecasts(new.forecasts)
+        values, novelty = np.full((*shape, N_QUANTILES), np.nan), np.full(shape, np.nan)
         for location in range(shape[0]):
             own = {name: a[location] for name, a in fitted.items()}
-            if np.isnan(own["regression"]).any():
-                continue
-            block = slice(location, location + 1)
-            forecasts, covariates = new.forecasts.take(block), new.covariates.take((block,))
-            covariates = covariates.replaced(cases.covariates.take((block,)))
-            nothing, of = np.full((1, shape[1]), np.nan), OfDates.alike(shape[1])
-            if NUMBER in own:
-                here = self.at_place(forecasts, covariates, int(own[NUMBER]), of)
-                features: FloatArray = np.empty((shape[1], 0))  # the fit knows them
-            else:
-                here, features = self.array_cases(forecasts, nothing, covariates, of)
-            here = here._replace(members=np.where(gone[location, :, None], np.nan, here.members))
-            issued = issue(unpack(own), here, features, equal_mass_levels(N_QUANTILES))
-            values[location] = np.clip(issued.quantiles, own["lower"], own["upper"])
-            novelty[location] = issued.novelty
+            if not np.isnan(own["regression"]).any():
+                block = slice(location, location + 1)
+                issued = self._issued(new.take(block), cases.take(block), own)
+                values[location] = np.clip(issued.quantiles, own["lower"], own["upper"])
+                novelty[location] = issued.novelty
         return equally_likely(values, dtype, Linear), novelty
+
+    def _issued(self, new: NewCases, cases: Cases, own: FitArrays) -> Issued:
+        """Forecasts (1, T) at one location."""
+        from xrecal.arrays.shared.issuing import at_own_place, issue
+        from xrecal.arrays.shared.packed import unpack
+
+        n, fit = new.forecasts.loc.shape[1], unpack(own)
+        usual = own[USUAL][np.newaxis] if self.breakable else NO_PREDICTORS
+        given = new.forecasts, new.covariates.joining(cases.covariates)
+        if NUMBER in own:
+            here = self.at_place(*given, int(own[NUMBER]), OfDates.alike(n), usual)
+            features = np.tile(own.get(HERE, np.empty(0)), (n, 1))
+        else:
+            unknown = np.full((1, n), np.nan), given[1], OfDates.alike(n), usual
+            here, features = self.array_cases(given[0], *unknown)
+        # A place without a record is issued as a new one is, if the fit knows any features.
+        bare = (own["record"][here.place] == NO_RECORD) & (here.place >= 0)
+        if bare.any() and self.features:
+            features = np.where(bare[:, np.newaxis], own["features"][here.place], features)
+            here = here._replace(place=np.where(bare, -1, here.place))
+        if NUMBER in own and own[NUMBER] < 0 and np.isfinite(cases.observations).any():
+            assert cases.forecasts is not None
+            record = self.at_place(
+                cases.forecasts, cases.covariates, 0, OfDates.alike(cases.observations.size), usual
+            )._replace(observations=cases.observations[0].astype(np.float64))
+            fit = at_own_place(fit, record, features[:1])
+            here = here._replace(place=np.zeros(n, np.int64))
+        gone = missing_forecasts(new.forecasts)[0]
+        here = here._replace(members=np.where(gone[:, np.newaxis], np.nan, here.members))
+        return issue(fit, here, features, equal_mass_levels(N_QUANTILES))
 
 
 def as_shared(method: Method) -> SharedCKME:
     """A method that learns by sums, for checks of types."""
     assert isinstance(method, SharedCKME)
     return method
-
-
-class InMemory:
-    """Runs passes over cases in memory, some at a time."""
-
-    def __init__(self, cases: ArrayCases, date: IntArray, step: int = IN_MEMORY) -> None:
-        self.cases, self.date, self.step = cases, date, step
-
-    def total(self, function: Callable[..., Any], join: Callable[..., Any], *given: Any) -> Any:
-        """See :class:`xrecal.arrays.shared.passes.Engine`."""
-        whole = None
-        for first in range(0, max(self.date.size, 1), self.step):
-            rows = slice(first, first + self.step)
-            part = function(self.cases.take(rows), self.date[rows], *given)
-            whole = part if first == 0 else join(whole, part)
-        return whole
-
-    def once(self, function: Callable[..., Any], *args: Any) -> Any:
-        """See :class:`xrecal.arrays.shared.passes.Engine`."""
-        return function(*args)
-
-
-class Packing:
-    """A shared fit, or None, and the sample of its cases in, arrays of the state out."""
-
-    __name__ = "packing"
-
-    def __init__(self, method: SharedCKME, min_samples: int) -> None:
-        self.method, self.min_samples = method, min_samples
-
-    def __call__(self, fit: Shared | None, sample: Sample) -> dict[str, npt.NDArray[Any]]:
-        """Arrays by name."""
-        from xrecal.arrays.shared.packed import nothing
-        from xrecal.arrays.shared.places import NUMBER as N_CASES
-
-        n = sample.draws.size if fit is None else int(fit.place_sums[N_CASES].sum())
-        status = TOO_FEW * (n < self.min_samples)
-        observed = sample.cases.observations[np.newaxis]
-        lower, upper, violated = find_bounds(observed, self.method.method.bounds)
-        if fit is None or status:
-            packed = nothing(self.method.sizes(sample.cases.covariates.shape[1]))
-            status = status or NOT_CONVERGED
-            packed |= {"record": np.full(self.method.places, 2), "lower": lower[0] * np.nan}
-            packed["upper"] = packed["lower"]
-        else:
-            packed = packed_fit(self.method, fit, self.min_samples)
-            packed |= {"lower": lower[0], "upper": upper[0]}
-        counts = {"n_cases": n, "status": status | (BOUNDS * bool(violated[0]))}
-        return {name: np.asarray(value) for name, value in {**packed, **counts}.items()}
-
-
-def packed_fit(method: SharedCKME, fit: Shared, min_samples: int) -> dict[str, npt.NDArray[Any]]:
-    """Arrays of a fit by name, with what is known of each place."""
-    from xrecal.arrays.shared.packed import pack
-    from xrecal.arrays.shared.places import NUMBER as N_CASES
-
-    n = fit.place_sums[N_CASES]
-    record = np.select([fit.places.odd, n == 0, n < min_samples], [3, 2, 1], 0)
-    n_covariates = fit.seen.shape[0] - 2
-    return pack(fit, method.sizes(n_covariates)) | {"record": record.astype(np.int8)}
-
-
-def members_of(forecasts: Forecasts) -> FloatArray:
-    """Members (..., n, m) of forecasts in any form: as they are, or quantiles of equal mass."""
-    if forecasts.scale is None and forecasts.weights is None:
-        members = np.asarray(forecasts.loc, np.float64)
-        return np.where(np.isfinite(members), members, np.nan)
-    quantiles = distribution_of(forecasts).quantile(equal_mass_levels(DRAWN_MEMBERS))
-    return np.asarray(quantiles, np.float64)

@@ -96,7 +96,8 @@ def model_apply(
         as ``model.novelty`` does, by methods that compare forecasts with past ones;
         ``NAME_beyond`` how much of its mass lies beyond the observed record by more than the range
         of that, where members are not past observations. Of a fit that many pooled places share
-        members are 200 quantiles of equal mass, also at places that were not in the hindcast. From
+        members are 200 quantiles of equal mass. Such a fit, and a pool with one as a component,
+        serve places that were not in the hindcast as well, by their features. From
         EMOS ``NAME_loc`` and ``NAME_scale`` of normal distributions, censored at ``NAME_lower``
         and ``NAME_upper`` unless bounds are switched off. NaN where the forecast or the fit is
         missing. With covariates, the bits of ``NAME_status`` say which of them are replaced by

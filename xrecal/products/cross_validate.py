@@ -72,6 +72,7 @@ def cross_validate(
     condition_on: str | tuple[str, ...] | None = None,
     covariates: Given = None,
     pool: PoolOver = None,
+    features: str | Sequence[str] = (),
     choose: Choose = TOGETHER,
     min_samples: int = 20,
 ) -> Labelled:
@@ -127,6 +128,8 @@ def cross_validate(
     pool : str, tuple of str or dict, optional
         Location dimensions whose cases each fit learns from together, as for ``fit``. A date is
         predicted at all locations by fits that know it at none.
+    features : str or sequence of str, optional
+        Coordinates by which places are compared that share one law, as for ``fit``.
     choose : "together", "each", or name or names of dimensions
         As for ``fit``. Each fit chooses from its own training cases of all places; with leads
         without those nearer to the cases predicted than the longest lead, as the same observation
@@ -176,9 +179,8 @@ def cross_validate(
     """
     method = checked(method, condition_on, min_samples, "hindcast.recal.cross_validate", covariates)
     updates = updates_as_it_goes(by, refit, method)
-    splits = Splits(
-        by, gap, blocks, window, every, pool, min_samples, year_start, refit, updates, choose
-    )
+    given = by, gap, blocks, window, every, pool, min_samples, year_start, refit, updates
+    splits = Splits(*given, choose, features)
     source = replayed if updates else hold_out
     named = isinstance(hindcast, xr.Dataset)
     product = _product(output, q=q, threshold=threshold, n=n, seed=seed, named=named)

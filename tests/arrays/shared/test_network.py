@@ -17,7 +17,8 @@ from xrecal.arrays.shared.network import (
     with_record,
     without_record,
 )
-from xrecal.arrays.shared.places import Corrections, Places, Pooled, fit_places, fit_pooled
+from xrecal.arrays.shared.places import Corrections, Places, fit_places
+from xrecal.arrays.shared.regression import Pooled, fit_pooled
 
 SEED, PLACES, HELD, DATES, TEST, M = 4, 60, 60, 60, 40, 10
 network = draw_network(PLACES + HELD, SEED)

@@ -9,13 +9,12 @@ from xrecal.arrays import fit_emos
 from xrecal.arrays.shared.field import FieldSettings
 from xrecal.arrays.shared.places import (
     Corrections,
-    Pooled,
     fit_places,
-    fit_pooled,
     inflation_of,
     place_sums,
     without_places,
 )
+from xrecal.arrays.shared.regression import Pooled, fit_pooled
 
 P, D = 150, 60
 rng = np.random.default_rng(0)
@@ -239,3 +238,20 @@ def test_corrections_apply_in_the_unit_of_the_variable():
     changes = Corrections(*map(np.array, ([0.5], [2.0], [np.log(3.0)], [8.0])))
     centre, width = changes.apply(one, np.zeros(1, int), np.array([14.0]), np.array([4.0]))
     np.testing.assert_allclose([centre[0], width[0]], [1 + 28 + 0.5 + 2, np.hypot(6.0, 8.0)])
+
+
+def test_a_new_place_is_shrunk_to_what_features_say_of_it(pooled, sums):
+    known = fit_places(sums, features, pooled.kurtosis)
+    nothing = np.zeros((8, P))
+    without = fit_places(nothing, features, pooled.kurtosis, known=known).local
+    for found, expected in zip(without, known.at(features), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
+    again = fit_places(sums, features, pooled.kurtosis, known=known)
+    assert again.settings == known.settings
+    # Places of the fit itself differ by the variance of their errors alone.
+    np.testing.assert_allclose(again.local.centre, known.local.centre, atol=0.1)
+    few = 3.0 * sums / np.maximum(sums[1], 1.0)
+    some = fit_places(few, features, pooled.kurtosis, known=known).local
+    said, own = known.at(features).centre, known.local.centre
+    share = (some.centre - said) @ (own - said) / ((own - said) @ (own - said))
+    assert 0.1 < share < 0.95

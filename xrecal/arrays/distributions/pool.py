@@ -92,11 +92,16 @@ def mean_weights(weights: FloatArray) -> FloatArray:
     return np.asarray(mean / mean.sum())
 
 
+def relative_scores(scores: FloatArray) -> FloatArray:
+    """Scores (L, C, C) in units of the smallest CRPS of a component, from scores (L, C, C)."""
+    own = scores.diagonal(axis1=1, axis2=2)
+    best = np.where(own > 0, own, np.inf).min(-1, initial=np.inf)
+    return np.asarray(scores / np.where(np.isinf(best), np.nan, best)[:, np.newaxis, np.newaxis])
+
+
 def relative_crps(scores: FloatArray) -> FloatArray:
     """CRPS (L, C) of each component in units of the smallest, from scores (L, C, C)."""
-    own = scores.diagonal(axis1=1, axis2=2)
-    best = np.where(own > 0, own, np.inf).min(-1, keepdims=True, initial=np.inf)
-    return np.asarray(own / np.where(np.isinf(best), np.nan, best))
+    return np.asarray(relative_scores(scores).diagonal(axis1=1, axis2=2))
 
 
 def evidence_against(crps: FloatArray, one: int, n_cases: FloatArray) -> float:
@@ -130,11 +135,17 @@ def evidence_against(crps: FloatArray, one: int, n_cases: FloatArray) -> float:
     return n / max(n + DOUBT * float(belief), 1.0)
 
 
-def weights_of_scores(scores: FloatArray) -> FloatArray:
-    """Weights (L, C) that :func:`pool_weights` takes where S are scores (L, C, C)."""
+def weights_of_scores(
+    scores: FloatArray, pull: float = PULL, towards: FloatArray | None = None
+) -> FloatArray:
+    """Weights (L, C) that :func:`pool_weights` takes where S are scores (L, C, C).
+
+    They are drawn by ``pull``, to weights (L, C) where these are given.
+    """
     weights = np.full(scores.shape[:2], np.nan)
     usable = (~np.isnan(scores).all(-1)).astype(np.float64)
-    _fill_weights(np.nan_to_num(scores), usable, weights)
+    drawn = np.zeros(weights.shape) if towards is None else np.nan_to_num(towards * usable)
+    _fill_weights(np.nan_to_num(scores), usable, pull, drawn, weights)
     return weights
 
 
@@ -164,8 +175,13 @@ def _fill_scores(quantiles: Floats5, observations: Matrix, out: OutCube) -> None
 
 
 @kernel
-def _fill_weights(scores: Cube, usable: Matrix, out: OutMatrix) -> None:
-    """Weights (L, C) from scores (L, C, C) of the components (L, C) that are usable."""
+def _fill_weights(
+    scores: Cube, usable: Matrix, pull: float, towards: Matrix, out: OutMatrix
+) -> None:
+    """Weights (L, C) from scores (L, C, C) of the components (L, C) that are usable.
+
+    Drawn to weights (L, C), or by the CRPS of each component where these are zero.
+    """
     for cell in range(scores.shape[0]):
         best = np.inf
         for c in range(scores.shape[1]):
@@ -173,9 +189,16 @@ def _fill_weights(scores: Cube, usable: Matrix, out: OutMatrix) -> None:
                 best = min(best, scores[cell, c, c])
         if np.isinf(best):
             continue
-        _fill_prior(scores[cell], usable[cell], best, out[cell])
+        total = 0.0
+        for c in range(scores.shape[1]):
+            total += towards[cell, c]
+        if total > 0:
+            for c in range(scores.shape[1]):
+                out[cell, c] = towards[cell, c] / total
+        else:
+            _fill_prior(scores[cell], usable[cell], best, out[cell])
         if best > 0:
-            _settle(scores[cell], usable[cell], PULL * best, out[cell])
+            _settle(scores[cell], usable[cell], pull * best, out[cell])
         _drop_smallest(out[cell])
 
 

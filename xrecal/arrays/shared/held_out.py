@@ -6,10 +6,11 @@ places say against what its own record does.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
+from xrecal.arrays.predictors import NO_PREDICTORS
 from xrecal.typing import FloatArray
 
 from .cells import NothingToLearnError
@@ -30,6 +31,8 @@ class HeldOut:
     """Without the dates of the fold and of the gap around it"""
     later: tuple[Shared | None, ...]
     """From those before it alone"""
+    usual: FloatArray = field(default_factory=lambda: NO_PREDICTORS)
+    """(1, p, 8) usual values of covariates, by which missing ones are replaced"""
 
     def quantiles(self, cases: Cases, levels: FloatArray) -> FloatArray:
         """Quantiles (2, n, q) at levels (q,) in [0, 1], of cases at places of the fit.
@@ -47,7 +50,13 @@ class HeldOut:
         return found
 
 
-def hold_out(fit: Shared, started: Started, place_sums: FloatArray, law_sums: PartSums) -> HeldOut:
+def hold_out(
+    fit: Shared,
+    started: Started,
+    place_sums: FloatArray,
+    law_sums: PartSums,
+    usual: FloatArray = NO_PREDICTORS,
+) -> HeldOut:
     """Fits without each fold of dates, by what the passes of a fit have summed up.
 
     Parameters
@@ -60,6 +69,8 @@ def hold_out(fit: Shared, started: Started, place_sums: FloatArray, law_sums: Pa
         From :func:`.network.place_sums_of` over all cases, part by part.
     law_sums : dict from (int, int) to Sums
         From :func:`.passes.law_sums_of` over all cases.
+    usual : array of float, shape (1, p, 8), optional
+        Usual values of the covariates, from :meth:`.samples.Values.usual`.
 
     Returns
     -------
@@ -80,7 +91,7 @@ def hold_out(fit: Shared, started: Started, place_sums: FloatArray, law_sums: Pa
         )
         for learned in (folds.learned, folds.earlier)
     )
-    return HeldOut(folds, blocks, later)
+    return HeldOut(folds, blocks, later, usual)
 
 
 def _learned(fit: Shared, started: Started, place_sums: FloatArray, sums: Sums) -> Shared | None:

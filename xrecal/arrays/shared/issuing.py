@@ -10,6 +10,7 @@ from xrecal.typing import FloatArray
 
 from .network import Cases
 from .passes import WITH_RECORD, WITHOUT_RECORD, Shared, moments_and_covariates
+from .places import fit_places, place_sums
 
 BEYOND = 0.2
 """Of the range of past ensemble means, spreads or values of a covariate: a forecast that is so far
@@ -23,6 +24,17 @@ class Issued(NamedTuple):
     """(n, q)"""
     novelty: FloatArray
     """(n,)"""
+
+
+def at_own_place(fit: Shared, cases: Cases, features: FloatArray) -> Shared:
+    """A fit at one place that it does not know, with features (1, k), by the cases there.
+
+    Centre and spread of the place are shrunk to those that its features say.
+    """
+    values = (*cases.moments(), cases.observations)
+    sums = place_sums(fit.pooled, np.zeros(cases.place.size, np.int64), 1, values, cases.weight)
+    places = fit_places(sums, features, fit.pooled.kurtosis, known=fit.places)
+    return fit._replace(places=fit.places._replace(local=places.local), features=features)
 
 
 def issue(fit: Shared, cases: Cases, features: FloatArray, levels: FloatArray) -> Issued:

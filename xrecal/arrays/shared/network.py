@@ -21,7 +21,8 @@ from .coordinates import Coordinates, coordinates_from
 from .folds import Folds, whole_folds
 from .landmarks import MAX_RANK, Landmarks, choose_landmarks
 from .law import SharedLaw
-from .places import Corrections, Places, Pooled, fit_places, inflation_of, place_sums
+from .places import Corrections, Places, fit_places, inflation_of, place_sums
+from .regression import Pooled
 from .relevance import choose_relevance
 
 ROOM = 3.0

@@ -15,7 +15,8 @@ from .field import MAX_RANK, Field, FieldSettings
 from .landmarks import Landmarks
 from .law import SharedLaw
 from .passes import Shared
-from .places import SUMS, Corrections, Places, PlaceSettings, Pooled
+from .places import SUMS, Corrections, Places, PlaceSettings
+from .regression import Pooled
 from .sums import Sums, no_cases
 
 GRID = QUANTILES + 2 * OUTER + 2

@@ -40,11 +40,10 @@ from .places import (
     SUMS,
     Corrections,
     Places,
-    Pooled,
     fit_places,
-    fit_pooled,
     without_places,
 )
+from .regression import Pooled, fit_pooled
 from .samples import Sample, draw_sample, join_samples
 from .sums import Sums, all_of, no_cases, sum_cases
 
@@ -266,6 +265,26 @@ def with_added(fit: Shared, added: tuple[FloatArray, Sums, Sums], fading: float 
         for law, total in zip(fit.laws, sums, strict=True)
     ]
     return fit._replace(places=places, place_sums=of_places, sums=sums, laws=(laws[0], laws[1]))
+
+
+def with_places(fit: Shared, features: FloatArray) -> Shared:
+    """A fit with further places of features (P', k), which have no cases yet.
+
+    Their cases say nothing of errors around centres with a record, as there was none at the fit.
+    """
+    new = fit.places.at(features)
+    unknown = Corrections(*(np.full_like(part, np.nan) for part in new))
+    local, known, without = (
+        Corrections(*(np.concatenate(both) for both in zip(one, other, strict=True)))
+        for one, other in ((fit.places.local, new), (fit.at_fit[0], unknown), (fit.at_fit[1], new))
+    )
+    room = (0, len(features))
+    return fit._replace(
+        places=fit.places._replace(local=local, odd=np.pad(fit.places.odd, room)),
+        features=np.concatenate([fit.features, features]),
+        at_fit=(known, without),
+        place_sums=np.pad(fit.place_sums, ((0, 0), room)),
+    )
 
 
 class Engine(Protocol):

@@ -14,12 +14,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from xrecal.arrays.baselines.emos import fit_emos
-from xrecal.arrays.baselines.robust import EDGE, cut
 from xrecal.typing import FloatArray, IntArray
 
 from .cells import NothingToLearnError
 from .field import Field, FieldSettings, fit_field
+from .regression import Pooled, fit_pooled
 
 SUMS = range(8)
 NUMBER, COUNT, WEIGHT, LEVEL, LEVEL_SQUARED, ERROR, LEVEL_ERROR, ERROR_SQUARED = SUMS
@@ -29,75 +28,8 @@ ODD = 6.0
 """Standard deviations from what features say, in units of what they leave open, beyond which a
 place is unlike all others and not shrunk to them."""
 
-NARROWEST = 0.01
-"""Scale of a case at least, in standard deviations of all errors: of many forecasts without spread
-that are right, as of no rain, the best regression has none."""
-
-EXACT = 1e-9
-"""Standard deviation of errors, relative to the largest observation, that is but rounding."""
-
 FEWEST = 3
 """Cases of a place below which nothing is said of its spread."""
-
-
-class Pooled(NamedTuple):
-    """The regression that all places share: N(a + b x, c² + d² v)."""
-
-    coefficients: FloatArray
-    """(4,) a, b, c, d"""
-    level: float
-    """Mean of the ensemble means, the wild ones cut"""
-    width: float
-    """Their standard deviation, by which slopes of a place are counted"""
-    kurtosis: float
-    """Of standardised errors, which tells how well a variance is known"""
-
-    def standardised(
-        self, mean: FloatArray, variance: FloatArray
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Location and scale, and ensemble means in units of their standard deviation, (n,)."""
-        a, b, c, d = self.coefficients
-        scale = np.hypot(c, d * np.sqrt(variance))
-        return a + b * mean, scale, (mean - self.level) / self.width
-
-
-def fit_pooled(mean: FloatArray, variance: FloatArray, observations: FloatArray) -> Pooled:
-    """The regression of a sample of cases of all places.
-
-    Parameters
-    ----------
-    mean, observations : array of float, shape (n,)
-        Ensemble means and what verified, in the unit of the variable.
-    variance : array of float, shape (n,)
-        Ensemble variances (>= 0), in its square.
-
-    Returns
-    -------
-    Pooled
-
-    Raises
-    ------
-    ValueError
-        If the regression fits exactly, or no cases are complete: there are no errors to learn.
-    """
-    coefficients, _, _ = fit_emos(*(part[np.newaxis] for part in (mean, variance, observations)))
-    known = np.isfinite(mean) & np.isfinite(variance) & np.isfinite(observations)
-    x, y = mean[known], observations[known]
-    a, b, c, d = coefficients[0]
-    apart = float(cut(y - a - b * x).std()) if x.size else 0.0
-    fitted = np.array([a, b, max(abs(c), NARROWEST * apart), d])
-    near = cut(x, far=EDGE) if x.size else np.zeros(1)
-    pooled = Pooled(fitted, float(near.mean()), float(near.std()) or 1.0, 3.0)
-    location, scale, _ = pooled.standardised(x, variance[known])
-    if not x.size or apart <= EXACT * float(np.abs(cut(y)).max()):
-        raise NothingToLearnError(
-            f"a regression of {x.size} cases leaves no errors to learn from; there must be 20 or "
-            "more, and observations that the ensemble mean does not tell exactly"
-        )
-    errors = (y - location) / scale
-    spread = errors.std()
-    kurtosis = float((((errors - errors.mean()) / spread) ** 4).mean())
-    return pooled._replace(kurtosis=min(max(kurtosis, 1.5), 30.0))
 
 
 def without_places(
@@ -241,6 +173,7 @@ def fit_places(
     kurtosis: float,
     settings: PlaceSettings | None = None,
     inflation: float = 1.0,
+    known: Places | None = None,
 ) -> Places:
     r"""Corrections of the pooled regression at each place.
 
@@ -258,6 +191,8 @@ def fit_places(
     inflation : float
         How much less a record says than as many independent cases, from :func:`inflation_of`;
         that of the settings where they are given.
+    known : Places, optional
+        Other places, whose slopes and fields of features these are shrunk to.
 
     Returns
     -------
@@ -266,7 +201,7 @@ def fit_places(
     Raises
     ------
     ValueError
-        If no place has two cases.
+        If no place has two cases, and others are not known.
 
     Notes
     -----
@@ -282,7 +217,9 @@ def fit_places(
        https://doi.org/10.1016/0197-2456(86)90046-2
     """
     n, weight = sums[COUNT], sums[WEIGHT]
-    if not (n >= 2).any():
+    if known is not None:
+        settings = known.settings
+    elif not (n >= 2).any():
         raise NothingToLearnError("no place has two cases: there is nothing to learn a centre from")
     some = np.where(n > 0, weight, 1.0)
     level, error = sums[LEVEL] / some, sums[ERROR] / some
@@ -290,22 +227,24 @@ def fit_places(
     shared = sums[LEVEL_ERROR] - weight * level * error
     left = np.maximum(sums[ERROR_SQUARED] - weight * error**2, 0.0)
     inflation = inflation if settings is None else settings.inflation
-    variance = inflation * float(left.sum() / max((n - 1)[n > 1].sum(), 1.0))
-    slope, typical, slope_error, between = _slopes(
-        within, shared, variance, None if settings is None else settings.slope_variance
-    )
+    if known is None:
+        variance = inflation * float(left.sum() / max((n - 1)[n > 1].sum(), 1.0))
+    else:  # by features, as few cases do not show it
+        variance = inflation * float(np.exp(2 * known.spread.at(features)).mean())
+    slope, typical, slope_error, between = _slopes(within, shared, variance, settings, known)
     with np.errstate(divide="ignore"):
         centre_error = np.where(n > 0, variance / some + level**2 * slope_error, np.inf)
     own = error - slope * level
-    centre_field = fit_field(
-        features, own, centre_error, None if settings is None else settings.centre
+    chosen = None if settings is None else settings.centre
+    centre_field = (
+        known.centre if known is not None else fit_field(features, own, centre_error, chosen)
     )
     centre = _shrunk(own, centre_error, centre_field, features)
-    spread, spread_field = _spreads(sums, centre.values, slope, features, kurtosis, settings)
-    chosen = PlaceSettings(between, centre_field.settings, spread_field.settings, inflation)
+    spread, spread_field = _spreads(sums, centre.values, slope, features, kurtosis, settings, known)
+    settled = PlaceSettings(between, centre_field.settings, spread_field.settings, inflation)
     local = Corrections(centre.values, slope, spread.values, np.sqrt(centre.variances))
     odd = (np.abs(centre.apart) > ODD) | (np.abs(spread.apart) > ODD)
-    return Places(local, typical, centre_field, spread_field, odd, chosen)
+    return Places(local, typical, centre_field, spread_field, odd, settled)
 
 
 def inflation_of(sums: FloatArray) -> float:
@@ -337,15 +276,20 @@ def inflation_of(sums: FloatArray) -> float:
 
 
 def _slopes(
-    within: FloatArray, shared: FloatArray, variance: float, between: float | None
+    within: FloatArray,
+    shared: FloatArray,
+    variance: float,
+    settings: PlaceSettings | None,
+    others: Places | None,
 ) -> tuple[FloatArray, float, FloatArray, float]:
     """Slopes (P,), their mean, the variances of their errors (P,) and that between places."""
     weight = within / max(variance, 1e-300)
     known = weight > 0
-    if not known.any():
+    if not known.any() and others is None:
         return np.zeros(within.size), 0.0, np.zeros(within.size), 0.0
     raw = np.divide(shared, within, out=np.zeros(within.size), where=known)
-    typical = float((weight * raw).sum() / weight.sum())
+    typical = float((weight * raw).sum() / weight.sum()) if others is None else others.slope
+    between = None if settings is None else settings.slope_variance
     if between is None:
         excess = (weight * (raw - typical) ** 2)[known].sum() - (known.sum() - 1)
         room = weight.sum() - (weight**2).sum() / weight.sum()
@@ -362,6 +306,7 @@ def _spreads(
     features: FloatArray,
     kurtosis: float,
     settings: PlaceSettings | None,
+    others: Places | None,
 ) -> tuple[_Shrunk, Field]:
     """Logarithms of the factors of the scale (P,), and the field that they are shrunk to."""
     n = sums[COUNT]
@@ -373,7 +318,8 @@ def _spreads(
     own = np.where(known, 0.5 * np.log(np.where(known, squares, 1.0) / (some - 1.0)), 0.0)
     # Of half the logarithm of a variance from n cases.
     error = np.where(known, (kurtosis - 1.0) / (4.0 * some), np.inf)
-    field = fit_field(features, own, error, None if settings is None else settings.spread)
+    chosen = None if settings is None else settings.spread
+    field = fit_field(features, own, error, chosen) if others is None else others.spread
     return _shrunk(own, error, field, features), field
 
 

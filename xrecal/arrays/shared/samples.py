@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from xrecal.arrays.distributions.draws import uniform_at
+from xrecal.arrays.predictors import NO_PREDICTORS, stacked, usual_of
 from xrecal.typing import FloatArray, IntArray
 
 from .network import Cases
 
 SAMPLE = 10_000
-"""Cases from which centres, grids and landmarks are chosen."""
+"""Cases from which centres, grids, landmarks and usual values are chosen."""
 
 SEED = 0
 
@@ -74,3 +76,45 @@ def _smallest(cases: Cases, draws: FloatArray, among: IntArray, size: int) -> Sa
     """Cases of some rows with the smallest draws, ascending."""
     rows = among[np.argsort(draws[among], kind="stable")[:size]]
     return Sample(cases.take(rows), draws[rows])
+
+
+class Values(NamedTuple):
+    """Predictors of some cases, by which those of all are judged."""
+
+    draws: FloatArray
+    """(n,) as in :class:`Sample`"""
+    sample: FloatArray
+    """(n, p) values in these cases, NaN where missing"""
+    ends: FloatArray
+    """(3, p) least and greatest value of all cases, and 0 where it occurs, else NaN"""
+
+    def usual(self, periods: Sequence[float | None]) -> FloatArray:
+        """Numbers (1, p, 8) of :func:`xrecal.arrays.predictors.stacked`."""
+        whole = self.draws.size < SAMPLE
+        record = self.sample if whole else np.concatenate([self.sample, self.ends])
+        each = [
+            usual_of(a[np.newaxis], period) for a, period in zip(record.T, periods, strict=True)
+        ]
+        return stacked(each) if each else NO_PREDICTORS
+
+
+def draw_values(values: FloatArray, place: IntArray, date: IntArray) -> Values:
+    """Predictors (n, p) of cases, by numbers of their places and dates; infinite ones count not."""
+    known = np.where(np.isfinite(values), values, np.nan)
+    zero = np.where((known == 0).any(0), 0.0, np.nan)
+    ends = np.stack(
+        [*(of.reduce(known, axis=0, initial=np.nan) for of in (np.fmin, np.fmax)), zero]
+    )
+    return _fewest(uniform_at(SEED, place, date), known, ends)
+
+
+def join_values(one: Values, other: Values) -> Values:
+    """Values of the cases of both."""
+    draws, sample = (np.concatenate(both) for both in zip(one[:2], other[:2], strict=True))
+    pairs = zip((np.fmin, np.fmax, np.fmin), one.ends, other.ends, strict=True)
+    return _fewest(draws, sample, np.stack([of(a, b) for of, a, b in pairs]))
+
+
+def _fewest(draws: FloatArray, values: FloatArray, ends: FloatArray) -> Values:
+    rows = np.argsort(draws, kind="stable")[:SAMPLE]
+    return Values(draws[rows], values[rows], ends)

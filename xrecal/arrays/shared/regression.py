@@ -1,0 +1,80 @@
+"""The regression of the observation on mean and variance of the ensemble that all places share."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from xrecal.arrays.baselines.emos import fit_emos
+from xrecal.arrays.baselines.robust import EDGE, cut
+from xrecal.typing import FloatArray
+
+from .cells import NothingToLearnError
+
+NARROWEST = 0.01
+"""Scale of a case at least, in standard deviations of all errors: of many forecasts without spread
+that are right, as of no rain, the best regression has none."""
+
+EXACT = 1e-9
+"""Standard deviation of errors, relative to the largest observation, that is but rounding."""
+
+
+class Pooled(NamedTuple):
+    """The regression that all places share: N(a + b x, c² + d² v)."""
+
+    coefficients: FloatArray
+    """(4,) a, b, c, d"""
+    level: float
+    """Mean of the ensemble means, the wild ones cut"""
+    width: float
+    """Their standard deviation, by which slopes of a place are counted"""
+    kurtosis: float
+    """Of standardised errors, which tells how well a variance is known"""
+
+    def standardised(
+        self, mean: FloatArray, variance: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Location and scale, and ensemble means in units of their standard deviation, (n,)."""
+        a, b, c, d = self.coefficients
+        scale = np.hypot(c, d * np.sqrt(variance))
+        return a + b * mean, scale, (mean - self.level) / self.width
+
+
+def fit_pooled(mean: FloatArray, variance: FloatArray, observations: FloatArray) -> Pooled:
+    """The regression of a sample of cases of all places.
+
+    Parameters
+    ----------
+    mean, observations : array of float, shape (n,)
+        Ensemble means and what verified, in the unit of the variable.
+    variance : array of float, shape (n,)
+        Ensemble variances (>= 0), in its square.
+
+    Returns
+    -------
+    Pooled
+
+    Raises
+    ------
+    ValueError
+        If the regression fits exactly, or no cases are complete: there are no errors to learn.
+    """
+    coefficients, _, _ = fit_emos(*(part[np.newaxis] for part in (mean, variance, observations)))
+    known = np.isfinite(mean) & np.isfinite(variance) & np.isfinite(observations)
+    x, y = mean[known], observations[known]
+    a, b, c, d = coefficients[0]
+    apart = float(cut(y - a - b * x).std()) if x.size else 0.0
+    fitted = np.array([a, b, max(abs(c), NARROWEST * apart), d])
+    near = cut(x, far=EDGE) if x.size else np.zeros(1)
+    pooled = Pooled(fitted, float(near.mean()), float(near.std()) or 1.0, 3.0)
+    location, scale, _ = pooled.standardised(x, variance[known])
+    if not x.size or apart <= EXACT * float(np.abs(cut(y)).max()):
+        raise NothingToLearnError(
+            f"a regression of {x.size} cases leaves no errors to learn from; there must be 20 or "
+            "more, and observations that the ensemble mean does not tell exactly"
+        )
+    errors = (y - location) / scale
+    spread = errors.std()
+    kurtosis = float((((errors - errors.mean()) / spread) ** 4).mean())
+    return pooled._replace(kurtosis=min(max(kurtosis, 1.5), 30.0))

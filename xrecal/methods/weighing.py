@@ -1,0 +1,80 @@
+"""Weights of pools at many places with a component for all: from the evidence of all places.
+
+That component is learned from all cases, the others from those of a place, so that one prior for
+the weights of a place alone, by the CRPS of each component there, says little. Scores of all places
+say much: their mean decides the weights of all, and those of a place are drawn to these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from xrecal.typing import FloatArray
+
+from .base import FitArrays
+from .components import Component
+from .seasons import with_season_in_doubt
+
+MATRIX, TRUST = "relative_scores", "trust_in_season"
+"""Evidence of a pool: scores of held-out forecasts in units of the smallest, of each pair of
+components; and the share of their weight that components given the season may keep."""
+
+
+def evidence_sizes(n_components: int) -> Mapping[str, tuple[int, ...]]:
+    """Axes of the evidence of a place."""
+    return {MATRIX: (n_components, n_components), TRUST: ()}
+
+
+def evidence(scores: FloatArray, trust: FloatArray) -> dict[str, FloatArray]:
+    """Evidence of places from their scores (L, C, C) and trust in the season (L,)."""
+    from xrecal.arrays.distributions.pool import relative_scores
+
+    return {MATRIX: relative_scores(scores), TRUST: trust}
+
+
+def weights_of_all(
+    components: Sequence[Component], choices: FitArrays, n_cases: FloatArray
+) -> dict[str, FloatArray]:
+    """Weights (1, C) of all places and their mean evidence, from that of some of them.
+
+    They are drawn to those by the CRPS of each component, the less the more ``n_cases`` (L,) all
+    places have beside one of them.
+    """
+    from xrecal.arrays.distributions.pool import PULL, weights_of_scores
+
+    mean = _mean_of_known(choices[MATRIX])
+    trust = _mean_of_known(choices[TRUST])
+    alone = np.nanmedian(n_cases) / np.nansum(n_cases) if np.nansum(n_cases) > 0 else 1.0
+    weights = weights_of_scores(mean, PULL * float(alone))
+    weights = with_season_in_doubt(components, weights, mean, trust)
+    return {"pool_weight": weights, MATRIX: mean, TRUST: trust}
+
+
+def weights_at_places(
+    components: Sequence[Component], together: FitArrays, own: FitArrays, share: FloatArray
+) -> FloatArray:
+    """Weights (L, C) by scores of which those of the place have a share (L,), the mean the rest.
+
+    They are drawn to those of all places, and are these without a share.
+    """
+    from xrecal.arrays.distributions.pool import weights_of_scores
+
+    part = share[:, np.newaxis, np.newaxis]
+    scores = np.where(
+        np.isnan(own[MATRIX]), together[MATRIX], (1 - part) * together[MATRIX] + part * own[MATRIX]
+    )
+    trust = np.where(np.isnan(own[TRUST]), together[TRUST], own[TRUST])
+    trust = (1 - share) * together[TRUST] + share * trust
+    weights = weights_of_scores(scores, towards=together["pool_weight"])
+    weights = with_season_in_doubt(components, weights, scores, trust)
+    return np.where(share[:, np.newaxis] > 0, weights, together["pool_weight"])
+
+
+def _mean_of_known(values: FloatArray) -> FloatArray:
+    """Mean (1, ...) over places (L, ...) of values that are known; NaN where none is."""
+    known = ~np.isnan(values)
+    count = known.sum(0, keepdims=True)
+    total = np.where(known, values, 0.0).sum(0, keepdims=True)
+    return np.where(count > 0, total / np.maximum(count, 1), np.nan)
