@@ -87,14 +87,15 @@ def test_labelled_quantiles_have_the_moments_of_their_masses(rng):
 def test_covariates_enter_location_and_perhaps_scale(vary_spread, rng):
     cases, covariates = forms(rng, 90)["plain"], covariates_of(rng, 2, 90)
     means, variances = moments_by_hand(*cases)
-    of = covariates.features(("season", "lead")).values
+    features = covariates.features(("season", "lead"))
+    of, known = features.values, {"in_spread": vary_spread, "predictors": features.predictors}
     observations = (
         means + of @ [1.0, 2.0, 0.5, 0.0] + np.exp(0.5 * of[..., 2]) * rng.normal(size=(2, 90))
     )
     method = xrecal.EMOS(condition_on=("season", "lead"), vary_spread=vary_spread)
     assert ("spread_feature" in method.parameters(3)) == vary_spread
     fitted = method.fit_locations(as_cases(cases, observations, covariates), 20)
-    expected, _, _ = emos.fit_emos(means, variances, observations, of, in_spread=vary_spread)
+    expected, _, _ = emos.fit_emos(means, variances, observations, of, **known)
     assert expected[:, 8:].any() == vary_spread
     found = [fitted[name][:, np.newaxis] for name in COEFFICIENTS]
     found = np.concatenate([*found, fitted["location_feature"], fitted["spread_feature"]], axis=-1)

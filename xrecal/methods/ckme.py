@@ -37,10 +37,12 @@ from .ckme_choices import (
     KEPT,
     KERNELS,
     OF_SHAPES,
+    PLAIN,
     RANK,
     SUPPORTS,
     Support,
 )
+from .covariates import may_break
 from .folds import check_folds, check_gap_in_time, fold_groups, near_other_folds
 from .settings import HalfLife, Settings, check_choices, in_days, is_positive
 
@@ -101,8 +103,10 @@ class CKME(Settings):
         centre of the forecast (its ``"mean"``, a ``"regression"`` on it, errors in units of the
         spread that EMOS gives, ``"standardised"``, or ratios to the mean, ``"ratio"``), whichever
         has the smallest held-out CRPS or the one that is named; or the best of all of these.
-        Centres are fitted inside the folds. ``CKME(support="observations")`` is the method of the
-        paper.
+        With predictors, which are covariates other than the season, ``"regression_plain"`` and
+        ``"standardised_plain"`` have centres without them; ``"standardised_both"`` chooses between
+        this one and ``"standardised"``. Centres are fitted inside the folds.
+        ``CKME(support="observations")`` is the method of the paper.
     tails : "auto" or None
         What lies beyond the largest past error, where members are errors: a generalised Pareto tail
         in place of the outer twentieth to tenth of the mass, on each side without a bound, or
@@ -186,7 +190,7 @@ class CKME(Settings):
                 "CKME: supports are compared by the CRPS; use support='observations' with "
                 f"loss='laplace', got support={self.support!r}"
             )
-        if self.shapes and self.support not in ("auto", "errors", *OF_SHAPES):
+        if self.shapes and not set(OF_SHAPES) & set(SUPPORTS[self.support]):
             raise ValueError(
                 "CKME: shapes do not say where the observation lies; use support='errors', "
                 f"'standardised' or 'ratio' with compare='shapes', got support={self.support!r}"
@@ -198,7 +202,11 @@ class CKME(Settings):
     def supports(self) -> tuple[str, ...]:
         """Kinds of support of the array layer among which the settings choose."""
         supports = SUPPORTS[self.support]
-        return tuple(s for s in supports if s in OF_SHAPES) if self.shapes else supports
+        if self.shapes:
+            supports = tuple(s for s in supports if s in OF_SHAPES)
+        if len(supports) > 1 and not any(map(may_break, self.covariates)):
+            supports = tuple(s for s in supports if s not in PLAIN)
+        return supports
 
     def of_support(self, support: str | None) -> CKME:
         """The method with one support, without tails, and without what members give way to."""

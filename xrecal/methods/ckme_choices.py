@@ -9,7 +9,16 @@ import numpy as np
 from .base import ANY, NOT_NEGATIVE, POSITIVE, POSITIVE_OR_INFINITE, Parameter
 
 Support: TypeAlias = Literal[
-    "observations", "errors", "auto", "mean", "regression", "standardised", "ratio"
+    "observations",
+    "errors",
+    "auto",
+    "mean",
+    "regression",
+    "standardised",
+    "ratio",
+    "regression_plain",
+    "standardised_plain",
+    "standardised_both",
 ]
 """Where members may lie: past observations, errors of any kind or of one, or the best of all."""
 
@@ -26,18 +35,20 @@ CHOICES = {
 }
 """Values of settings that are names."""
 
+PLAIN = ("regression_plain", "standardised_plain")
+"""Kinds of errors around a centre without predictors."""
+
+ERRORS = ("mean", "regression", "standardised", "ratio", *PLAIN)
+
 SUPPORTS = {
-    "observations": ("observations",),
-    "errors": ("mean", "regression", "standardised", "ratio"),
-    "auto": ("observations", "mean", "regression", "standardised", "ratio"),
-    "mean": ("mean",),
-    "regression": ("regression",),
-    "standardised": ("standardised",),
-    "ratio": ("ratio",),
+    "errors": ERRORS,
+    "auto": ("observations", *ERRORS),
+    "standardised_both": ("standardised", "standardised_plain"),
+    **{support: (support,) for support in ("observations", *ERRORS)},
 }
 """Kinds of support of the array layer among which a setting chooses."""
 
-OF_SHAPES = ("standardised", "ratio")
+OF_SHAPES = ("standardised", "ratio", "standardised_plain")
 """Kinds of support where forecasts are compared without their means: they bring the mean back."""
 
 STRENGTHS = (0.0, 0.25, 1.0, 4.0)
@@ -69,6 +80,8 @@ CENTRES = (
     "errors_around_regression",
     "errors_in_units_of_emos_spread",
     "ratios_to_mean",
+    "errors_around_regression_without_predictors",
+    "errors_in_units_of_emos_spread_without_predictors",
 )
 """Names of the supports in the state."""
 

@@ -45,6 +45,8 @@ MEMBERS = {
     "regression": "past errors around a regression on the forecast mean",
     "standardised": "past errors in units of the spread that EMOS gives",
     "ratio": "past ratios to the forecast mean",
+    "regression_plain": "past errors around a regression on the forecast mean, without predictors",
+    "standardised_plain": "past errors in units of the spread that EMOS without predictors gives",
 }
 """Members of a CKME by its support, in words."""
 

@@ -79,7 +79,9 @@ class Covariates:
         places = [self.names.index(name) for name in names]
         periods = tuple(self.periods[place] for place in places)
         features: Features = arrays.features(self.values[..., places], periods)
-        return features
+        n_columns = [1 if period is None else 2 for period in periods]
+        predictors = np.repeat([may_break(name) for name in names], n_columns)
+        return features._replace(predictors=np.flatnonzero(predictors))
 
     def features(self, names: Sequence[str], record: Covariates | None = None) -> Features:
         """The covariates with these names, as the array layer takes them.
@@ -104,8 +106,10 @@ class Covariates:
             gone = usual.unusable(self.values[..., self.names.index(name)])
             indicators.append(xp.where(gone & usual.mixed, INDICATOR, 0.0))
         whole = xp.concatenate([features.values, xp.stack(indicators, axis=-1)], axis=-1)
+        k, every = features.circular.size, whole.shape[-1]
         fixed = np.append(features.circular, [True] * len(indicators))
-        return features._replace(values=whole, circular=fixed)
+        predictors = np.append(features.predictors, np.arange(k, every))
+        return features._replace(values=whole, circular=fixed, predictors=predictors)
 
     def replaced(self, record: Covariates) -> Covariates:
         """The covariates, those replaced by their median of a record that it cannot have had."""

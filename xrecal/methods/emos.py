@@ -39,7 +39,8 @@ class EMOS(Settings):
         the status.
     condition_on : str or tuple of str, optional
         Covariates: "season" or names. They add linear terms to the location, a sine and a cosine
-        for a circular one.
+        for a circular one. Those other than the season are shrunk by a ridge, or left out, by the
+        errors of cases held out.
     vary_spread : bool
         Whether the covariates add such terms to the logarithm of the scale too.
 
@@ -118,21 +119,22 @@ class EMOS(Settings):
         from xrecal.arrays.baselines.emos import fit_emos
 
         lower, upper, violated = find_bounds(cases.observations, self.bounds)
-        features = cases.covariates.features(self.covariates).values
+        features = cases.covariates.features(self.covariates)
         mean, variance = (fitted[name] for name in PREDICTORS)
         coefficients, n_cases, converged = fit_emos(
             mean,
             variance,
             cases.observations,
-            features,
+            features.values,
             lower=lower,
             upper=upper,
             in_spread=self.vary_spread,
+            predictors=features.predictors,
             min_samples=min_samples,
         )
         few = n_cases < min_samples
         status = np.where(few, TOO_FEW, np.where(converged, 0, NOT_CONVERGED))
-        k = features.shape[2]
+        k = features.circular.size
         return {
             "n_cases": n_cases,
             "status": status | (BOUNDS * violated),

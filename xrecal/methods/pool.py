@@ -33,6 +33,7 @@ from .base import (
 )
 from .beyond import FITTED, shares_left, tailed, tails_of_mixture, with_tail_slots
 from .ckme import CKME
+from .ckme_choices import Support
 from .climatology import Climatology
 from .components import (
     COMPONENT,
@@ -50,6 +51,7 @@ from .components import (
     stored_together,
     updated_together,
 )
+from .covariates import may_break
 from .folds import (
     check_folds,
     check_gap_in_time,
@@ -99,11 +101,13 @@ class LinearPool(Settings):
     that EMOS gives, weighed by likeness of forecast and season; ``ckme_shapes_season`` too, and
     compares forecasts without their means; ``ckme`` has errors around a regression on the forecast
     mean, weighed by likeness of the forecast alone; then ``idr_season``, ``climatology`` and
-    ``raw``, the forecast as it was issued. With many covariates ``forest_season_...`` has errors
-    in units of the spread that EMOS gives, weighed by the leaves of a forest. A CKME that is given
-    with several supports to choose from adds that to its name: members at past ``observations``, or
-    past errors around the ``mean``, around a ``regression``, ``standardised``, or as a ``ratio`` to
-    the mean.
+    ``raw``, the forecast as it was issued. A CKME that is given with several supports to choose
+    from adds that to its name: members at past ``observations``, or past errors around the
+    ``mean``, around a ``regression``, ``standardised``, or as a ``ratio`` to the mean. With
+    predictors, which are covariates other than the season, the first two are given twice, around
+    EMOS with predictors, ``..._standardised``, and without them, ``..._standardised_plain``. With
+    many of them ``forest_season_...`` has errors in units of the spread that EMOS gives, weighed by
+    the leaves of a forest.
     ``model.state["pool_weight"].description`` has the settings of each.
 
     Parameters
@@ -200,9 +204,12 @@ class LinearPool(Settings):
             return tuple(m.in_time(self.gap, self.year_start) for m in conditioned)
         ckme = CKME(support="regression", bounds=self.bounds, gap=self.gap)
         ckme = replace(ckme, year_start=self.year_start)
-        of_spread = replace(ckme, support="standardised", bandwidth="cv", condition_on=names)
+        support: Support = "standardised"
+        if any(map(may_break, names or ())):
+            support = "standardised_both"
+        of_spread = replace(ckme, support=support, bandwidth="cv", condition_on=names)
         given = ckme if names is None else of_spread
-        shapes = replace(given, support="standardised", compare="shapes")
+        shapes = replace(given, support=support, compare="shapes")
         plain = () if names is None else (ckme,)
         forest = (Forest(self.bounds, names),) if self.forest is True else ()
         return (given, shapes, *plain, *forest, IDR(condition_on=names), Climatology(), Raw())

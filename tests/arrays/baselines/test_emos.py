@@ -92,12 +92,12 @@ def test_derivatives_and_value(rng, size, lower, upper):
     r = rng.normal(size=(40, 2))
     cases = np.column_stack([y, v, y - lower, upper - y, x, r])
     gradient, hessian = np.empty(size), np.empty((size, size))
-    scratch = np.empty(size), np.empty((size, size))
+    scratch, ridge = (np.empty(size), np.empty((size, size))), np.array([0.0, 7.0])
     for drawn in 0.5 * rng.normal(size=(5, size)):
         parameters = np.concatenate([drawn, np.zeros(8 - size)])
 
         def value(p):
-            return mean_crps(np.concatenate([p, np.zeros(8 - size)]), cases, *scratch)
+            return mean_crps(np.concatenate([p, np.zeros(8 - size)]), cases, ridge, *scratch)
 
         def first_derivative(p):
             value(p)
@@ -105,8 +105,8 @@ def test_derivatives_and_value(rng, size, lower, upper):
 
         loc, scale = location_and_scale(parameters, x, v, r)
         expected = np.mean(censored_normal_crps(y, loc, scale, lower, upper))
-        expected += np.sum(drawn[4:] ** 2) / 40
-        actual = mean_crps(parameters, cases, gradient, hessian)
+        expected += np.sum((1 + np.tile(ridge, 2)[: size - 4]) * drawn[4:] ** 2) / 40
+        actual = mean_crps(parameters, cases, ridge, gradient, hessian)
         np.testing.assert_allclose(actual, expected, rtol=1e-12)
         np.testing.assert_allclose(gradient, approx_fprime(drawn, value, 1e-7), atol=1e-5)
         curvature = approx_fprime(drawn, first_derivative, 1e-7)

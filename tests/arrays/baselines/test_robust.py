@@ -5,7 +5,8 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.stats import norm
 
-from xrecal.arrays.baselines.robust import believed, deviations, fit_line, typical_size
+from xrecal.arrays.baselines.lines import fit_line
+from xrecal.arrays.baselines.robust import believed, deviations, typical_size
 
 NONE = np.zeros((120, 0))
 

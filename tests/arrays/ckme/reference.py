@@ -10,6 +10,7 @@ from .test_simplex import isotonic_projection, sorted_projection
 
 GRID = 10.0 ** np.arange(-6, 0.1, 0.5)
 SUPPORTS = ("observations", "mean", "regression", "standardised", "ratio")
+PLAIN = ("regression_plain", "standardised_plain")
 
 
 def laplace_loss(weights, support, y, theta):
@@ -96,6 +97,8 @@ class Embedding(NamedTuple):
     bandwidth: float = 1.0
     loss: str = "crps"
     projection: str = "euclidean"
+    predictors: np.ndarray = np.zeros(0, np.int64)
+    """Columns of the features that regressions shrink"""
 
     def similarity(self, squared, new_r, r, choice):
         """``exp(-D²/(w s) - strength sum p (v - v')²)``, D for the Laplace kernel."""
@@ -108,6 +111,11 @@ class Embedding(NamedTuple):
 
     def centre(self, train, choice):
         """Function from mean, variance and features to centre and spread, fitted to cases."""
+        if choice.support in PLAIN:
+            others = np.setdiff1d(np.arange(self.r.shape[1]), self.predictors)
+            plain = self._replace(r=self.r[:, others], predictors=self.predictors[:0])
+            of = plain.centre(train, choice._replace(support=choice.support.removesuffix("_plain")))
+            return lambda x, v, r: of(x, v, r[others])
         x, v, y = self.mean[train], self.variance[train], self.y[train]
         r = self.r[train] if choice.strength else np.zeros((train.size, 0))
         k = r.shape[1]
@@ -119,6 +127,7 @@ class Embedding(NamedTuple):
             smallest = 0.01 * cut_mean(np.abs(x))
             return lambda x, v, r: (0.0, np.hypot(smallest, x))
         bounds = {"lower": self.low, "upper": self.high, "min_samples": 1}
+        bounds["predictors"] = self.predictors if choice.strength else self.predictors[:0]
         if choice.support == "regression":
             line = fit_emos([x], [0 * v], [y], r[np.newaxis], **bounds, in_spread=False)[0][0]
             assert line[1] > 0

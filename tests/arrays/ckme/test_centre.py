@@ -20,9 +20,10 @@ def make_cases(rng, n=40, k=2):
     return mean, variance, r, y
 
 
-def fit(support, mean, variance, r, y, low=-np.inf, high=np.inf, room=None):
+def fit(support, mean, variance, r, y, low=-np.inf, high=np.inf, predictors=(), room=None):
     found = np.full(4 + 2 * (r.shape[1] if room is None else room), np.nan)
-    fit_centre(CODES[support], Sample(mean, variance, r, y, low, high), found)
+    columns = np.array(predictors, np.int64)
+    fit_centre(CODES[support], Sample(mean, variance, r, y, low, high, columns), found)
     return found
 
 
@@ -35,16 +36,18 @@ def place(support, found, mean, variance, r):
 
 
 @pytest.mark.parametrize("support", SUPPORTS)
-@pytest.mark.parametrize("k", [0, 2])
+@pytest.mark.parametrize(("k", "predictors"), [(0, []), (2, []), (3, [0, 2]), (2, [0, 1])])
 @pytest.mark.parametrize("low", [-np.inf, 2.0])
-def test_centre_and_spread_equal_the_reference(rng, support, k, low):
+def test_centre_and_spread_equal_the_reference(rng, support, k, predictors, low):
     mean, variance, r, y = make_cases(rng, k=k)
-    y = np.maximum(y, low)
-    reference = ckme_reference.Embedding(np.zeros((40, 40)), y, mean, variance, r, low=low)
+    y, columns = np.maximum(y, low), np.array(predictors, np.int64)
+    known = {"low": low, "predictors": columns}
+    reference = ckme_reference.Embedding(np.zeros((40, 40)), y, mean, variance, r, **known)
     choice = ckme_reference.Choice(1.0, support, strength=1.0)
     of = reference.centre(np.arange(40), choice)
     expected = np.array([of(*case) for case in zip(mean, variance, r, strict=True)]).T
-    found = place(support, fit(support, mean, variance, r, y, low), mean, variance, r)
+    fitted = fit(support, mean, variance, r, y, low, predictors=predictors)
+    found = place(support, fitted, mean, variance, r)
     np.testing.assert_allclose(np.broadcast_to(found, (2, 40)), expected, rtol=1e-8)
 
 
@@ -54,6 +57,20 @@ def test_room_for_covariates_that_do_not_count_stays_zero(rng, support):
     found = fit(support, mean, variance, r, y, room=2)
     np.testing.assert_array_equal(found[:4], fit(support, mean, variance, r, y))
     np.testing.assert_array_equal(found[4:], 0)
+
+
+@pytest.mark.parametrize("support", ["regression", "standardised"])
+def test_plain_centres_know_no_predictors(rng, support):
+    mean, variance, r, y = make_cases(rng, n=100, k=3)
+    plain = fit(f"{support}_plain", mean, variance, r, y, predictors=[0, 2])
+    own = fit(support, mean, variance, r[:, [1]], y)
+    np.testing.assert_array_equal(plain[[0, 1, 2, 3, 5, 8]], own)
+    np.testing.assert_array_equal(plain[[4, 6, 7, 9]], 0.0)
+    whole = fit(support, mean, variance, r, y, predictors=[0, 2])
+    assert (whole[[4, 6]] != 0).all()
+    np.testing.assert_array_equal(
+        fit(f"{support}_plain", mean, variance, r, y), fit(support, mean, variance, r, y)
+    )
 
 
 def test_spreads_next_to_zero_are_kept_away_from_it(rng):

@@ -13,7 +13,7 @@ import numpy as np
 
 from xrecal.arrays.compiled import Matrix, OutMatrix, OutVector, Vector, inner, kernel
 from xrecal.arrays.distributions.normal import SQRT_2, SQRT_2_PI
-from xrecal.typing import FloatArray
+from xrecal.typing import FloatArray, IntArray
 
 SQRT_PI = math.sqrt(math.pi)
 CONSTANT = 1e-12  # deviations below this fraction of the largest value are rounding of a constant
@@ -61,11 +61,14 @@ def _bounded_crps(w, alpha, omega):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def mean_crps(parameters: Vector, cases: Matrix, gradient: OutVector, hessian: OutMatrix) -> Any:
+def mean_crps(
+    parameters: Vector, cases: Matrix, ridge: Vector, gradient: OutVector, hessian: OutMatrix
+) -> Any:
     """Mean CRPS plus ridge over cases (n, 5 + K), with derivatives by the first parameters.
 
     A case is y, v, the distances of y above the lower and below the upper bound, x, r_1..r_K.
-    Overwrites `gradient` (p,) and `hessian` (p, p), p = 4, 4 + K or 4 + 2K; the others must be 0.
+    Adds `ridge` (K,), of g and h, to that of all. Overwrites `gradient` (p,) and `hessian`
+    (p, p), p = 4, 4 + K or 4 + 2K; the others must be 0.
     """
     n, size, last = cases.shape[0], gradient.size, cases.shape[1] - 1  # h begins at `last`
     total, of_loc, of_scale = 0.0, np.zeros(size), np.zeros(size)  # their slopes by parameters
@@ -108,9 +111,10 @@ def mean_crps(parameters: Vector, cases: Matrix, gradient: OutVector, hessian: O
                 hessian[j, k] += by_h * variance * cases[i, k - last + 5]
     for j in range(size):
         if j >= 4:
-            total += RIDGE * parameters[j] * parameters[j]
-            gradient[j] += 2.0 * RIDGE * parameters[j]
-            hessian[j, j] += 2.0 * RIDGE
+            weight = RIDGE + ridge[(j - 4) % ridge.size]
+            total += weight * parameters[j] * parameters[j]
+            gradient[j] += 2.0 * weight * parameters[j]
+            hessian[j, j] += 2.0 * weight
         gradient[j] /= n
         for k in range(j + 1):
             hessian[j, k] /= n
@@ -143,7 +147,7 @@ def _newton_step(hessian, gradient, damping, step):  # type: ignore[no-untyped-d
 
 
 @inner
-def _minimise_crps(parameters, size, cases):  # type: ignore[no-untyped-def]
+def _minimise_crps(parameters, size, cases, ridge):  # type: ignore[no-untyped-def]
     """Minimise `mean_crps` over the first `size` parameters, overwritten, by damped Newton steps.
 
     Returns the minimum and whether the gradient vanished. The damping grows until a step lowers
@@ -154,7 +158,7 @@ def _minimise_crps(parameters, size, cases):  # type: ignore[no-untyped-def]
     trial_gradient, trial_hessian = np.empty(size), np.empty((size, size))
     crps, promised, damping, steepest = np.inf, 0.0, 1e-3, np.inf
     for _ in range(MAX_STEPS):
-        trial_crps = mean_crps(trial, cases, trial_gradient, trial_hessian)
+        trial_crps = mean_crps(trial, cases, ridge, trial_gradient, trial_hessian)
         if trial_crps <= crps - promised:
             crps, damping, steepest = trial_crps, max(0.1 * damping, 1e-12), 0.0
             gradient, trial_gradient = trial_gradient, gradient
@@ -193,8 +197,9 @@ def _moments(values):  # type: ignore[no-untyped-def]
 def _subtract_line(cases, line, y_std):  # type: ignore[no-untyped-def]
     """Subtract from centred y its least squares on the first m predictors; RMS of what is left.
 
-    `line` (m,) becomes their slopes. One after the other, until nothing changes: so predictors may
-    repeat each other, and the search makes good what slow progress leaves.
+    In this unit all parameters are about 1. `line` (m,) becomes the slopes. One after the other,
+    until nothing changes: so predictors may repeat each other, and the search makes good what slow
+    progress leaves.
     """
     line.fill(0.0)
     n, square = cases.shape[0], 0.0
@@ -236,6 +241,7 @@ def fit_location(
     v: Vector,
     y: Vector,
     r: Matrix,
+    ridge: Vector,
     lower: float,
     upper: float,
     in_spread: bool,
@@ -243,8 +249,8 @@ def fit_location(
 ) -> bool:
     """Fit one location to complete cases x, v, y (n,) and r (n, K), left as they are.
 
-    float64, C-contiguous, v >= 0, no NaN; no bound is infinite; h = 0 without `in_spread`. Fills
-    `coefficients` (4 + 2K,); returns if converged.
+    float64, C-contiguous, v >= 0, no NaN; no bound is infinite; h = 0 without `in_spread`.
+    Regressors with a `ridge` (K,) come last. Fills `coefficients` (4 + 2K,); returns if converged.
     """
     v_mean, v_std = _moments(v)
     # In location and one scale for all, the CRPS without bounds is convex: one start is enough.
@@ -255,13 +261,14 @@ def fit_location(
     for i in range(y.size):
         bounded[i] = min(max(y[i], lower), upper)
     y_mean, y_std = _moments(bounded)
+    n_free = (ridge == 0.0).sum()  # regressors that nothing but the cases holds back
     size = coefficients.size if in_spread else 4 + r.shape[1]
-    size = size if y.size >= CASES_PER_PARAMETER * size else 4
+    size = size if y.size >= CASES_PER_PARAMETER * (4 + (1 + in_spread) * n_free) else 4
     while True:
         for i in range(y.size):
             cases[i, 0] = bounded[i] - y_mean if y_std > 0.0 else 0.0
-        line = np.empty(1 if size == 4 else std.size)
-        unit = _subtract_line(cases, line, y_std)  # makes all parameters about 1
+        line = np.zeros(std.size)
+        unit = _subtract_line(cases, line[: 1 if size == 4 else 1 + n_free], y_std)
         converged, smallest = True, np.inf
         parameters.fill(0.0)
         if unit > CONSTANT * (abs(y_mean) + y_std):
@@ -271,7 +278,7 @@ def fit_location(
             for start in range(2):  # rarely, each start ends in its own minimum
                 trial.fill(0.0)
                 trial[2 + start], trial[3 - start] = 0.5, 0.1
-                crps, at_minimum = _minimise_crps(trial, size, cases)
+                crps, at_minimum = _minimise_crps(trial, size, cases, ridge)
                 if crps < smallest:
                     smallest, converged = crps, at_minimum
                     parameters, trial = trial, parameters
@@ -296,22 +303,29 @@ def fit_varying(
     upper: float,
     in_spread: bool,
     coefficients: FloatArray,
+    ridge: FloatArray | None = None,
 ) -> bool:
-    """Call :func:`fit_location` with the predictors r (n, K) that vary; others get 0.
+    """Call :func:`fit_location` with the regressors r (n, K) that vary; others get 0.
 
     So constant ones, such as indicators where nothing is missing, take no time and count for
-    nothing where cases are few.
+    nothing where cases are few. A ``ridge`` (K,) holds back their coefficients in location and
+    spread.
     """
-    k = r.shape[1]
+    ridge = np.zeros(r.shape[1]) if ridge is None else ridge
     varies = np.flatnonzero((r != r[:1]).any(0))
-    if varies.size == k:
-        return bool(fit_location(x, v, y, r, lower, upper, in_spread, coefficients))
+    varies = varies[np.argsort(ridge[varies] > 0, kind="stable")]
     some, own = np.ascontiguousarray(r[:, varies]), np.zeros(4 + 2 * varies.size)
-    converged = fit_location(x, v, y, some, lower, upper, in_spread, own)
+    converged = fit_location(x, v, y, some, ridge[varies], lower, upper, in_spread, own)
+    place_coefficients(own, varies, coefficients)
+    return bool(converged)
+
+
+def place_coefficients(own: FloatArray, columns: IntArray, coefficients: FloatArray) -> None:
+    """Fill coefficients (4 + 2K,) from those of some regressors; the others get 0."""
+    k = coefficients.size // 2 - 2
     coefficients[:] = 0.0
     coefficients[:4] = own[:4]
-    coefficients[4 + varies], coefficients[4 + k + varies] = np.split(own[4:], 2)
-    return bool(converged)
+    coefficients[4 + columns], coefficients[4 + k + columns] = np.split(own[4:], 2)
 
 
 @inner

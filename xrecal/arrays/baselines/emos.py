@@ -14,7 +14,8 @@ import numpy.typing as npt
 
 from xrecal.typing import FloatArray, IntArray
 
-from .crps_regression import LARGEST_EXPONENT, fit_varying
+from .crps_regression import LARGEST_EXPONENT
+from .lines import NONE, fit_shrunk
 from .robust import without_wild_errors
 
 
@@ -27,6 +28,7 @@ def fit_emos(
     lower: npt.ArrayLike | None = None,
     upper: npt.ArrayLike | None = None,
     in_spread: bool = True,
+    predictors: IntArray = NONE,
     min_samples: int = 20,
 ) -> tuple[FloatArray, IntArray, npt.NDArray[np.bool_]]:
     """Fit EMOS at each location by minimum CRPS.
@@ -44,6 +46,9 @@ def fit_emos(
         count as at the bound.
     in_spread : bool
         Whether the spread depends on the regressors too; otherwise h is 0.
+    predictors : array of int, optional
+        Columns of the regressors that are shrunk as far as the cases ask for it, or left out: all
+        but those of the season and the place.
     min_samples : int
         Locations with fewer complete cases get NaN coefficients.
 
@@ -112,11 +117,12 @@ def fit_emos(
     converged = np.zeros(len(x), np.bool_)
     for i in (n_cases >= min_samples).nonzero()[0]:
         used, shared = complete[i], r[min(i, len(r) - 1)]
-        converged[i] = fit_varying(
+        converged[i] = fit_shrunk(
             x[i, used],
             v[i, used],
             without_wild_errors(x[i, used], y[i, used]),
             shared[used],
+            predictors,
             below[i],
             above[i],
             in_spread,

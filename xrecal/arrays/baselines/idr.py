@@ -14,7 +14,7 @@ from xrecal.arrays.compiled import IndexMatrix, Indices, Matrix, OutCube, inner,
 from xrecal.arrays.rows import location_blocks
 from xrecal.typing import FloatArray
 
-from .robust import fit_line
+from .lines import fit_line
 
 
 def fit_index(means: FloatArray, observations: FloatArray, regressors: FloatArray) -> FloatArray:

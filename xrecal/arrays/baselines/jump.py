@@ -12,7 +12,8 @@ from scipy.special import expit
 
 from xrecal.typing import FloatArray
 
-from .robust import believed, fit_line
+from .lines import fit_line
+from .robust import believed
 
 YEAR = 365.25
 """Days in a year."""

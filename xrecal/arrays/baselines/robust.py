@@ -1,4 +1,4 @@
-"""Lines and typical sizes that a few wild values of the record cannot move.
+"""Typical sizes that a few wild values of the record cannot move.
 
 Records have spikes, fill values and changes of unit. Least squares follows them, and everything
 that stands on its line is wrong for every forecast beyond the record. The CRPS grows with an error
@@ -13,8 +13,6 @@ import numpy as np
 
 from xrecal.arrays.compiled import Matrix, Vector, kernel
 from xrecal.typing import FloatArray
-
-from .crps_regression import fit_varying
 
 REACH = 20.0
 """Typical deviations from the median within which predictors are believed."""
@@ -104,42 +102,3 @@ def without_wild_errors(mean: FloatArray, observations: FloatArray) -> FloatArra
     errors = observations - mean
     near = cut(errors)
     return np.where(near == errors, observations, mean + near)
-
-
-def fit_line(
-    mean: FloatArray,
-    regressors: FloatArray,
-    target: FloatArray,
-    low: float = -np.inf,
-    high: float = np.inf,
-) -> FloatArray:
-    """Line of minimum CRPS, for errors of one spread.
-
-    Parameters
-    ----------
-    mean, target : array of float64, shape (n,)
-        Complete cases.
-    regressors : array of float64, shape (n, K)
-        Variables that the line depends on besides.
-    low, high : float
-        Bounds of the variable, infinite without; targets beyond them count as at the bound.
-
-    Returns
-    -------
-    array of float64, shape (2 + K,)
-        Intercept, slope on the mean (>= 0) and coefficients of the regressors.
-
-    Notes
-    -----
-    The location of EMOS, without the spread of the ensemble. Cases that are not :func:`believed`
-    are left out. Where the slope on the mean comes out negative it is 0, and the others are fitted
-    without the mean.
-    """
-    near = believed(np.column_stack([mean, regressors]))
-    x, y = np.ascontiguousarray(mean[near]), cut(target[near])
-    r = np.ascontiguousarray(regressors[near])
-    found, even = np.zeros(4 + 2 * r.shape[1]), np.zeros(x.size)
-    fit_varying(x, even, y, r, low, high, False, found)
-    if found[1] < 0.0:
-        fit_varying(even, even, y, r, low, high, False, found)
-    return np.concatenate([found[:2], found[4 : 4 + r.shape[1]]])

@@ -15,8 +15,9 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from xrecal.arrays.baselines.crps_regression import fit_varying, predict_case
-from xrecal.arrays.baselines.robust import cut, fit_line, typical_size
+from xrecal.arrays.baselines.crps_regression import place_coefficients, predict_case
+from xrecal.arrays.baselines.lines import NONE, fit_line, fit_shrunk
+from xrecal.arrays.baselines.robust import cut, typical_size
 from xrecal.arrays.compiled import (
     Cube,
     IndexCube,
@@ -34,12 +35,23 @@ from xrecal.typing import FloatArray, IntArray
 from .folds import Folds
 from .simplex import PROJECTIONS
 
-SUPPORTS = ("observations", "mean", "regression", "standardised", "ratio")
+SUPPORTS = (
+    "observations",
+    "mean",
+    "regression",
+    "standardised",
+    "ratio",
+    "regression_plain",
+    "standardised_plain",
+)
 """Kinds of support, numbered by their place: past observations, errors around the ensemble mean
 and around a regression on it, errors divided by the spread that EMOS gives, and ratios of
-observation and ensemble mean."""
+observation and ensemble mean. Plain ones have a centre without predictors."""
 
 OBSERVATIONS, MEAN, REGRESSION, STANDARDISED, RATIO = range(5)
+
+PLAIN = {5: REGRESSION, 6: STANDARDISED}
+"""Supports with predictors, by those that are the same without."""
 
 Centres: TypeAlias = dict[bytes, FloatArray]
 """Coefficients of centres that were fitted, by support and sample."""
@@ -79,16 +91,27 @@ class Sample(NamedTuple):
     """Lower bound of the variable, minus infinity without"""
     high: float
     """Upper bound"""
+    predictors: Indices = NONE
+    """Columns of the covariates other than the season and the place"""
+
+    @property
+    def others(self) -> IntArray:
+        """Columns of the covariates that are no predictors."""
+        return np.setdiff1d(np.arange(self.features.shape[1]), self.predictors)
 
     def conditioned(self, strength: float) -> Sample:
         """Without covariates that do not count in a kernel: these enter no centre either."""
-        of = self.features if strength > 0 else self.features[:, :0]
-        return self._replace(features=np.ascontiguousarray(of))
+        return self if strength > 0 else self.given(NONE)
+
+    def given(self, columns: IntArray) -> Sample:
+        """With some of the covariates, none of them predictors."""
+        of = np.ascontiguousarray(self.features[:, columns])
+        return self._replace(features=of, predictors=NONE)
 
     def take(self, cases: IntArray) -> Sample:
         """Some of the cases."""
         mean, variance, features, target = (part[cases] for part in self[:4])
-        return Sample(mean, variance, features, target, self.low, self.high)
+        return self._replace(mean=mean, variance=variance, features=features, target=target)
 
 
 class Limits(NamedTuple):
@@ -127,14 +150,19 @@ def fit_centre(code: int, sample: Sample, coefficients: FloatArray) -> None:
     k = of.shape[1]
     coefficients[:] = 0.0
     coefficients[2] = 1.0
-    if code == MEAN:
+    if code in PLAIN:
+        own = np.empty(4 + 2 * sample.others.size)
+        fit_centre(PLAIN[code], sample.given(sample.others), own)
+        place_coefficients(own, sample.others, coefficients)
+    elif code == MEAN:
         coefficients[1] = 1.0
     elif code == REGRESSION:
-        line = fit_line(mean, of, target, sample.low, sample.high)
+        line = fit_line(mean, of, target, sample.low, sample.high, sample.predictors)
         coefficients[:2], coefficients[4 : 4 + k] = line[:2], line[2:]
     elif code == STANDARDISED:
-        low, high, first = sample.low, sample.high, coefficients[: 4 + 2 * k]
-        fit_varying(mean, sample.variance, cut(target), of, low, high, True, first)
+        limits, first = (sample.low, sample.high), coefficients[: 4 + 2 * k]
+        known = mean, sample.variance, cut(target), of, sample.predictors
+        fit_shrunk(*known, *limits, True, first)
         typical = np.hypot(first[2], first[3] * np.sqrt(typical_size(sample.variance)))
         coefficients[2] = max(first[2], SMALLEST_SPREAD * typical) if typical > 0 else 1.0
     elif code == RATIO:
@@ -145,6 +173,7 @@ def fit_centre(code: int, sample: Sample, coefficients: FloatArray) -> None:
 
 def known_centre(code: int, sample: Sample, known: Centres) -> FloatArray:
     """Coefficients (4 + 2 k,) of a support, fitted if they are not known yet."""
+    code = code if sample.predictors.size else PLAIN.get(code, code)
     content = digest((code, *sample))
     if content not in known:
         known[content] = np.empty(4 + 2 * sample.features.shape[1])

@@ -73,6 +73,8 @@ class Location:
     """(n, k) of the covariates"""
     circular: npt.NDArray[np.bool_]
     """(k,)"""
+    predictors: IntArray
+    """Columns of the covariates that centres shrink, or do without"""
     target: FloatArray
     """(n,) observations"""
     root: FloatArray
@@ -263,6 +265,7 @@ def locations(
                 variance,
                 of,
                 features.circular,
+                features.predictors,
                 target,
                 roots_of(logarithm),
                 most_landmarks(shapes),

@@ -76,7 +76,7 @@ class Problem:
         """Moments of the forecasts of all cases, and what verified."""
         where = self.location
         parts = where.mean, where.variance, where.features, where.target
-        return Sample(*parts, self.low, self.high)
+        return Sample(*parts, self.low, self.high, where.predictors)
 
     def fit(self, choices: Choices, *, usable: bool = True) -> FittedCKME:
         """Fit what was chosen; neither landmarks nor centre of a support that is not usable."""

@@ -59,6 +59,8 @@ class Cases:
     """(L,) on the host"""
     laplace: bool
     """True if the kernel takes D, not D²"""
+    predictors: IntArray
+    """Columns of the features that centres shrink, or do without"""
 
     def gram(self, bandwidth: Any, strength: Any) -> Any:
         """Kernel matrices (L, n, n) with a bandwidth and strength (L,), scaled by the roots."""
@@ -144,7 +146,7 @@ def cases_of(
     cases = Cases(
         ensembles, squared, mean, variance, of, ordered(observations), used, xp.asarray(root),
         xp.sqrt(median) if settings.kernel == "laplace" else median,
-        precision, slot, n_used, settings.kernel == "laplace",
+        precision, slot, n_used, settings.kernel == "laplace", given.features.predictors,
     )  # fmt: skip
     return cases, invalid
 

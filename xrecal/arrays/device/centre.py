@@ -51,11 +51,11 @@ def fit_centres(
     n_locations, _, k = cases.features.shape
     coefficients = np.zeros((n_locations, 4 + 2 * k))
     for place, some in enumerate(train):
-        of = np.ascontiguousarray(cases.features[place, some][:, : k if counted[place] else 0])
-        mean, variance, target = (
-            part[place, some] for part in (cases.mean, cases.variance, cases.target)
-        )
-        sample = Sample(mean, variance, of, target, bounds.low[place], bounds.high[place])
+        known = cases.mean, cases.variance, cases.features, cases.target
+        mean, variance, of, target = (part[place, some] for part in known)
+        limits = bounds.low[place], bounds.high[place]
+        sample = Sample(mean, variance, of, target, *limits, cases.predictors)
+        sample = sample.conditioned(float(counted[place]))
         fit_centre(int(code[place]), sample, coefficients[place])
     return coefficients
 

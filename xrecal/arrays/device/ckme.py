@@ -75,7 +75,8 @@ def fit_ckme(
             if enough[i] and not math.isnan(chosen.ridge):
                 known = host.mean, host.variance, host.features, host.target
                 mean, variance, of, target = (part[i, :n] for part in known)
-                sample = Sample(mean, variance, of, target, bounds.low[at], bounds.high[at])
+                limits = bounds.low[at], bounds.high[at]
+                sample = Sample(mean, variance, of, target, *limits, host.predictors)
                 scale = float(host.median[i]), host.precision[i]
                 chosen = chosen._replace(ridge=chosen.ridge_for(n))
                 one = fit_choices(chosen, sample, settings, *scale, int(flags[i]))

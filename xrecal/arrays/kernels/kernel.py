@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from xrecal.arrays.compiled import kernel
 from xrecal.arrays.dispatch import namespace
-from xrecal.typing import FloatArray
+from xrecal.typing import FloatArray, IntArray
 
 KERNELS = ("gaussian", "laplace")
 
@@ -154,10 +154,12 @@ class Features(NamedTuple):
     """(L, n, k); a circular covariate is a sine and a cosine, any other stands as it is."""
     circular: npt.NDArray[np.bool_]
     """(k,) whether a column is a sine or cosine."""
+    predictors: IntArray = np.zeros(0, np.int64)
+    """Columns that regressions shrink; the others are those of the season and the place."""
 
     def take(self, block: slice) -> Features:
         """Features of some locations."""
-        return Features(self.values[block], self.circular)
+        return self._replace(values=self.values[block])
 
 
 def features(covariates: FloatArray, periods: tuple[float | None, ...]) -> Features:

@@ -1,0 +1,181 @@
+"""Regressions of minimum CRPS on predictors, shrunk as far as the record asks for it.
+
+A predictor is a regressor other than the season and the place. Many of them hurt where cases are
+few. So they have a ridge, chosen by the errors of cases held out, and may be left out altogether.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import numpy as np
+
+from xrecal.typing import FloatArray, IntArray
+
+from .crps_regression import fit_varying, place_coefficients
+from .robust import EDGE, believed, cut
+
+NONE = np.zeros(0, np.int64)
+"""Columns of predictors where there are none."""
+
+RIDGES = (math.inf, 1.0, 1e-1, 1e-2, 1e-3)
+"""Ridges in parts of the number of cases, for predictors of standard deviation 1.
+
+The infinite one leaves them out.
+"""
+
+BLOCKS = 20
+"""Blocks of cases that follow each other, each held out once."""
+
+CASES_PER_REGRESSOR = 3
+"""With fewer, there are no predictors: so few cases look right with any of them."""
+
+CURVATURE = 0.282
+"""Of the CRPS of a normal distribution, in its standard deviation, by errors squared."""
+
+SMALLEST = 0.05
+"""Share of the mean size of errors below which their logarithm would be far from all others."""
+
+TINY = 1e-9
+"""Ridge of other regressors, so that they may repeat each other."""
+
+
+def fit_shrunk(
+    x: FloatArray,
+    v: FloatArray,
+    y: FloatArray,
+    r: FloatArray,
+    predictors: IntArray,
+    lower: float,
+    upper: float,
+    in_spread: bool,
+    coefficients: FloatArray,
+) -> bool:
+    """Call :func:`fit_varying` with a ridge for some columns of r (n, K), the predictors.
+
+    The ridge is that of :func:`choose_ridge` for the errors without predictors, or for the
+    logarithm of their size where the predictors are in the spread and say nothing else. Without
+    predictors, or where all of them are left out, the fit is that to the other columns.
+    """
+    others = np.setdiff1d(np.arange(r.shape[1]), predictors)
+    plain, own = np.ascontiguousarray(r[:, others]), np.zeros(4 + 2 * others.size)
+    converged = fit_varying(x, v, y, plain, lower, upper, in_spread, own)
+    place_coefficients(own, others, coefficients)
+    predictors = predictors[(r[:, predictors] != r[:1, predictors]).any(0)]
+    if predictors.size == 0:
+        return converged
+    known = np.column_stack([x, plain])
+    error = np.clip(y, lower, upper) - own[0] - known @ own[[1, *range(4, 4 + others.size)]]
+    ridge = choose_ridge(known, r[:, predictors], error)
+    if math.isinf(ridge) and in_spread:
+        spread = np.hypot(own[2], own[3] * np.sqrt(v)) * np.exp(plain @ own[4 + others.size :])
+        ridge = choose_ridge(known, r[:, predictors], _log_size(error, spread))
+    if math.isinf(ridge):
+        return converged
+    weights = np.zeros(r.shape[1])
+    weights[predictors] = CURVATURE * ridge * y.size
+    return fit_varying(x, v, y, r, lower, upper, in_spread, coefficients, weights)
+
+
+def choose_ridge(known: FloatArray, predictors: FloatArray, error: FloatArray) -> float:
+    """Choose the ridge of predictors by the errors of cases held out, in blocks.
+
+    Parameters
+    ----------
+    known : array of float64, shape (n, q)
+        Regressors of a regression without ridge.
+    predictors : array of float64, shape (n, p)
+        Regressors that may be added to it.
+    error : array of float64, shape (n,)
+        Errors of the regression without predictors, in the order of time.
+
+    Returns
+    -------
+    float
+        The largest of :data:`RIDGES` whose mean absolute error, of least squares, is at most one
+        standard error over the blocks above that of the best.
+
+    Notes
+    -----
+    Errors far from the median are cut. Sums of squares of each block are taken from those of all
+    cases: O(n (q + p)²), and each ridge takes O((q + p)³) for each block.
+    """
+    n, q = known.shape
+    if n < max(2 * BLOCKS, CASES_PER_REGRESSOR * (q + predictors.shape[1])):
+        return math.inf
+    design = np.column_stack([np.ones(n), _standard(known), _standard(predictors)])
+    error = cut(error, far=EDGE)
+    edges = np.arange(BLOCKS + 1) * n // BLOCKS
+    blocks = [slice(*ends) for ends in pairwise(edges.tolist())]
+    squares = np.array([design[block].T @ design[block] for block in blocks])
+    products = np.array([design[block].T @ error[block] for block in blocks])
+    is_predictor = np.arange(design.shape[1]) > q
+    losses = np.empty((len(RIDGES), BLOCKS))
+    for f, block in enumerate(blocks):
+        square, product = squares.sum(0) - squares[f], products.sum(0) - products[f]
+        n_train = n - (block.stop - block.start)
+        for i, ridge in enumerate(RIDGES):
+            used = ~is_predictor if math.isinf(ridge) else np.ones_like(is_predictor)
+            weight = n_train * np.where(is_predictor[used], ridge, TINY)
+            line = np.linalg.solve(square[np.ix_(used, used)] + np.diag(weight), product[used])
+            losses[i, f] = np.abs(error[block] - design[block][:, used] @ line).mean()
+    above = losses - losses[losses.mean(-1).argmin()]
+    is_near = above.mean(-1) <= np.std(above, axis=-1, ddof=1) / math.sqrt(BLOCKS)
+    return RIDGES[int(is_near.argmax())]
+
+
+def _log_size(error: FloatArray, spread: FloatArray) -> FloatArray:
+    """Logarithm (n,) of the size of errors in units of their spread, none of them next to zero."""
+    size = np.abs(error) / np.where(spread > 0.0, spread, 1.0)
+    return np.asarray(np.log(np.maximum(size, SMALLEST * size.mean() or 1.0)))
+
+
+def _standard(columns: FloatArray) -> FloatArray:
+    """Columns (n, k) less their mean, in units of their standard deviation; 0 if constant."""
+    apart = columns - columns.mean(0)
+    std = apart.std(0)
+    varies = std > TINY * np.abs(columns).max(0, initial=0.0)
+    return np.where(varies, apart / np.where(varies, std, 1.0), 0.0)
+
+
+def fit_line(
+    mean: FloatArray,
+    regressors: FloatArray,
+    target: FloatArray,
+    low: float = -np.inf,
+    high: float = np.inf,
+    predictors: IntArray = NONE,
+) -> FloatArray:
+    """Line of minimum CRPS, for errors of one spread.
+
+    Parameters
+    ----------
+    mean, target : array of float64, shape (n,)
+        Complete cases.
+    regressors : array of float64, shape (n, K)
+        Variables that the line depends on besides.
+    low, high : float
+        Bounds of the variable, infinite without; targets beyond them count as at the bound.
+    predictors : array of int, optional
+        Columns of the regressors that are shrunk.
+
+    Returns
+    -------
+    array of float64, shape (2 + K,)
+        Intercept, slope on the mean (>= 0) and coefficients of the regressors.
+
+    Notes
+    -----
+    The location of EMOS, without the spread of the ensemble. Cases that are not
+    :func:`~xrecal.arrays.baselines.robust.believed` are left out. Where the slope on the mean comes
+    out negative it is 0, and the others are fitted without the mean.
+    """
+    near = believed(np.column_stack([mean, regressors]))
+    x, y = np.ascontiguousarray(mean[near]), cut(target[near])
+    r = np.ascontiguousarray(regressors[near])
+    found, even = np.zeros(4 + 2 * r.shape[1]), np.zeros(x.size)
+    fit_shrunk(x, even, y, r, predictors, low, high, False, found)
+    if found[1] < 0.0:
+        fit_shrunk(even, even, y, r, predictors, low, high, False, found)
+    return np.concatenate([found[:2], found[4 : 4 + r.shape[1]]])
