@@ -70,7 +70,7 @@ CALLS = {
         lambda: FIT(TRUTH, min_sample=3),
         "hindcast.recal.fit has no parameter 'min_sample'; did you mean 'min_samples'? It takes "
         "observations, method, dim, member_dim, condition_on, covariates, pool, jointly, period, "
-        "choose, min_samples",
+        "features, choose, min_samples",
     ),
     "of a figure": (
         lambda: PLOT.coverage(TRUTH, treshold=1),

@@ -33,8 +33,6 @@ from .base import (
 )
 from .beyond import FITTED, shares_left, tailed, tails_of_mixture, with_tail_slots
 from .ckme import CKME
-from .ckme_choices import Support
-from .climatology import Climatology
 from .components import (
     COMPONENT,
     OBSERVATIONS,
@@ -51,7 +49,6 @@ from .components import (
     stored_together,
     updated_together,
 )
-from .covariates import may_break
 from .folds import (
     check_folds,
     check_gap_in_time,
@@ -59,12 +56,11 @@ from .folds import (
     period_of_cases,
     season_of_pool,
 )
-from .forest import Forest, grows
-from .idr import IDR
+from .forest import grows
 from .mixing import AVERAGE, mixture_of
-from .raw import Raw
 from .seasons import trust_in_season, with_season_in_doubt
 from .settings import Settings, check_choices, check_methods, once
+from .usual_methods import usual_methods
 from .weighing import evidence, evidence_sizes, weights_at_places, weights_of_all
 
 SCORES = "scores"
@@ -178,9 +174,7 @@ class LinearPool(Settings):
         if self.bounds != "auto":
             raise ValueError("LinearPool: give bounds to the methods, which are named here")
         if self.forest is True:
-            raise ValueError(
-                "LinearPool: leave forest out, or methods; a forest joins the usual ones"
-            )
+            raise ValueError("LinearPool: leave out forest or methods; it joins the usual ones")
         if len({m.covariates for m in self.mixed if m.covariates}) > 1:
             raise ValueError(
                 "LinearPool: methods must condition on the same covariates or on none, got "
@@ -194,25 +188,17 @@ class LinearPool(Settings):
     def mixed(self) -> tuple[Method, ...]:
         """The methods that are mixed."""
         names = names_of(self.condition_on) or None
-        if self.methods is not None:
-            conditioned = (
+        mixed = self.methods
+        if mixed is None:
+            mixed = usual_methods(names, self.bounds, forest=self.forest is True)
+        elif names:
+            mixed = tuple(
                 replace(m, condition_on=names)  # type: ignore[type-var]
-                if names and m.condition_on is None and "condition_on" in vars(m)
+                if m.condition_on is None and "condition_on" in vars(m)
                 else m
-                for m in self.methods
+                for m in mixed
             )
-            return tuple(m.in_time(self.gap, self.year_start) for m in conditioned)
-        ckme = CKME(support="regression", bounds=self.bounds, gap=self.gap)
-        ckme = replace(ckme, year_start=self.year_start)
-        support: Support = "standardised"
-        if any(map(may_break, names or ())):
-            support = "standardised_both"
-        of_spread = replace(ckme, support=support, bandwidth="cv", condition_on=names)
-        given = ckme if names is None else of_spread
-        shapes = replace(given, support=support, compare="shapes")
-        plain = () if names is None else (ckme,)
-        forest = (Forest(self.bounds, names),) if self.forest is True else ()
-        return (given, shapes, *plain, *forest, IDR(condition_on=names), Climatology(), Raw())
+        return tuple(m.in_time(self.gap, self.year_start) for m in mixed)
 
     @property
     def shared_by_places(self) -> CKME:

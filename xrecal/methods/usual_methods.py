@@ -1,0 +1,30 @@
+"""The methods that a pool mixes unless it is given others."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from .base import Bounds, Method
+from .ckme import CKME
+from .ckme_choices import Support
+from .climatology import Climatology
+from .covariates import may_break
+from .forest import Forest
+from .idr import IDR
+from .raw import Raw
+
+
+def usual_methods(
+    names: tuple[str, ...] | None, bounds: Bounds, *, forest: bool
+) -> tuple[Method, ...]:
+    """Return the methods given covariates, and those without them beside."""
+    ckme = CKME(support="regression", bounds=bounds)
+    plain = () if names is None else (ckme,)
+    support: Support = "standardised"
+    if any(map(may_break, names or ())):
+        support = "standardised_both"
+    of_spread = replace(ckme, support=support, bandwidth="cv", condition_on=names)
+    given = ckme if names is None else of_spread
+    shapes = replace(given, support=support, compare="shapes")
+    forests = (Forest(bounds, names),) if forest else ()
+    return (given, shapes, *plain, *forests, IDR(condition_on=names), Climatology(), Raw())
