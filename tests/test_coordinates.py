@@ -62,7 +62,8 @@ def methods_of(owner, without):
     return [n for n in names if n not in without]
 
 
-DOORS = methods_of(DataArrayRecal, {"fit", "report"})  # which give a model, and a figure
+# Which give a model, a figure, and a covariate with the coordinates of observations.
+DOORS = methods_of(DataArrayRecal, {"fit", "report", "known_at"})
 VERBS = methods_of(
     Recalibrator,
     {"compute", "persist", "load", "as_numpy", "to_dataset", "save", "plan", "update"},  # models

@@ -47,7 +47,7 @@ def model_of(method):
 def test_all_at_once_is_as_one_by_one(method, product):
     model, (_, beside) = model_of(method), METHODS[method]
     of_each, expected = PRODUCTS[product]
-    issued = issue(model, NEW, of_each, "made")
+    issued = issue(model, NEW, None, of_each, "made")
     xr.testing.assert_allclose(issued["t2m"], expected(model, NEW)["t2m"], rtol=1e-12)
     assert set(issued) == {"t2m", *(f"t2m_{what}" for what in beside)}
     applied = model.apply(NEW)
@@ -63,8 +63,8 @@ def test_all_at_once_is_as_one_by_one(method, product):
 def test_lazy_forecasts_stay_lazy_and_are_compared_once():
     model = model_of("both supports")
     of_each, _ = PRODUCTS["quantiles"]
-    lazy = issue(model, NEW.chunk(lat=1), of_each, "made")
+    lazy = issue(model, NEW.chunk(lat=1), None, of_each, "made")
     assert all(variable.chunks for variable in lazy.data_vars.values())
     graph = lazy.__dask_graph__()
     assert sum(str(key).startswith("('PredictTask-") for key in graph) == NEW.sizes["lat"]
-    xr.testing.assert_allclose(lazy.compute(), issue(model, NEW, of_each, "made"))
+    xr.testing.assert_allclose(lazy.compute(), issue(model, NEW, None, of_each, "made"))

@@ -106,7 +106,7 @@ HOME, ON_DEVICE = _by_name(_PUBLIC), _by_name(_FOR_DEVICES)
 DISTANCES = {DEVICE: "xrecal.arrays.device.distance_cuda"}
 """Modules that compare ensembles pair by pair, by array library."""
 
-DESCRIBING = frozenset({"choices", "circular", "days", "groups", "step"})
+DESCRIBING = frozenset({"choices", "circular", "days", "groups", "predictors", "step"})
 """Arguments that describe cases rather than hold them, and stay on the host."""
 
 Described = Iterator[tuple[str, bool]]

@@ -255,6 +255,7 @@ def locations(
         in_order = partial(_in_order, slots)
         forecasts = _weighted(given.map(in_order))
         parts = [in_order(part) for part in (*both, values, usable, weight[block])]
+        predictors = np.array(features.predictors, np.int64)  # compiled code takes no frozen one
         for cell, n_used in enumerate(np.isfinite(usable).sum(-1).tolist()):
             used = cell, slice(n_used)
             mean, variance, of, target, logarithm = (part[used] for part in parts)
@@ -265,7 +266,7 @@ def locations(
                 variance,
                 of,
                 features.circular,
-                features.predictors,
+                predictors,
                 target,
                 roots_of(logarithm),
                 most_landmarks(shapes),
