@@ -88,6 +88,15 @@ def test_without_enough_of_all_it_does_not_join(given, n, names):
     assert pool.with_forest(n) == pool
 
 
+@pytest.mark.parametrize(("method", "mixed"), [
+    (xrecal.LinearPool(), "component"), (xrecal.OnlinePool(), "expert")
+])  # fmt: skip
+def test_it_joins_where_covariates_are_given_and_none_is_named(method, mixed):
+    hindcast, truth, known = part(PAST)
+    pool = hindcast.recal.fit(truth, method, covariates=known)
+    assert LABEL in pool.state[mixed].to_numpy()
+
+
 def test_asked_for_it_joins_with_few_covariates_too():
     assert "forest_x0" in labels(fit(method=xrecal.LinearPool(forest=True), names=("x0",)))
 

@@ -85,7 +85,8 @@ def settled(
     method, note = method.check(axis, n_cases)
     if not is_open or not given:
         return method, note
-    return replace(method, condition_on=(*names_of(method.condition_on), *given)), note  # type: ignore[type-var]
+    wide = replace(method, condition_on=(*names_of(method.condition_on), *given))  # type: ignore[type-var]
+    return wide.check(axis, n_cases)[0], note  # with a forest, where there are enough
 
 
 def name_some(
