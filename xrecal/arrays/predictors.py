@@ -35,7 +35,7 @@ so that a missing and a known value are as far apart as two known ones typically
 
 
 class Usual(NamedTuple):
-    """What is usual for a predictor in the record of L places; each array is (L, 1)."""
+    """Usual values of a predictor in the record of L places; each array is (L, 1)."""
 
     middle: FloatArray
     """Median of the record, mean direction of a circular predictor; 0 where nothing is known."""

@@ -30,7 +30,7 @@ class Pooled(NamedTuple):
     width: float
     """Their standard deviation, by which slopes of a place are counted"""
     kurtosis: float
-    """Of standardised errors, which tells how well a variance is known"""
+    """Of standardised errors: the smaller, the better a variance is known"""
 
     def standardised(
         self, mean: FloatArray, variance: FloatArray
