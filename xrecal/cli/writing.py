@@ -147,6 +147,13 @@ PRODUCTS = ("quantiles", "members", "exceedance", "categories")
         **QUANTILES,
     ),
     COVARIATES,
+    option(
+        "--missing-covariates",
+        "Refuse forecasts without a covariate of the model, or do without it.",
+        type=click.Choice(["refuse", "without"]),
+        default="refuse",
+        show_default=True,
+    ),
     *WRITING,
     *READING,
     check=_one_product,
@@ -157,12 +164,16 @@ def apply(session: Session, model: str, forecast: str, output: str, **given: Any
     fitted = run.open_model(model)
     new = run.open(forecast, model=fitted, variable=given["variable"])
     product = {name: given[name] for name in PRODUCTS}
-    request = {"variable": given["variable"], **product, "chunks": sizes_of(run)}
+    named = "variable", "missing_covariates"
+    request = {**{k: given[k] for k in named}, **product, "chunks": sizes_of(run)}
     (asked,) = (one for one in product.values() if one is not None)
     n = asked if isinstance(asked, int) else len(asked) + (asked is product["categories"])
-    covariates = known(run, given)
-    issued = run.issue(fitted, new, covariates=covariates, **product)
-    plan = quietly(fitted.plan, new, values=n, covariates=covariates, probe=False)
+    predictors = {
+        "covariates": known(run, given),
+        "missing_covariates": given["missing_covariates"],
+    }
+    issued = run.issue(fitted, new, **predictors, **product)
+    plan = quietly(fitted.plan, new, values=n, **predictors, probe=False)
     return write_or_plan(run, "apply", issued, request, plan, given)
 
 

@@ -23,6 +23,9 @@ Labels = TypeVar("Labels", bound=Labelled)
 Names: TypeAlias = tuple[str, str]
 """Names of two objects in messages."""
 
+MODEL = "model.state"
+"""Name of the state of a model in messages."""
+
 NEAR = 1e-6
 """How far a level may be outside of those given: float32 levels and rounding pass."""
 
@@ -190,6 +193,8 @@ def require_equal_labels(a: Labelled, b: Labelled, dim: Hashable, *, names: Name
                     f". {names[0]} has no {_first(unknown)}{', ...' if unknown.size > 3 else ''}, "
                     f"but {_first(a.indexes[dim])}{', ...' if a.sizes[dim] > 3 else ''}"
                 )
+        if names[0] == MODEL and a.sizes[dim] < b.sizes[dim]:
+            hint += f"; a fit with pool={dim!r} serves places without a record of their own"
         raise ValueError(
             f"{names[0]} and {names[1]} differ along {dim!r}: {a.sizes[dim]} against "
             f"{b.sizes[dim]} labels; select the same ones{hint}"

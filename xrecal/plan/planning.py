@@ -15,7 +15,6 @@ from xrecal.fit.held_out import By, HeldOut, Splits, hold_out
 from xrecal.fit.kinds import TOGETHER, Choose
 from xrecal.fit.select_fits import match_variables
 from xrecal.fit.shared_places import pools_share
-from xrecal.fit.state import Prepared
 from xrecal.inputs.covariates import Given
 from xrecal.inputs.forms import Form, Labelled, read_forms
 from xrecal.inputs.lengths import Span
@@ -23,7 +22,7 @@ from xrecal.inputs.pairing import Observations, pair_variables
 from xrecal.inputs.pool import PoolOver
 from xrecal.methods import Method
 from xrecal.methods.call_errors import explained
-from xrecal.methods.shared_ckme import as_shared
+from xrecal.products.recalibrated import Missing, given_or_missing
 from xrecal.products.replayed import replayed, updates_as_it_goes
 
 from .costs import Resources, find_resources, probe_of
@@ -34,6 +33,7 @@ from .work import (
     without_values,
     work_of_fit,
     work_of_product,
+    work_of_shared_fit,
     work_of_splits,
 )
 
@@ -130,8 +130,10 @@ def plan(
         if by is None:
             pairs = pair_hindcast(bare, verified, method, dim)
             prepared = prepare(pairs, method, covariates, min_samples, pool)
-            _refuse_shared(prepared)
-            work = work_of_fit(name, prepared, min_samples, choose)
+            if prepared.method.by_sums:
+                work = work_of_shared_fit(name, prepared, min_samples)
+            else:
+                work = work_of_fit(name, prepared, min_samples, choose)
         else:
             updates = updates_as_it_goes(by, refit, method)
             splits = Splits(
@@ -148,10 +150,9 @@ def plan(
             )
             predict = replayed if updates else hold_out
             held_out = predict(bare, verified, method, splits, dim, covariates)
-            _refuse_shared(held_out.prepared)
-            _refuse_splits_of_pools(held_out)
+            _refuse_splits_of_many(held_out)
             work = work_of_splits(name, held_out)
-        parts.append(_task_plan(work, resources, probe))
+        parts.append(_task_plan(work, resources, probe and work.kind != "shared fit"))
         if all(array.chunks is None for array in (*form.parts.values(), observed)):
             notes.add(IN_MEMORY)
     return Plan(tuple(parts), resources, tuple(notes))
@@ -163,6 +164,7 @@ def plan_forecast(
     *,
     values: int | None = 1,
     covariates: Given = None,
+    missing_covariates: Missing = "refuse",
     probe: bool = True,
 ) -> Plan:
     """What a product of forecasts will take: tasks, memory, time, told before any work.
@@ -174,7 +176,7 @@ def plan_forecast(
     values : int, optional
         Numbers wanted of each forecast, such as quantiles, thresholds or members; None for
         all the weights that :meth:`apply` returns.
-    covariates
+    covariates, missing_covariates
         As for :meth:`apply`.
     probe : bool
         Whether to time the method on synthetic cases; see :func:`xrecal.plan`.
@@ -198,7 +200,8 @@ def plan_forecast(
     matched = match_variables(model, forecast, read_values=False)
     parts = []
     for name, (form, fitted) in matched.items():
-        work = work_of_product(name, form, fitted, values, covariates)
+        given = given_or_missing(covariates, form, fitted, missing_covariates)
+        work = work_of_product(name, form, fitted, values, given)
         # A single lead is no dimension to cut along.
         work = replace(work, fits=tuple(d for d in work.fits if d in forecast.dims))
         timed = probe and not fitted.method.by_sums
@@ -209,33 +212,17 @@ def plan_forecast(
     return Plan(tuple(parts), resources, tuple(notes))
 
 
-def _refuse_shared(prepared: Prepared) -> None:
-    """Raise ValueError for a fit that many places share, which has no locations to plan by."""
-    from xrecal.arrays.shared.packed import GRID
-
-    if not prepared.method.by_sums:
-        return
-    pairs, method = prepared.pairs, as_shared(prepared.method)
-    _, folds = method.in_parts(prepared.axis, pairs.observations.sizes[pairs.dim])
-    beside = 2 * 8 * method.rank * (2 * method.rank + 2 * GRID) * folds.of_part.size / 2**20
-    raise ValueError(
-        f"plan tells of fits at each location, but one fit {pairs.pool} is made in passes over "
-        "chunks of any places and dates: a task has one of them in memory, and sums of "
-        f"{beside:.0f} MiB at most; chunks of some 10000 cases are good ones"
-    )
-
-
-def _refuse_splits_of_pools(held_out: HeldOut) -> None:
-    """Raise ValueError for splits of pools at each place with a component that places share."""
+def _refuse_splits_of_many(held_out: HeldOut) -> None:
+    """Raise ValueError for splits of a fit that many places share, or of pools with such a part."""
     pool = held_out.prepared.pairs.pool
-    if pool is None or not any(
+    shares = pool is not None and any(
         pools_share(fold.method, pool, fold.train.size) for fold in held_out.folds
-    ):
-        return
-    raise ValueError(
-        f"plan does not tell of splits of pools at each place, {pool}, which are fitted one after "
-        "the other in one task; plan one fit: leave by out"
     )
+    if held_out.prepared.method.by_sums or shares:
+        raise ValueError(
+            f"splits of a fit {pool} of many cases are fitted one after the other, and have no "
+            "plan; plan one fit: leave by out"
+        )
 
 
 def _task_plan(work: Work, resources: Resources, timed: bool) -> TaskPlan:

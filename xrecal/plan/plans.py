@@ -19,7 +19,7 @@ Chunks: TypeAlias = Mapping[Hashable, int]
 """Sizes of chunks, -1 for a whole dimension."""
 
 
-Kind: TypeAlias = Literal["fit", "cross-validation", "apply"]
+Kind: TypeAlias = Literal["fit", "shared fit", "cross-validation", "apply"]
 """What the work is."""
 
 
@@ -41,6 +41,7 @@ class TaskPlan:
     splits: int
     """Of a cross-validation, each with a fit; 0 elsewhere."""
     locations: int
+    """Those with a fit each; of a shared fit, its cases."""
     tasks: int
     locations_per_task: int
     input_bytes: int
@@ -260,11 +261,16 @@ def _lines(part: TaskPlan, suggested: str) -> list[str]:
             f"{part.forecasts} forecasts of {part.members} members held out in {part.splits} "
             f"splits, from {part.cases} cases at most"
         )
+    locations = f"{part.locations}, at most {part.locations_per_task} a task"
+    shared = part.work == "shared fit"
     rows = {
         "variable": "unnamed" if part.variable is None else str(part.variable),
-        "each location": what,
-        "locations": f"{part.locations}, at most {part.locations_per_task} a task",
-        "tasks": str(part.tasks),
+        **(
+            {"all places": what, "cases": locations}
+            if shared
+            else {"each location": what, "locations": locations}
+        ),
+        "tasks": f"{part.tasks} a pass" if shared else str(part.tasks),
         "memory a task": (
             f"{_size(part.task_bytes)} (input {_size(part.input_bytes)}, output "
             f"{_size(part.output_bytes)}, workspace {_size(part.workspace_bytes)})"

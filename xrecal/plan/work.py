@@ -16,6 +16,8 @@ from xrecal.fit.state import Prepared, fit_state
 from xrecal.inputs.between import SIDES, TAIL
 from xrecal.inputs.covariates import Given, period_of
 from xrecal.inputs.forms import Form
+from xrecal.methods.shared_cases import IN_MEMORY
+from xrecal.methods.shared_ckme import as_shared
 from xrecal.products.recalibrated import Recalibrated
 from xrecal.products.statistics import mean_of
 
@@ -101,6 +103,44 @@ def work_of_fit(
         made=[(variable, 1) for variable in state.data_vars.values()],
         workspace=lambda n: fit_workspace(method, location.n_cases, location.n_members, n),
         seconds=lambda probe: probe.fit,
+    )
+
+
+def work_of_shared_fit(name: Hashable | None, prepared: Prepared, min_samples: int) -> Work:
+    """One fit of many places: passes over chunks of cases of any places and dates."""
+    from xrecal.arrays.shared.packed import GRID
+
+    pairs, method, form = prepared.pairs, as_shared(prepared.method), prepared.pairs.form
+    assert pairs.dim is not None
+    assert pairs.pool is not None
+    tasks = next(iter(form.parts.values())).isel({form.member_dim: 0}, drop=True)
+    loops = (pairs.dim, *pairs.pool.forecast_dims)
+    n_cases = math.prod(tasks.sizes[d] for d in loops)
+    _, folds = method.in_parts(prepared.axis, tasks.sizes[pairs.dim])
+    sums = 2 * 8 * method.rank * (2 * method.rank + 2 * GRID) * folds.of_part.size
+    location = Setup(
+        method=method,
+        kind=form.kind,
+        n_cases=n_cases,
+        n_members=_length(form, form.member_dim),
+        axis=prepared.axis,
+        periods={name: period_of(value) for name, value in prepared.covariates.items()},
+        min_samples=min_samples,
+        dtype=form.loc.dtype,
+    )
+    return Work(
+        variable=name,
+        kind="shared fit",
+        location=location,
+        forecasts=0,
+        splits=0,
+        tasks=tasks,
+        fits=loops,
+        whole=(form.member_dim,),
+        given=[*form.parts.values(), pairs.observations, *prepared.covariates.values()],
+        made=[],
+        workspace=lambda n: sums + 2 * 8 * method.rank * min(n, IN_MEMORY),
+        seconds=lambda probe: math.nan,
     )
 
 

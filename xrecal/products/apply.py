@@ -134,9 +134,7 @@ def model_apply(
     variables: dict[Hashable, xr.DataArray] = {}
     along: dict[Hashable, Hashable] = {}
     shared: dict[tuple[Hashable, ...], xr.DataArray] = {}
-    sources = recalibrated(
-        model, forecast, covariates, beside=True, missing_covariates=missing_covariates
-    )
+    sources = recalibrated(model, forecast, covariates, missing_covariates, beside=True)
     for name, source in sources.variables.items():
         base, fitted = "forecast" if name is None else name, source.fitted
         _require_free_names(base, source)
@@ -165,12 +163,13 @@ def issue(
     covariates: Given,
     product: Callable[[Recalibrated], xr.DataArray],
     line: str,
+    missing_covariates: Missing = "refuse",
 ) -> xr.Dataset:
     """A product of each variable, and its novelty and its mass far beyond the record.
 
     Parameters
     ----------
-    forecast, covariates
+    forecast, covariates, missing_covariates
         As for ``apply``.
     product : callable
         Makes a product of the distributions of one variable, by a single reduction.
@@ -183,7 +182,7 @@ def issue(
         ``NAME``, and ``NAME_novelty`` and ``NAME_beyond`` of methods that compare forecasts with
         past ones. Lazy if the forecast or the model is.
     """
-    sources = recalibrated(model, forecast, covariates, beside=True)
+    sources = recalibrated(model, forecast, covariates, missing_covariates, beside=True)
     variables = {
         name: source if source.fitted.method.knows_novelty else replace(source, beside=None)
         for name, source in sources.variables.items()

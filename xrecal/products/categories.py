@@ -27,7 +27,7 @@ from xrecal.inputs.thresholds import Edges, Thresholds, check_edges, read_edges
 from xrecal.methods.settings import is_positive
 from xrecal.typing import FloatArray
 
-from .recalibrated import Recalibrated, recalibrated
+from .recalibrated import Missing, Recalibrated, recalibrated
 from .source import Source, issued, reduce
 
 CATEGORY = "category"
@@ -109,6 +109,7 @@ def model_categories(
     *,
     window: float | None = None,
     covariates: Given = None,
+    missing_covariates: Missing = "refuse",
 ) -> Labelled:
     """Probabilities of categories of the calibration climatology, chunk by chunk.
 
@@ -122,7 +123,7 @@ def model_categories(
         Width in days of the part of the year around each forecast's date whose observations
         make up the climatology; all cases do if not given. Needed where cases are of several
         seasons, not with one start date a year.
-    covariates
+    covariates, missing_covariates
         As for :meth:`apply`.
 
     Returns
@@ -160,7 +161,7 @@ def model_categories(
     one = partial(
         climatological, levels=levels, named=isinstance(forecast, xr.Dataset), window=window
     )
-    sources = recalibrated(model, forecast, covariates)
+    sources = recalibrated(model, forecast, covariates, missing_covariates)
     line = CATEGORIES_LINE
     if window is not None:
         line = line.replace("all cases", f"cases within a window of {window:g} days")

@@ -17,7 +17,7 @@ from xrecal.typing import FloatArray, IntArray
 from .coherence import Coherence, check_coherence, coherent_members
 from .coherence_dates import observations_of
 from .of_model import sources_of
-from .recalibrated import Recalibrated, recalibrated
+from .recalibrated import Missing, Recalibrated, recalibrated
 from .reductions import Reduction, on_circle
 from .schaake_dates import Template
 from .source import Source, check_count, reduce
@@ -108,12 +108,13 @@ def model_members(
     template: Template = None,
     seed: int = 0,
     covariates: Given = None,
+    missing_covariates: Missing = "refuse",
 ) -> Labelled:
     """Equally likely members of the recalibrated forecasts, computed chunk by chunk.
 
     Parameters
     ----------
-    forecast, covariates
+    forecast, covariates, missing_covariates
         As for :meth:`apply`.
     n : int, optional
         How many, at least 1. Needed unless the raw ensemble or ``template`` tells it.
@@ -186,7 +187,7 @@ def model_members(
     """
     if coherence is not None:
         check_coherence(coherence, template)
-        sources = recalibrated(model, forecast, covariates)
+        sources = recalibrated(model, forecast, covariates, missing_covariates)
         return coherent_members(sources, n, coherence, template, seed)
     if template is not None:
         raise ValueError(
@@ -195,7 +196,7 @@ def model_members(
         )
     n = check_count(n, seed)
     line = f"{members_line(n, seed)}, after recalibration by {model.method}"
-    sources = recalibrated(model, forecast, covariates)
+    sources = recalibrated(model, forecast, covariates, missing_covariates)
     return sources.product(partial(drawn_by_model, n=n, seed=seed), line)
 
 

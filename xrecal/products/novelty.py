@@ -10,10 +10,16 @@ from xrecal.inputs.covariates import Given
 from xrecal.inputs.forms import Labelled
 from xrecal.methods import Method
 
-from .recalibrated import Recalibrated, recalibrated
+from .recalibrated import Missing, Recalibrated, recalibrated
 
 
-def model_novelty(model: Fitted, forecast: Labelled, *, covariates: Given = None) -> Labelled:
+def model_novelty(
+    model: Fitted,
+    forecast: Labelled,
+    *,
+    covariates: Given = None,
+    missing_covariates: Missing = "refuse",
+) -> Labelled:
     """How little is known of forecasts like these: 0 for an ordinary one, 1 for one like no other.
 
     What is issued of a novel forecast comes from climatology, or from the errors of forecasts that
@@ -21,9 +27,7 @@ def model_novelty(model: Fitted, forecast: Labelled, *, covariates: Given = None
 
     Parameters
     ----------
-    forecast : DataArray or Dataset
-        As for ``apply``.
-    covariates : dict from str to DataArray, optional
+    forecast, covariates, missing_covariates
         As for ``apply``.
 
     Returns
@@ -57,7 +61,7 @@ def model_novelty(model: Fitted, forecast: Labelled, *, covariates: Given = None
     """
     for fitted in model.variables.values():
         require_novelty(fitted.method)
-    sources = recalibrated(model, forecast, covariates)
+    sources = recalibrated(model, forecast, covariates, missing_covariates)
     return sources.product(novelty_of, f"novelty of the forecast to {model.method}", "novelty")
 
 

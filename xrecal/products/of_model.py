@@ -20,7 +20,7 @@ from xrecal.inputs.forms import Labelled
 from xrecal.methods.call_errors import explained, unexplained
 from xrecal.methods.doors import shown_sections
 
-from .recalibrated import recalibrated
+from .recalibrated import Missing, recalibrated
 from .source import Sources, issued
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ _TEXTS = {
     "    What verified, matched by label.",
     "dim": "dim : hashable or sequence of hashable, optional\n"
     "    Dimensions to average over. Missing scores are left out of the mean.",
-    "covariates": "covariates : dict from str to DataArray, optional\n    As for :meth:`apply`.",
+    "covariates": "covariates, missing_covariates\n    As for :meth:`apply`.",
 }
 """Parameters that all verbs have in common."""
 _WORDS = {
@@ -49,6 +49,7 @@ class OfModel(NamedTuple):
     model: Fitted
     forecast: Labelled
     covariates: Given
+    missing_covariates: Missing = "refuse"
 
 
 Forecasts: TypeAlias = Labelled | OfModel | HeldOut
@@ -79,26 +80,34 @@ def sources_of(forecast: Forecasts, member_dim: Hashable | None) -> Sources[Any]
 def of_model(function: Callable[..., Labelled], *lacking: str) -> Callable[..., Labelled]:
     """The verb of a model that calls a function with recalibrated forecasts.
 
-    It has the parameters and the docstring of the function, with ``covariates`` in place of
-    ``member_dim``, and without those that are ``lacking``.
+    It has the parameters and the docstring of the function, with ``covariates`` and what to
+    do without them in place of ``member_dim``, and without those that are ``lacking``.
     """
     plain = unexplained(function)
     first, *others = inspect.signature(function).parameters.values()
     own = [p for p in others if p.name not in ("member_dim", *lacking)]
     held = inspect.Parameter("self", first.kind)
-    last = inspect.Parameter(
-        "covariates", inspect.Parameter.KEYWORD_ONLY, default=None, annotation="Given"
-    )
-    signature = inspect.Signature([held, first, *own, last], return_annotation="Labelled")
+    last = [
+        inspect.Parameter(
+            name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation
+        )
+        for name, default, annotation in (
+            ("covariates", None, "Given"),
+            ("missing_covariates", "refuse", "Missing"),
+        )
+    ]
+    signature = inspect.Signature([held, first, *own, *last], return_annotation="Labelled")
 
     def verb(*args: Any, **named: Any) -> Labelled:
         given = signature.bind(*args, **named).arguments
-        model, forecast = given.pop("self"), given.pop("forecast")
-        return plain(OfModel(model, forecast, given.pop("covariates", None)), **given)
+        source = {p.name: given.pop(p.name) for p in last if p.name in given}
+        source |= {"covariates": source.get("covariates")}
+        made = OfModel(given.pop("self"), given.pop("forecast"), **source)
+        return plain(made, **given)
 
     vars(verb)["__signature__"] = signature
     verb.__name__, verb.__qualname__ = plain.__name__, f"Recalibrator.{plain.__name__}"
-    verb.__doc__ = _docstring(function, [p.name for p in (first, *own, last)])
+    verb.__doc__ = _docstring(function, [p.name for p in (first, *own, *last)])
     return explained(f"model.{plain.__name__}")(verb)
 
 

@@ -220,9 +220,9 @@ def recalibrated(
     model: Fitted,
     forecast: Labelled,
     covariates: Given,
+    missing_covariates: Missing = "refuse",
     *,
     beside: bool = False,
-    missing_covariates: Missing = "refuse",
 ) -> Sources[Recalibrated]:
     """The distributions that a model makes of every variable of a forecast.
 
@@ -233,22 +233,27 @@ def recalibrated(
     ValueError
         If a forecast lacks a covariate, unless ``missing_covariates`` is "without".
     """
-    if missing_covariates not in get_args(Missing):
-        raise ValueError(
-            f"missing_covariates must be 'refuse' or 'without', got {missing_covariates!r}"
-        )
     matched = match_variables(model, forecast)
     variables = {}
     for name, pair in matched.items():
-        given = covariates
-        if missing_covariates == "without":
-            given = with_missing(covariates, *pair)
+        given = given_or_missing(covariates, *pair, missing_covariates)
         variables[name] = Recalibrated(*pair, given, forecast, {} if beside else None)
     by_position = (
         paired_by_position(form.loc, fitted.state, fitted.locations)
         for form, fitted in matched.values()
     )
     return Sources(forecast, variables, model.method, joined(*by_position))
+
+
+def given_or_missing(
+    covariates: Given, form: Form, fitted: FittedVariable, missing_covariates: Missing
+) -> Given:
+    """Covariates of a forecast, with missing values for those that it lacks if asked for."""
+    if missing_covariates not in get_args(Missing):
+        raise ValueError(
+            f"missing_covariates must be 'refuse' or 'without', got {missing_covariates!r}"
+        )
+    return covariates if missing_covariates == "refuse" else with_missing(covariates, form, fitted)
 
 
 def _slot_coordinates(fitted: FittedVariable, member: Hashable) -> dict[str, xr.Variable]:

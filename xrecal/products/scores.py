@@ -36,7 +36,7 @@ from xrecal.methods.call_errors import explained
 from xrecal.typing import FloatArray, IntArray
 
 from .of_model import Forecasts, OfModel
-from .recalibrated import Recalibrated, recalibrated
+from .recalibrated import Missing, Recalibrated, recalibrated
 from .reductions import Reduction, on_circle
 from .source import Issued, Source, Sources, check_seed, reduce
 
@@ -379,6 +379,7 @@ def model_pit(
     *,
     seed: int = 0,
     covariates: Given = None,
+    missing_covariates: Missing = "refuse",
 ) -> Labelled:
     """Probability integral transform of observations in the recalibrated forecasts.
 
@@ -390,7 +391,7 @@ def model_pit(
         What verified, matched by label.
     seed : int
         Of the random numbers that place an observation within a jump of the CDF.
-    covariates
+    covariates, missing_covariates
         As for :meth:`apply`.
 
     Returns
@@ -415,7 +416,7 @@ def model_pit(
         return verified.reduce(partial(pit_of, seed=seed), extras=verified.source.numbers())
 
     text = PIT.of(f"placed at random within jumps of the forecast's CDF, seed {seed}")
-    made = OfModel(model, forecast, covariates)
+    made = OfModel(model, forecast, covariates, missing_covariates)
     return scored(made, observations, rule, None, None, text)
 
 

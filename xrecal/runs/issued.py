@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -16,6 +16,7 @@ from xrecal.products.apply import issue
 from xrecal.products.categories import CATEGORIES_LINE, climatological
 from xrecal.products.members import drawn_by_model, members_line
 from xrecal.products.probabilities import EXCEEDANCE, probabilities
+from xrecal.products.recalibrated import Missing
 from xrecal.products.statistics import quantiles
 
 
@@ -37,22 +38,27 @@ class Product(NamedTuple):
             raise ValueError(f"say what to issue: one of {', '.join(self._fields)}")
 
     def of(
-        self, model: Recalibrator, forecasts: xr.Dataset, covariates: Given = None
+        self,
+        model: Recalibrator,
+        forecasts: xr.Dataset,
+        covariates: Given = None,
+        missing_covariates: Missing = "refuse",
     ) -> xr.Dataset:
         """The product of forecasts, and their novelty, as lazy as they are."""
-        after = f"after recalibration by {model.method}"
+        product, line = self._made()
+        line = f"{line} after recalibration by {model.method}"
+        return issue(model, forecasts, covariates, product, line, missing_covariates)
+
+    def _made(self) -> tuple[Callable[..., xr.DataArray], str]:
+        """What makes the part that is asked for, and a line about it."""
         if self.quantiles is not None:
-            levels = np.asarray(self.quantiles)
-            product = partial(quantiles, levels=levels, several=True)
-            return issue(model, forecasts, covariates, product, f"quantiles {after}")
+            return partial(quantiles, levels=np.asarray(self.quantiles), several=True), "quantiles"
         if self.exceedance is not None:
             events = partial(probabilities, threshold=list(self.exceedance), kind=EXCEEDANCE)
-            return issue(model, forecasts, covariates, events, f"{EXCEEDANCE.line} {after}")
+            return events, EXCEEDANCE.line
         if self.categories is not None:
             shares = partial(climatological, levels=read_inner_levels(self.categories), named=True)
-            return issue(model, forecasts, covariates, shares, f"{CATEGORIES_LINE} {after}")
+            return shares, CATEGORIES_LINE
         assert self.members is not None
         drawn = partial(drawn_by_model, n=self.members, seed=0)
-        return issue(
-            model, forecasts, covariates, drawn, f"{members_line(self.members, 0)}, {after}"
-        )
+        return drawn, f"{members_line(self.members, 0)},"

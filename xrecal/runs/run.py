@@ -264,6 +264,7 @@ class Run:
         exceedance: Sequence[float] | None = None,
         categories: Sequence[float] | None = None,
         covariates: Given = None,
+        missing_covariates: Missing = "refuse",
     ) -> xr.Dataset:
         """Recalibrate forecasts: one product of them, with their novelty, by one comparison.
 
@@ -281,7 +282,7 @@ class Run:
             Thresholds, as for ``model.exceedance``.
         categories : sequence of float, optional
             Levels of the quantiles of the climatology, as for ``model.categories``.
-        covariates : dict from str to DataArray or Dataset, optional
+        covariates, missing_covariates
             As for ``model.apply``.
 
         Returns
@@ -292,7 +293,7 @@ class Run:
         """
         product = Product(quantiles, members, exceedance, categories)
         product.require_one()
-        return product.of(model, forecast, covariates)
+        return product.of(model, forecast, covariates, missing_covariates)
 
     @staticmethod
     def news(

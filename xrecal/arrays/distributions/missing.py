@@ -36,7 +36,7 @@ def level_masses(levels: FloatArray, quantiles: FloatArray) -> FloatArray:
     Parameters
     ----------
     levels : array of float, shape (..., m)
-        Levels in [0, 1] in any order, the same in each row.
+        Levels in [0, 1] in any order, the same in each row; a row without a forecast may be NaN.
     quantiles : array of float, shape (..., m)
         NaN where a forecast lacks a level.
 
@@ -59,7 +59,8 @@ def level_masses(levels: FloatArray, quantiles: FloatArray) -> FloatArray:
         return found
     if 0 in levels.shape or 0 in quantiles.shape:
         return np.zeros(quantiles.shape, quantiles.dtype)
-    row = levels[(0,) * (levels.ndim - 1)]
+    known = ~np.isnan(levels[..., 0])
+    row = levels[np.unravel_index(np.argmax(known), known.shape)]
     order = np.argsort(row)
     lacking = np.isnan(quantiles)
     some = lacking.any(-1) & ~lacking.all(-1)
