@@ -423,3 +423,49 @@ def other_costs() -> Markdown:
     pool = found["LinearPool fit / season fit, n=1000 m=50", "absolute"].split(" v ")[0]
     texts["fit of `LinearPool()`, n=1000 m=50"] = pool
     return show(pd.Series(texts).to_frame("measured"), "n cases of m members")
+
+
+MATRIX = Path(__file__).parents[1] / "tests" / "matrix"
+
+
+def together() -> Markdown:
+    """Show which methods work with which features; refusals have the numbers of the page."""
+    found = pd.read_csv(MATRIX / "alone.csv").pivot(
+        index="feature", columns="method", values="outcome"
+    )
+    order = pd.read_csv(MATRIX / "alone.csv")
+    cells = found.loc[order["feature"].unique(), order["method"].unique()].map(_cell)
+    refused = int(cells.map(str.isdigit).to_numpy().sum())
+    table = show(cells, "feature").data
+    return Markdown(f"{refused} of {cells.size} pairs are refused.\n\n{table}")
+
+
+def together_in_pairs() -> Markdown:
+    """Show how many pairs of features each method works with, and how many it refuses."""
+    found = pd.read_csv(MATRIX / "in_pairs.csv")
+    counts = found.pivot(index="method", columns="outcome", values="pairs").fillna(0).astype(int)
+    counts = counts.loc[found["method"].unique()]
+    refusals = counts[[name for name in counts if name in REFUSALS]]
+    numbers = {str(REFUSALS.index(name) + 1): refusals[name].astype(str) for name in refusals}
+    whole = pd.DataFrame({"works": counts["works"], "–": counts["no such setting"]}).astype(str)
+    columns = dict(sorted(numbers.items()))
+    shown = whole.assign(**columns)
+    text = f"{int(refusals.to_numpy().sum())} of {int(counts.to_numpy().sum())} are refused."
+    return Markdown(f"{text}\n\n{show(shown, 'method').data}")
+
+
+REFUSALS = (
+    "new place",
+    "place beyond a pool",
+    "pool in chunks",
+    "Raw with predictors",
+    "refit of sums",
+    "refit of its own",
+)
+"""In the order in which the page explains them."""
+
+
+def _cell(outcome: str) -> str:
+    """A tick, a dash or the number of a refusal."""
+    known = {"works": "✓", "no such setting": "–"}
+    return known[outcome] if outcome in known else str(REFUSALS.index(outcome) + 1)

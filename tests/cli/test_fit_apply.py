@@ -4,6 +4,7 @@ import xarray as xr
 
 import xrecal
 from tests.pairs import pairwise
+from xrecal.inputs import pool as pooling
 
 from .files import (
     DATA,
@@ -52,6 +53,23 @@ def test_the_same_as_in_memory(tmp_path, in_memory, inputs, out, chunks):
         for beside in ("t2m_novelty", "t2m_beyond"):
             xr.testing.assert_allclose(written[beside], issued[beside], atol=1e-12)
     assert sorted(p.name for p in tmp_path.iterdir() if p.suffix == ".partial") == []
+
+
+@pytest.mark.parametrize("method", ["ckme", "LinearPool(methods=(EMOS(), CKME()))"])
+def test_one_fit_of_many_pooled_cases(files, monkeypatch, method):
+    monkeypatch.setattr(pooling, "MAX_POOLED", 100)
+    model, out = files.folder / "m.zarr", files.folder / "o.nc"
+    pool = ["--method", method, "--pool", "lat,lon"]
+    planned = run("fit", files.hindcast, files.truth, model, *pool, "--dry-run")
+    assert ("a pass" in planned.out) == (method == "ckme")
+    succeed("fit", files.hindcast, files.truth, model, *pool)
+    succeed("apply", model, files.new, out, *Q)
+    settings = (
+        xrecal.CKME() if method == "ckme" else xrecal.LinearPool((xrecal.EMOS(), xrecal.CKME()))
+    )
+    expected = HINDCAST.recal.fit(TRUTH, settings, pool=("lat", "lon"))
+    with opened(out) as written:
+        xr.testing.assert_allclose(written.t2m, expected.quantile(NEW, LEVELS), rtol=1e-9)
 
 
 def test_blocks_are_those_asked_for_or_stored(files):

@@ -1,7 +1,7 @@
 """Covariates as users hand them over: all that are given count, or the part that is named."""
 
 import warnings
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 import pandas as pd
@@ -306,6 +306,31 @@ def test_a_forecast_without_a_covariate_is_refused_or_does_without_it(method):
     assert (found["t2m_status"] == 1).all()
     given = model.apply(forecast, covariates=known, missing_covariates="without")
     xr.testing.assert_identical(given, model.apply(forecast, covariates=known))
+
+
+@pytest.mark.filterwarnings("ignore:covariates of forecast are unlike")
+def test_every_product_does_without_a_covariate():
+    forecast, known = cases()[0][NEW], part(cases()[2], NEW)
+    model, cloud = fit(POOL), {"cloud": known["cloud"]}
+    truth, gone = cases()[1][NEW], {**known, "wind": known["wind"] * np.nan}
+    products = {
+        "mean": (),
+        "quantile": ([0.1, 0.5],),
+        "exceedance": (280,),
+        "members": (4,),
+        "categories": (),
+        "novelty": (),
+        "crps": (truth,),
+        "pit": (truth,),
+    }
+    for name, arguments in products.items():
+        call = partial(getattr(model, name), forecast, *arguments)
+        with pytest.raises(ValueError, match="missing_covariates='without'"):
+            call(covariates=cloud)
+        found = call(covariates=cloud, missing_covariates="without")
+        xr.testing.assert_identical(found, call(covariates=gone))
+    plan = model.plan(forecast, covariates=cloud, missing_covariates="without", probe=False)
+    assert plan.variables == model.plan(forecast, covariates=known, probe=False).variables
 
 
 def test_a_forecast_does_without_all_covariates():

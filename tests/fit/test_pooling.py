@@ -98,6 +98,17 @@ def test_a_window_is_a_pool_of_the_neighbours(method, at):
     xr.testing.assert_allclose(model.crps(new, OBSERVED), model.crps(new.chunk(lead=1), OBSERVED))
 
 
+def test_windows_of_quantiles_learn_from_neighbours_at_the_edges_too():
+    quantiles = FORECASTS.quantile([0.1, 0.5, 0.9], "member", keep_attrs=True)
+    model = quantiles.recal.fit(OBSERVED, xrecal.EMOS(), pool={"lat": 3, "lon": 3}, choose="lead")
+    window = {"lat": slice(2), "lon": slice(2)}
+    alone = quantiles.isel(window).recal.fit(
+        OBSERVED.isel(window), xrecal.EMOS(), pool=("lat", "lon")
+    )
+    corner = {"lat": 0, "lon": 0}
+    np.testing.assert_allclose(model.state["slope"].isel(corner), alone.state["slope"], rtol=1e-6)
+
+
 def test_windows_of_one_position_change_nothing():
     model = FORECASTS.recal.fit(OBSERVED, CKME, pool={"lat": 1, "lon": 1}, min_samples=5)
     alone = FORECASTS.recal.fit(OBSERVED, CKME, min_samples=5)

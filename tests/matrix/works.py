@@ -17,6 +17,7 @@ from xrecal.cli.commands import xrecal as command
 from xrecal.inputs import pool as pooling
 
 from .features import METHODS
+from .refusals import NEEDLESS, WORKS
 from .worlds import N_PAST, World, world
 
 POOLS = {"few cases pooled": "station", "many cases pooled": "station", "windows": {"station": 3}}
@@ -25,13 +26,15 @@ Q = [0.1, 0.5, 0.9]
 BY = {"by year": "year", "by block": "block", "retrospective": "retrospective",
       "rolling": "rolling", "rolling with refit": "rolling"}  # fmt: skip
 
+EVERY = {"rolling": {"every": 12, "window": 48}, "rolling with refit": {"every": 6, "refit": 12}}
+
 
 class NotASettingError(Exception):
     """A method has no such setting, as it chooses nothing that needs one."""
 
 
 def outcome(case: dict[str, str]) -> str:
-    """``yes`` for a forecast that is right, else the text of the refusal; ``-`` if needless."""
+    """``works`` for a forecast that is right, else the text of the refusal."""
     most = 40 if case["places"] == "many cases pooled" else pooling.MAX_POOLED
     try:
         with patch.object(pooling, "MAX_POOLED", most), warnings.catch_warnings():
@@ -40,10 +43,10 @@ def outcome(case: dict[str, str]) -> str:
             if case["arrays"] == "Dask" and found is not None:
                 _same(found, _run({**case, "arrays": "NumPy"}))
     except NotASettingError:
-        return "-"
+        return NEEDLESS
     except (ValueError, TypeError) as refusal:
         return str(refusal)
-    return "yes"
+    return WORKS
 
 
 def _method(case: dict[str, str]) -> Any:
@@ -156,13 +159,13 @@ def _validated(case: dict[str, str], method: Any, past: World, options: dict[str
     """Check held-out forecasts, or a comparison of methods by them."""
     given = {**options, **_given(case, past)}
     if case["step"] == "compare":
-        methods = [xrecal.EMOS() if method == xrecal.Raw() else xrecal.Raw(), method]
+        methods = [xrecal.Raw() if method == xrecal.EMOS() else xrecal.EMOS(), method]
         found = xrecal.compare(past.forecasts, past.truth, methods, **given)
         assert bool(np.isfinite(found["crps"]).all())
         return
-    more = {"rolling": {"every": 12, "window": 48}, "rolling with refit": {"every": 6, "refit": 12}}
+    more = EVERY.get(case["step"], {})
     out = past.forecasts.recal.cross_validate(
-        past.truth, method, by=BY[case["step"]], output="crps", **more.get(case["step"], {}), **given
+        past.truth, method, by=BY[case["step"]], output="crps", **more, **given
     )
     (crps,) = dask.compute(out)
     assert bool(np.isfinite(crps).any("time").all())

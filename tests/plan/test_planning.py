@@ -7,6 +7,7 @@ import xarray as xr
 import xrecal
 from tests.marks import forbid_compute
 from tests.strategies import FORMS, METHODS, PAIRS, ensemble_and_truth, new_cases
+from xrecal.inputs import pool as pooling
 from xrecal.plan import planning
 from xrecal.plan.costs import Probe
 from xrecal.plan.planning import BEST_BYTES
@@ -79,6 +80,26 @@ def test_weights_count_where_all_are_wanted(method):
     issued = model.apply(NEW)
     own = [v for v in issued.data_vars.values() if "time" in v.dims]
     assert part.output_bytes == sum(v.nbytes for v in own)
+
+
+def test_a_fit_that_places_share_is_passes_over_chunks_of_cases(monkeypatch):
+    monkeypatch.setattr(pooling, "MAX_POOLED", 100)
+    hindcast = HINDCAST.chunk(lat=2, time=12)
+    given = {"pool": ("lat", "lon"), "probe": False}
+    with forbid_compute():
+        plan = xrecal.plan(hindcast, TRUTH, **given)
+        more = xrecal.plan(hindcast, TRUTH, xrecal.CKME(gap=1), **given)
+    part = one(plan)
+    n_dates = HINDCAST.sizes["time"]
+    assert (part.work, part.cases, part.locations) == ("shared fit", 12 * n_dates, 12 * n_dates)
+    assert (part.tasks, part.locations_per_task) == (2 * n_dates // 12, 96)
+    inputs = [a.isel(lat=slice(2), time=slice(12)).nbytes for a in (HINDCAST, TRUTH)]
+    assert part.input_bytes >= sum(inputs)  # and numbers of places
+    assert one(more).workspace_bytes > part.workspace_bytes
+    assert f"cases          {12 * n_dates}, at most 96 a task" in str(plan)
+    assert plan.seconds is None
+    with pytest.raises(ValueError, match="have no plan; plan one fit: leave by out"):
+        xrecal.plan(HINDCAST, TRUTH, by="block", **given)
 
 
 def test_numpy_and_dask_are_planned_alike():

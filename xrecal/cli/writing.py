@@ -375,6 +375,8 @@ def table_of(plan: xrecal.Plan) -> str:
 
     def typed(part: Any, chunks: Any) -> str:
         sizes = ",".join(f"{d}={size}" for d, size in _sizes(part, chunks).items())
+        if part.work == "shared fit":  # blocks have all pooled places
+            return f"a hindcast in a Zarr store with chunks {sizes}"
         return f"--chunks {sizes}" if sizes else "nothing to cut"
 
     # Its notes about models that are not in memory do not hold for models in files.

@@ -160,10 +160,12 @@ class Experts:
         """Quantiles (T, J) of forecasts (1, T) by the others, from the first ``known`` cases."""
         fitted = {**slow, "status": np.zeros(1, np.int64)}
         verified = last_cases(cases, known)
-        recent = self.recent.predict(new, verified, fitted, np.ones(1))
+        recent = np.full((new.forecasts.loc.shape[1], N_LEVELS), np.nan)
+        if verified.observations.size:
+            recent = _quantiles(self.recent.predict(new, verified, fitted, np.ones(1)))
         return {
             RAW: _as_issued(new),
-            RECENT: _quantiles(recent),
+            RECENT: recent,
             **rolling(new, verified, self.limits(slow)),
         }
 

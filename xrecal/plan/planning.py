@@ -215,10 +215,10 @@ def plan_forecast(
 def _refuse_splits_of_many(held_out: HeldOut) -> None:
     """Raise ValueError for splits of a fit that many places share, or of pools with such a part."""
     pool = held_out.prepared.pairs.pool
-    shares = pool is not None and any(
-        pools_share(fold.method, pool, fold.train.size) for fold in held_out.folds
-    )
-    if held_out.prepared.method.by_sums or shares:
+    if pool is not None and any(
+        fold.method.by_sums or pools_share(fold.method, pool, fold.train.size)
+        for fold in held_out.folds
+    ):
         raise ValueError(
             f"splits of a fit {pool} of many cases are fitted one after the other, and have no "
             "plan; plan one fit: leave by out"

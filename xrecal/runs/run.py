@@ -20,6 +20,7 @@ from xrecal.methods import Method
 from xrecal.methods.call_errors import explained
 from xrecal.model import Recalibrator, open_recalibrator
 from xrecal.plan.plans import Plan, check_plan
+from xrecal.products.recalibrated import Missing
 from xrecal.storage.encoding import to_plain
 from xrecal.storage.paths import local_path
 from xrecal.storage.settings import encode

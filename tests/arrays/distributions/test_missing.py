@@ -42,6 +42,12 @@ def test_masses_take_no_memory_where_no_level_is_lacking():
     assert found.dtype == np.float32
 
 
+def test_levels_of_a_row_without_a_forecast_may_be_missing():
+    levels = np.array([[np.nan] * 3, [0.1, 0.5, 0.9], [np.nan] * 3])
+    quantiles = np.where(np.isnan(levels), np.nan, 1.0)
+    np.testing.assert_allclose(level_masses(levels, quantiles)[1], [0.3, 0.4, 0.3])
+
+
 def test_forecasts_without_levels_are_as_they_are():
     loc = np.zeros((2, 3))
     assert forecasts_from({"loc": loc}).weights is None

@@ -1,0 +1,23 @@
+"""Refusals that are meant: the words by which each is known."""
+
+import re
+
+WORKS, NEEDLESS = "works", "no such setting"
+
+REFUSALS = {
+    "new place": r"a fit with pool='station' serves places without a record of their own",
+    "place beyond a pool": r"update with all positions of the fit, and fit anew for others",
+    "pool in chunks": r"every task needs all of it; use hindcast\.chunk\(\{'station': -1\}\)",
+    "Raw with predictors": r"are not among those conditioned on, \[\]; .* leave them out",
+    "refit of sums": r"one fit of more than \d+ cases; leave refit out",
+    "refit of its own": r"fits itself anew, with its own refit=90; leave refit out",
+}
+"""Names on the page of the documentation, and what messages say."""
+
+
+def named(outcome: str) -> str:
+    """The name of a refusal; the message of one that nobody meant, as it is."""
+    for name, words in REFUSALS.items():
+        if re.search(words, outcome):
+            return name
+    return outcome
