@@ -67,7 +67,7 @@ def test_a_pool_has_both_centres_where_there_are_predictors():
         "ckme_season_wind_noise_standardised", "ckme_season_wind_noise_standardised_plain",
         "ckme_shapes_season_wind_noise_standardised",
         "ckme_shapes_season_wind_noise_standardised_plain",
-        "ckme", "idr_season_wind_noise", "climatology", "raw",
+        "ckme_wind_noise", "idr_season_wind_noise", "climatology", "raw",
     ]  # fmt: skip
     description = fitted("pool").state["pool_weight"].description
     assert "in units of the spread that EMOS without predictors gives" in description

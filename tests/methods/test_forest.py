@@ -18,7 +18,7 @@ TIME = pd.date_range("2018-01-01", periods=N + LATER, freq="3D")
 NAMES = tuple(f"x{k}" for k in range(FEWEST_COVARIATES))
 PAST, NEW = slice(None, N), slice(N, None)
 SEASON = ("season", *NAMES)
-LABEL = "_".join(("forest", *SEASON))
+LABEL = "forest_season_5_covariates"
 
 
 @cache
@@ -65,7 +65,7 @@ def labels(fitted):
 def test_it_joins_and_improves_the_pool():
     hindcast, truth, known = part(NEW)
     without = fit(method=xrecal.LinearPool(forest=False))
-    first = labels(without).index("ckme") + 1  # IDR and those that learn nothing come last
+    first = labels(without).index("ckme_5_covariates") + 1  # IDR and those that learn nothing come last
     assert labels(model()) == [*labels(without)[:first], LABEL, *labels(without)[first:]]
     crps = [m.crps(hindcast, truth, covariates=known).mean() for m in (model(), without)]
     assert crps[0] < 0.95 * crps[1]

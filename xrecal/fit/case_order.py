@@ -174,7 +174,8 @@ def require_positions(form: Form, fitted: FittedVariable) -> None:
         size = dict(zip(pool.dims, pool.sizes, strict=True))[other[0]]
         raise ValueError(
             f"the model is {pool}, of {size} positions along {other[0]!r}, but hindcast has "
-            f"{sizes.get(other[0], 'no such dimension')}; update with all positions of the fit, and fit anew for others"
+            f"{sizes.get(other[0], 'no such dimension')}; update with all positions of the fit, "
+            "and fit anew for others"
         )
     if pool.own_fits:  # whose labels are those of locations
         return

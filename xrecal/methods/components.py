@@ -19,10 +19,12 @@ from xrecal.arrays.distributions.forms import (
     equal_mass_levels,
 )
 from xrecal.arrays.splitting import ROUNDING, Span, distance_to
+from xrecal.inputs.covariates import SEASON
 from xrecal.typing import FloatArray, IntArray
 
 from .base import N_HELD_OUT, Cases, FitArrays, Method, NewCases, Parameter, count_cases
 from .beyond import FITTED
+from .covariates import count_features
 from .folds import fold_groups
 from .shared_ckme import OWN
 
@@ -32,6 +34,9 @@ Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
 
 CASES = "calibration"
 """Dimension of parameters of each case."""
+
+MOST_NAMED = 3
+"""Covariates beside the season that a label names; of more it has the number."""
 
 COMPONENT = "component"
 """Dimension of the weights in the state."""
@@ -58,6 +63,8 @@ class Component:
     label: str
     method: Method
     support: str | None = None
+    n_lacking: int = 0
+    """Features of the season, where the others have it and this one has covariates without it."""
 
     @property
     def meaning(self) -> str:
@@ -90,7 +97,8 @@ class Component:
 
         Updates learn from the forecasts, which a pool keeps.
         """
-        return _own_parameters(self.method, n_features)
+        n_own = max(n_features - self.n_lacking, 1) if self.method.covariates else 0
+        return _own_parameters(self.method, n_own)
 
     def stored_parameters(self, n_features: int) -> dict[str, Parameter]:
         """Parameters with the names and dimensions that they have in the state of the pool."""
@@ -155,8 +163,7 @@ class Component:
 @lru_cache(maxsize=256)
 def _own_parameters(method: Method, n_features: int) -> Mapping[str, Parameter]:
     """Parameters of a method in a pool, those for updates alone left out."""
-    n_own = n_features if method.covariates else 0
-    every = method.parameters_in_pool(n_own)
+    every = method.parameters_in_pool(n_features)
     return MappingProxyType({name: p for name, p in every.items() if not p.for_updates})
 
 
@@ -185,15 +192,26 @@ def components_of(methods: Sequence[Method]) -> tuple[Component, ...]:
     """Components of a pool of methods, in the order in which they are fitted."""
     components: list[Component] = []
     taken: list[str] = []
+    in_season = any(SEASON in method.covariates for method in methods)
     for method in methods:
-        name = "_".join((method.name_in_pool, *method.covariates))
+        lacks = in_season and bool(method.covariates) and SEASON not in method.covariates
+        n_lacking = count_features({SEASON: 1.0}) if lacks else 0
+        name = "_".join((method.name_in_pool, *_named(method.covariates)))
         for support in method.supports:
             label = f"{name}_{support}" if len(method.supports) > 1 else name
             taken.append(label)
             number = taken.count(label)
             label = f"{label}_{number}" if number > 1 else label
-            components.append(Component(label, method, support))
+            components.append(Component(label, method, support, n_lacking))
     return tuple(components)
+
+
+def _named(covariates: tuple[str, ...]) -> tuple[str, ...]:
+    """Names of covariates in a label, or how many they are beside the season."""
+    beside = [name for name in covariates if name != SEASON]
+    if len(beside) <= MOST_NAMED:
+        return covariates
+    return (*(name for name in covariates if name == SEASON), f"{len(beside)}_covariates")
 
 
 def held_out_by_refits(

@@ -13,6 +13,7 @@ from xrecal.arrays.distributions.continuous import Between, Tailed
 from xrecal.arrays.distributions.forms import N_QUANTILES, Distribution, Empirical, find_bounds
 from xrecal.arrays.status import IDENTICAL, NOT_CONVERGED, TOO_FEW
 from xrecal.inputs.between import SIDE, SIDES
+from xrecal.inputs.covariates import SEASON
 from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.lengths import as_span, read_gap, read_year_start
 from xrecal.typing import FloatArray, IntArray
@@ -96,7 +97,7 @@ class LinearPool(Settings):
     Components are named by method and covariates: ``ckme_season`` has errors in units of the spread
     that EMOS gives, weighed by likeness of forecast and season; ``ckme_shapes_season`` too, and
     compares forecasts without their means; ``ckme`` has errors around a regression on the forecast
-    mean, weighed by likeness of the forecast alone; then ``idr_season``, ``climatology`` and
+    mean, weighed by likeness of the forecast and of covariates other than the season; then ``idr_season``, ``climatology`` and
     ``raw``, the forecast as it was issued. A CKME that is given with several supports to choose
     from adds that to its name: members at past ``observations``, or past errors around the
     ``mean``, around a ``regression``, ``standardised``, or as a ``ratio`` to the mean. With
@@ -175,9 +176,11 @@ class LinearPool(Settings):
             raise ValueError("LinearPool: give bounds to the methods, which are named here")
         if self.forest is True:
             raise ValueError("LinearPool: leave out forest or methods; it joins the usual ones")
-        if len({m.covariates for m in self.mixed if m.covariates}) > 1:
+        without_season = tuple(name for name in self.covariates if name != SEASON)
+        if not {m.covariates for m in self.mixed} <= {(), self.covariates, without_season}:
             raise ValueError(
-                "LinearPool: methods must condition on the same covariates or on none, got "
+                "LinearPool: methods must condition on the same covariates beside the season, or on "
+                "none, got "
                 f"{[m.covariates for m in self.mixed]}"
             )
         if len(set(self.mixed)) < len(self.mixed):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from xrecal.inputs.covariates import SEASON
+
 from .base import Bounds, Method
 from .ckme import CKME
 from .ckme_choices import Support
@@ -19,7 +21,8 @@ def usual_methods(
 ) -> tuple[Method, ...]:
     """Return the methods given covariates, and those without them beside."""
     ckme = CKME(support="regression", bounds=bounds)
-    plain = () if names is None else (ckme,)
+    others = tuple(name for name in names or () if name != SEASON)
+    plain = () if names is None else (replace(ckme, condition_on=others or None),)
     support: Support = "standardised"
     if any(map(may_break, names or ())):
         support = "standardised_both"
