@@ -59,7 +59,7 @@ from .folds import (
 )
 from .forest import grows
 from .mixing import AVERAGE, mixture_of
-from .seasons import trust_in_season, with_season_in_doubt
+from .seasons import in_first_year, trust_in_season, with_season_in_doubt
 from .settings import Settings, check_choices, check_methods, once
 from .usual_methods import usual_methods
 from .weighing import evidence, evidence_sizes, weights_at_places, weights_of_all
@@ -80,12 +80,12 @@ class LinearPool(Settings):
 
     No single method is right everywhere, and the one that looks best on few cases often is not.
     Weights come from the CRPS of mixtures of held-out forecasts, of blocks of cases and of later
-    cases from earlier ones (which shows drift), drawn a little towards the methods that do best
-    alone. Where the errors of a record of less than two years jumped, rather than followed the
-    season, components given the season lose weight. Half of the mass is the mixture of the
-    distributions, half the average of their quantiles, which is sharper where methods agree on the
-    shape and not on the place. At a bound its probability is mixed: the average of rain and none is
-    no drizzle.
+    cases from earlier ones (which shows drift; from the second year on, so that these have all
+    seasons), drawn a little towards the methods that do best alone. Where the errors of a record of
+    less than two years jumped, rather than followed the season, components given the season lose
+    weight. Half of the mass is the mixture of the distributions, half the average of their
+    quantiles, which is sharper where methods agree on the shape and not on the place. At a bound
+    its probability is mixed: the average of rain and none is no drizzle.
     The result is a weighted ensemble like any other: one block of past observations for all methods
     that weigh them, one of past errors for each CKME, 200 equal-mass quantiles for each other
     method and for the ``average``, told by ``component``.
@@ -97,10 +97,11 @@ class LinearPool(Settings):
     Components are named by method and covariates: ``ckme_season`` has errors in units of the spread
     that EMOS gives, weighed by likeness of forecast and season; ``ckme_shapes_season`` too, and
     compares forecasts without their means; ``ckme`` has errors around a regression on the forecast
-    mean, weighed by likeness of the forecast and of covariates other than the season; then ``idr_season``, ``climatology`` and
-    ``raw``, the forecast as it was issued. A CKME that is given with several supports to choose
-    from adds that to its name: members at past ``observations``, or past errors around the
-    ``mean``, around a ``regression``, ``standardised``, or as a ``ratio`` to the mean. With
+    mean, weighed by likeness of the forecast and of covariates other than the season; then
+    ``idr_season``, ``climatology`` and ``raw``, the forecast as it was issued. A CKME that is given
+    with several supports to choose from adds that to its name: members at past ``observations``, or
+    past errors around the ``mean``, around a ``regression``, ``standardised``, or as a ``ratio`` to
+    the mean. With
     predictors, which are covariates other than the season, the first two are given twice, around
     EMOS with predictors, ``..._standardised``, and without them, ``..._standardised_plain``. With
     many of them ``forest_season_...`` has errors in units of the spread that EMOS gives, weighed by
@@ -179,8 +180,8 @@ class LinearPool(Settings):
         without_season = tuple(name for name in self.covariates if name != SEASON)
         if not {m.covariates for m in self.mixed} <= {(), self.covariates, without_season}:
             raise ValueError(
-                "LinearPool: methods must condition on the same covariates beside the season, or on "
-                "none, got "
+                "LinearPool: methods must condition on the same covariates, with or without the "
+                "season, or on none, got "
                 f"{[m.covariates for m in self.mixed]}"
             )
         if len(set(self.mixed)) < len(self.mixed):
@@ -473,6 +474,8 @@ class LinearPool(Settings):
                 many = np.asarray(trial.fitted["n_cases"])[:, np.newaxis, np.newaxis] > COMPARED
                 counted &= held | ~(many & held.any(-1, keepdims=True))
         np.moveaxis(quantiles, 3, 2)[~counted] = np.nan
+        if (first := in_first_year(self.components, cases.axis.days)).any():
+            quantiles[:, 1][:, :, first] = np.nan
         keep_within(quantiles, bounds := self._bounds(cases))
         scores = pool_scores(quantiles, cases.observations)
         weights, trust = weights_of_scores(scores), trust_in_season(self.components, cases)

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from xrecal.arrays.baselines.jump import YEAR
 from xrecal.arrays.distributions.forms import moments
 from xrecal.inputs.covariates import SEASON
 from xrecal.typing import FloatArray
 
 from .base import Cases
 from .components import Component
+
+BoolArray: TypeAlias = npt.NDArray[np.bool_]
+
+MONTH = 31.0
+"""Days that two years of monthly cases lack between the first and the last."""
 
 
 def trust_in_season(components: Sequence[Component], cases: Cases) -> FloatArray:
@@ -30,6 +37,19 @@ def trust_in_season(components: Sequence[Component], cases: Cases) -> FloatArray
     assert cases.forecasts is not None
     means, _ = moments(cases.forecasts)
     return np.asarray(season_kept(means, cases.observations, cases.axis.days))
+
+
+def in_first_year(components: Sequence[Component], days: FloatArray | None) -> BoolArray:
+    """Which cases (n,) earlier ones cannot forecast, as these do not have all seasons yet.
+
+    Those of the first year of a record of two years or more, if a component is given the season. A
+    shorter record keeps them: nothing else shows drift there.
+    """
+    if days is None or not _seasonal(components).any():
+        return np.zeros(0 if days is None else days.size, np.bool_)
+    age = days - days.min(initial=np.inf)
+    first: BoolArray = (age < YEAR) & (age.max(initial=0.0) >= 2 * YEAR - MONTH)
+    return first
 
 
 def with_season_in_doubt(
@@ -52,5 +72,5 @@ def with_season_in_doubt(
     return np.asarray(mixed / mixed.sum(-1, keepdims=True))
 
 
-def _seasonal(components: Sequence[Component]) -> npt.NDArray[np.bool_]:
+def _seasonal(components: Sequence[Component]) -> BoolArray:
     return np.array([SEASON in c.method.covariates for c in components])
