@@ -1,5 +1,7 @@
 """Covariates in files: commands and Python condition on the same."""
 
+import json
+
 import numpy as np
 import pytest
 import xarray as xr
@@ -125,3 +127,14 @@ def test_the_cycle_takes_covariates_of_a_file_and_of_python(tmp_path):
     lacking = xrecal.Cycle(tmp_path / "lacking", days.model, quantiles=[0.5])
     with pytest.warns(UserWarning, match="the covariate 'index' is not known for"):
         assert lacking.run(FORECASTS[40:42], truth, STARTS[44]).issued == []
+
+
+def test_compare_takes_covariates_of_a_file(files):
+    names = files.hindcast, files.truth
+    known = ["--covariates", files.folder / "past.nc", "--method", "emos", "--json"]
+    found = json.loads(succeed("compare", *names, *known).out)
+    expected = xrecal.compare(HINDCAST, OBSERVED, xrecal.EMOS(), covariates=PAST[1])
+    mean = float(expected["crps"].sel({"method": "EMOS"}).mean())
+    assert found["methods"]["EMOS"]["crps"] == pytest.approx(mean)
+    planned = succeed("compare", *names, *known, "--dry-run")
+    assert json.loads(planned.out)["status"] == "planned"

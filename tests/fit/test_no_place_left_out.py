@@ -219,3 +219,20 @@ def test_as_good_as_a_dense_fit_of_all_cases_at_every_station(method, monkeypatc
         assert int(model.state["n_cases"].sum()) == 2400
         scores.append(model.crps(forecasts[later], observed[later]).mean("time"))
     assert (scores[0] <= 1.005 * scores[1]).all()
+
+
+def test_a_comparison_and_a_plan_compare_places_by_features():
+    errors = (TRUTH - HINDCAST.mean("member")).mean("time")
+    bare = HINDCAST.drop_vars([n for n in HINDCAST.coords if n not in HINDCAST.dims])
+    hindcast = bare.assign_coords(slope=("station", errors.to_numpy()))
+    given = {"pool": "station", "features": "slope"}
+    methods = [xrecal.EMOS(), xrecal.CKME()]
+    with_slope, plain = (
+        xrecal.compare(hindcast, TRUTH, methods, blocks=8, **{**given, "features": names})["crps"]
+        for names in ("slope", ())
+    )
+    assert abs(with_slope - plain).sel({"method": "CKME"}).max() > 1e-6
+    xr.testing.assert_equal(with_slope.sel({"method": "EMOS"}), plain.sel({"method": "EMOS"}))
+    assert xrecal.plan(hindcast, TRUTH, probe=False, **given).tasks == 1
+    with pytest.raises(ValueError, match="no method compares features of places"):
+        xrecal.compare(hindcast, TRUTH, methods[:1], **given)

@@ -65,7 +65,9 @@ def labels(fitted):
 def test_it_joins_and_improves_the_pool():
     hindcast, truth, known = part(NEW)
     without = fit(method=xrecal.LinearPool(forest=False))
-    first = labels(without).index("ckme_5_covariates") + 1  # IDR and those that learn nothing come last
+    first = (
+        labels(without).index("ckme_5_covariates") + 1
+    )  # IDR and those that learn nothing come last
     assert labels(model()) == [*labels(without)[:first], LABEL, *labels(without)[first:]]
     crps = [m.crps(hindcast, truth, covariates=known).mean() for m in (model(), without)]
     assert crps[0] < 0.95 * crps[1]

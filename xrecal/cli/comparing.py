@@ -10,11 +10,11 @@ import xarray as xr
 import xrecal
 
 from . import values
-from .options import DRY_RUN, LEARNING, READING, ROLES, command, option
+from .options import COVARIATES, DRY_RUN, LEARNING, READING, ROLES, command, option
 from .session import Result, Session
 from .typed_methods import MethodType, TypedMethod
 from .words import number, shown_units
-from .writing import numbers_of, pair, run_of, table_of
+from .writing import known, numbers_of, pair, run_of, table_of
 
 
 def _require_one_method(given: dict[str, Any]) -> None:
@@ -77,6 +77,7 @@ NUMBERS = ("pit_p_value", "skce", "skce_p_value")
         "FILE",
     ),
     DRY_RUN,
+    COVARIATES,
     *LEARNING,
     *ROLES,
     *READING,
@@ -95,8 +96,9 @@ def compare(
     chosen = [method.method(settings) for method in methods] or None
     run = run_of(session, given)
     past, observed = pair(run, hindcast, observations, given, "hindcast", given["pool"])
-    learned = ("condition_on", "pool", "choose", "min_samples", "dim", "member_dim")
+    learned = ("condition_on", "pool", "features", "choose", "min_samples", "dim", "member_dim")
     options = {name: given[name] for name in (*SPLITS, *learned)}
+    options["covariates"] = known(run, given)
     if given["dry_run"]:
         return _planned(past, observed, chosen, options, with_new=forecast is not None)
     new = None

@@ -141,6 +141,12 @@ LEARNING = (
         callback=values.pool,
     ),
     option(
+        "--features",
+        "Coordinates of pooled places, such as slope,coast, by which one law compares them.",
+        "NAME,...",
+        callback=values.names,
+    ),
+    option(
         "--choose",
         "Choose settings from all places together, from each alone, or along these dimensions.",
         "together|each|DIM,...",

@@ -58,6 +58,11 @@ def one_or_several(
     return given[0] if len(given) == 1 else given or None
 
 
+def names(_: click.Context, __: click.Parameter, text: str | None) -> tuple[str, ...]:
+    """Return names between commas; none if nothing is typed."""
+    return () if text is None else tuple(part.strip() for part in text.split(",") if part.strip())
+
+
 def span(_: click.Context, __: click.Parameter, text: str | None) -> int | str | None:
     """A number of cases, or a length of time; None if nothing is typed."""
     return int(text) if text is not None and text.strip().isdigit() else text

@@ -77,6 +77,7 @@ def fit(
     settings: list[tuple[str, str]],
     condition_on: Any,
     pool: Any,
+    features: Any,
     choose: Any,
     min_samples: int,
     **given: Any,
@@ -86,7 +87,7 @@ def fit(
     run = run_of(session, given, model)
     past, observed = pair(run, hindcast, observations, given, "hindcast", pool)
     named: dict[str, Any] = {name: given[name] for name in ("dim", "member_dim")}
-    named |= {"condition_on": condition_on, "pool": pool}
+    named |= {"condition_on": condition_on, "pool": pool, "features": features}
     named |= {"choose": choose, "min_samples": min_samples, "covariates": known(run, given)}
     fitted = doors(past).fit(observed, chosen, **named)
     request = {
@@ -95,6 +96,7 @@ def fit(
         **{name: given[name] for name in WORDS},
         "min_samples": min_samples,
         "pool": pool,
+        "features": features,
         "choose": choose,
     }
     plan = quietly(xrecal.plan, past, observed, chosen, **named, probe=False)

@@ -16,6 +16,7 @@ from xrecal.fit.conditioned import checked, name_some, used_by
 from xrecal.fit.held_out import By, Splits
 from xrecal.fit.kinds import TOGETHER, Choose
 from xrecal.fit.pooling import read_pool
+from xrecal.fit.shared_places import takes_features
 from xrecal.inputs.covariates import Given
 from xrecal.inputs.forms import Form, Labelled, read_forms
 from xrecal.inputs.labels import read_labels
@@ -56,6 +57,7 @@ def compare(
     condition_on: str | tuple[str, ...] | None = None,
     covariates: Given = None,
     pool: PoolOver = None,
+    features: str | Sequence[str] = (),
     choose: Choose = TOGETHER,
     min_samples: int = 20,
     block_length: int | None = None,
@@ -90,6 +92,9 @@ def compare(
         Location dimensions whose cases every fit learns from together, as for
         ``hindcast.recal.fit``. So does the climatology, which is then that of all positions
         pooled, and easy to beat where they differ.
+    features : str or sequence of str, optional
+        Coordinates of places, as for ``hindcast.recal.fit``; methods that compare no features of
+        places do without.
     dim, member_dim, choose, min_samples
         As for ``hindcast.recal.fit``.
     block_length : int, optional
@@ -162,6 +167,11 @@ def compare(
     observed = _only_variable(observations, "observations")
     given = _with_covariates(_label(methods), condition_on, min_samples, covariates)
     labelled = {label: method for label, (method, _) in given.items()}
+    if features and not any(map(takes_features, labelled.values())):
+        raise ValueError(
+            "no method compares features of places; name xrecal.CKME() or xrecal.LinearPool() "
+            "among the methods, or leave features out"
+        )
     how = _dependence(block_length, cluster)
     whole = form.broadcast().loc.isel({form.member_dim: 0}, drop=True)
     case = case_dim(whole, dim, name="hindcast")
@@ -178,7 +188,8 @@ def compare(
         issued = partial(as_issued, form, observed, case, name="hindcast", sequential=sequential)
 
         def score(candidate: Candidate) -> Known:
-            return cross_validated(form, observed, candidate, case, splits)
+            own = replace(splits, features=features if takes_features(candidate.method) else ())
+            return cross_validated(form, observed, candidate, case, own)
     else:
         _check_unseen(form, scored, case, splits)
         verified = (
@@ -191,7 +202,8 @@ def compare(
 
         def score(candidate: Candidate) -> Known:
             past, unseen = (hindcast, observed), (forecast, verified)
-            return on_unseen(past, unseen, candidate, case, options)
+            own = options | {"features": features if takes_features(candidate.method) else ()}
+            return on_unseen(past, unseen, candidate, case, own)
 
     known_of = {}
     for label, pair in given.items():  # first, as fits refuse too few cases before any work

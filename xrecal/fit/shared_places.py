@@ -50,6 +50,11 @@ def pools_share(method: Method, pool: Pool, n_dates: int) -> bool:
     return component is not None and shares(component, pool, n_dates)
 
 
+def takes_features(method: Method) -> bool:
+    """Whether a fit of many pooled cases compares features of places."""
+    return method.not_by_sums is None or method.shared_by_places is not None
+
+
 def component_of_all(method: Method) -> Component:
     """The component of a pool at each place that places share."""
     return next(c for c in components_of(method.mixed) if c.method.by_sums)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -62,6 +62,7 @@ def plan(
     condition_on: str | tuple[str, ...] | None = None,
     covariates: Given = None,
     pool: PoolOver = None,
+    features: str | Sequence[str] = (),
     choose: Choose = TOGETHER,
     min_samples: int = 20,
     by: By | None = None,
@@ -78,7 +79,7 @@ def plan(
 
     Parameters
     ----------
-    hindcast, method, dim, member_dim, condition_on, covariates, pool, choose, min_samples
+    hindcast, method, dim, member_dim, condition_on, covariates, pool, features, choose, min_samples
         As for :func:`xrecal.fit.fit_hindcast.fit`.
     observations : DataArray, Dataset or dict, optional
         As for the fit. Without them there is taken to be one for each forecast.
@@ -129,7 +130,7 @@ def plan(
         bare, verified = without_values(form), array_without_values(observed)
         if by is None:
             pairs = pair_hindcast(bare, verified, method, dim)
-            prepared = prepare(pairs, method, covariates, min_samples, pool)
+            prepared = prepare(pairs, method, covariates, min_samples, pool, features)
             if prepared.method.by_sums:
                 work = work_of_shared_fit(name, prepared, min_samples)
             else:
@@ -147,6 +148,7 @@ def plan(
                 refit=refit,
                 updates=updates,
                 choose=choose,
+                features=features,
             )
             predict = replayed if updates else hold_out
             held_out = predict(bare, verified, method, splits, dim, covariates)
