@@ -18,15 +18,18 @@ SIZES = {(1000, 50): (25, 120), (300, 25): (7, 25), (30, 10): (0.6, 1.5)}
 ALONE = 0.6
 """Seconds of a pool of one place, with most cases."""
 
-FIRST, MORE = 4 * SAMPLE, 128
-"""Cells that hold the samples of several kinds, and those beyond that are timed."""
+FIRST = 4 * SAMPLE
+"""Cells that hold the samples of several kinds."""
+
+TIMED = 128_000
+"""Cases at the cells beyond these that are timed: fewer would drown in what choices take."""
 
 
 def budgets(quick: bool) -> Iterator[Line]:
     sizes = {(30, 5): (None, None)} if quick else SIZES
     for (n, m), limits in sizes.items():
         for method, limit in zip((xrecal.CKME(), xrecal.LinearPool()), limits, strict=True):
-            first, more = (SAMPLE, 4) if quick else (FIRST, MORE)
+            first, more = (SAMPLE, 4) if quick else (FIRST, TIMED // n)
             yield of_a_cell(method, n, m, first, more, limit)
     n, m = next(iter(sizes))
     hindcast, observed = make_hindcast(n, m, 1)
