@@ -9,6 +9,7 @@ from scipy import sparse
 from sklearn.ensemble import RandomForestRegressor
 
 SETTINGS = {"n_estimators": 300, "min_samples_leaf": 5, "max_features": 0.4, "random_state": 0}
+FEWEST = 20  # cases that a forest learns from
 AT_ONCE = 200
 """Forecasts whose weights are held in memory together"""
 
@@ -16,7 +17,7 @@ AT_ONCE = 200
 def forest_crps(
     columns: np.ndarray, normal: np.ndarray, observed: np.ndarray, learned: np.ndarray
 ) -> np.ndarray:
-    """Return the CRPS (n,) of a forest of the cases learned from, NaN at these.
+    """Return the CRPS (n,) of a forest of the cases learned from, NaN at these, or if these are few.
 
     Parameters
     ----------
@@ -31,10 +32,12 @@ def forest_crps(
     error = (observed - loc) / scale
     known = np.isfinite(error)
     train, scored = np.flatnonzero(known & learned), np.flatnonzero(known & ~learned)
+    crps = np.full(observed.size, np.nan)
+    if train.size < FEWEST:
+        return crps
     train = train[np.argsort(error[train])]
     grown = RandomForestRegressor(**SETTINGS).fit(columns[train], error[train])
     leaves = [grown.apply(columns[which]) for which in (train, scored)]
-    crps = np.full(observed.size, np.nan)
     for first in range(0, scored.size, AT_ONCE):
         part = slice(first, first + AT_ONCE)
         weights = leaf_weights(leaves[0], leaves[1][part])

@@ -51,8 +51,6 @@ class Fit(NamedTuple):
     """Whether it is given the predictors"""
     pooled: bool = True
     """Whether places are pooled, where they are in the set"""
-    featured: bool = True
-    """Whether it takes features of places"""
 
 
 def methods(one: Set) -> Mapping[str, Fit]:
@@ -60,7 +58,7 @@ def methods(one: Set) -> Mapping[str, Fit]:
     given, season = one.condition_on, ("season",) * one.season or None
     return {
         REFERENCE: Fit(xrecal.EMOS(condition_on=season), pooled=False),
-        "EMOS with all": Fit(xrecal.EMOS(condition_on=given), True, featured=False),
+        "EMOS with all": Fit(xrecal.EMOS(condition_on=given), True, pooled=False),
         WITHOUT: Fit(xrecal.LinearPool()),
         "CKME with all": Fit(xrecal.CKME(condition_on=given), True),
         WITH: Fit(xrecal.LinearPool(condition_on=given), True),
@@ -72,8 +70,7 @@ def fit(one: Set, given: Fit) -> xrecal.Recalibrator:
     options = {"covariates": one.covariates} if given.informed else {}
     if one.pool is not None and given.pooled:
         options |= {"pool": one.pool}
-        if given.featured and one.features:
-            options |= {"features": one.features}
+        options |= {"features": one.features} if one.features else {}
     return one.hindcast.recal.fit(one.observations, given.method, dim=one.case_dim, **options)
 
 
