@@ -17,7 +17,7 @@ AT_ONCE = 200
 def forest_crps(
     columns: np.ndarray, normal: np.ndarray, observed: np.ndarray, learned: np.ndarray
 ) -> np.ndarray:
-    """Return the CRPS (n,) of a forest of the cases learned from, NaN at these, or if these are few.
+    """Return the CRPS (n,) of a forest of the cases learned from; NaN at these, or if they are few.
 
     Parameters
     ----------
