@@ -4,7 +4,6 @@
 once it is scored, so sources that were stopped can be run by name.
 """
 
-import csv
 import sys
 import time
 import warnings
@@ -155,28 +154,6 @@ def score_set(one: Set, source: str) -> Row:
     }
 
 
-def stored() -> list[Row]:
-    """Rows of the file."""
-    if not RESULTS.exists():
-        return []
-    with RESULTS.open() as file:
-        return [dict(row) for row in csv.DictReader(file)]
-
-
-def store(row: Row) -> list[Row]:
-    """Write a row to the file in place of the one of that set, and return all rows."""
-    rows = [old for old in stored() if old["set"] != row["set"]] + [row]
-    order = list(SOURCES)
-    rows.sort(key=lambda one: order.index(str(one["source"])))
-    cells = ([one[name] for name in COLUMNS] for one in rows)
-    record.store(
-        RESULTS,
-        COLUMNS,
-        ([f"{v:.5g}" if isinstance(v, float) else v for v in cell] for cell in cells),
-    )
-    return rows
-
-
 def lines(rows: Iterable[Row]) -> Iterator[str]:
     """The table."""
     ratios = ("with / reference", "reference error", "with / best", "best error", "with s")
@@ -222,13 +199,14 @@ def _held(holds: bool) -> str:
 def main(sources: Iterable[str] = ()) -> None:
     """Run all sources, or some, and store the row of each set once it is scored."""
     warnings.simplefilter("ignore")
+    record.commit()  # of the code that is run, also where it changes meanwhile
     for source in list(sources) or SOURCES:
         for one in SOURCES[source]():
             row = score_set(one, source)
-            store(row)
+            record.store_set(RESULTS, COLUMNS, row, SOURCES)
             print("\n".join(lines([row])), flush=True)
-    print("\n".join(lines(stored())))
-    print("\n".join(verdicts(stored())))
+    rows = record.stored(RESULTS)
+    print("\n".join((*lines(rows), *verdicts(rows))))
 
 
 if __name__ == "__main__":

@@ -1,13 +1,12 @@
 """Skill with predictors: the forest that pools are compared with, rows, verdicts and ridges."""
 
-import csv
-
 import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
 
 import xrecal
+from benchmarks import record
 from benchmarks.skill import predictor_sets, predictors, ridges
 from benchmarks.skill.sets import by_share
 from tests.marks import requires_data
@@ -139,20 +138,10 @@ def test_verdicts():
     assert worst.endswith("error: Network")
 
 
-def test_sets_are_stored_one_by_one(tmp_path, monkeypatch):
-    monkeypatch.setattr(predictors, "RESULTS", tmp_path / "skill_predictors.csv")
-    assert predictors.stored() == []
-    for name, best in (("Seoul, one fit", 0.5), ("Network", 0.6), ("Network", 0.7)):
-        predictors.store(row("network" if name == "Network" else "seoul", name, best))
-    predictors.store(row("dillingen", "Dillingen", 0.8))
-    with predictors.RESULTS.open() as file:
-        found = [(one["set"], one["with / best"]) for one in csv.DictReader(file)]
-    assert found == [("Dillingen", "0.8"), ("Seoul, one fit", "0.5"), ("Network", "0.7")]
-    assert len(list(predictors.lines(predictors.stored()))) == 4
-
-
 def test_the_stored_table_has_all_sources():
-    assert {one["source"] for one in predictors.stored()} == set(predictor_sets.SOURCES)
+    assert {one["source"] for one in record.stored(predictors.RESULTS)} == set(
+        predictor_sets.SOURCES
+    )
 
 
 @requires_data("epf_de.nc")
