@@ -100,9 +100,8 @@ def network() -> Iterator[Set]:
     known = (observed - issued.reset_coords(drop=True)).recal.known_at(starts)
     last = known.rename(init="time").assign_coords(time=issued["time"]).reset_coords(drop=True)
     issued = issued.rename("temperature").expand_dims(member=1, axis=2)
-    for name, more in (("each station", {}), ("one fit", {"pool": ("station",)})):
-        known = {"season": False, "covariates": {"last_error": last}, **more}
-        yield by_share(f"Network, {name}", issued, observed, "time", **known)
+    known = {"season": False, "covariates": {"last_error": last}, "pool": ("station",)}
+    yield by_share("Network, one fit", issued, observed, "time", **known)
 
 
 SOURCES: dict[str, Callable[[], Iterator[Set]]] = {
