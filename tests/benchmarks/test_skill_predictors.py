@@ -7,7 +7,7 @@ import xarray as xr
 
 import xrecal
 from benchmarks import record
-from benchmarks.skill import predictor_sets, predictors, ridges
+from benchmarks.skill import parts, predictor_sets, predictors, ridges
 from benchmarks.skill.sets import by_share
 from tests.marks import requires_data
 
@@ -176,3 +176,29 @@ def test_rules_of_the_ridge_are_judged_by_sources_left_out(monkeypatch):
     lines = list(ridges.report(rows))
     assert lines[0].split()[-3:] == ["a", "b", "together"]
     assert [float(one) for one in lines[-2].split()[-3:-1]] == pytest.approx([1.0, 1.0], abs=1e-3)
+
+
+def test_each_part_is_left_out_of_the_pool():
+    usual = xrecal.LinearPool(condition_on=("season", *"abcde")).with_forest(200)
+    left = {name: part(usual) for name, part in parts.PARTS.items()}
+    labels = {name: {c.label for c in pool.components} for name, pool in left.items()}
+    own = labels.pop(parts.PRESENT)
+    gone = {name: own - found for name, found in labels.items()}
+    assert {label.split("_")[0] for label in gone["without the forest"]} == {"forest"}
+    assert {label.split("_")[0] for label in gone["without IDR"]} == {"idr"}
+    assert len(gone["without the joint kernel"]) == 4
+    for name, support in (
+        ("without the centre with predictors", "standardised_plain"),
+        ("without the centre without", "standardised"),
+    ):
+        assert {c.support for c in left[name].components if parts.is_given(c.method)} == {support}
+
+
+def test_parts_are_judged_by_sources_left_out():
+    ratios = dict.fromkeys(parts.PARTS, 1.0)
+    rows = [
+        {"set": name, "source": name, **ratios, "without IDR": ratio, "forest": "True"}
+        for name, ratio in (("a", 0.9), ("b", 1.1), ("c", 0.95))
+    ]
+    *_, last = parts.lines(rows)
+    assert last.split()[-4:] == ["1.0000", "1.1000", "0.9500", "1.0148"]
