@@ -6,11 +6,12 @@ import os
 import platform
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
 FOLDER = Path(__file__).parent / "results"
 MANIFEST = "manifest.json"
@@ -28,6 +29,28 @@ def store(path: Path, columns: Sequence[str], rows: Iterable[Sequence[object]]) 
     known = json.loads(manifest.read_text()) if manifest.exists() else {}
     known[path.name] = made_by()
     manifest.write_text(json.dumps(dict(sorted(known.items())), indent=1) + "\n")
+
+
+def stored(path: Path) -> list[dict[str, Any]]:
+    """Rows of a CSV, as texts; none where there is no file."""
+    if not path.exists():
+        return []
+    with path.open() as file:
+        return [*csv.DictReader(file)]
+
+
+def store_set(
+    path: Path, columns: Sequence[str], row: Mapping[str, object], sources: Iterable[str]
+) -> None:
+    """Write the row of a set, to five digits, in place of the one that a CSV has of it.
+
+    Rows are in the order of sources, so that a run that was stopped can go on with another one.
+    """
+    rows = [old for old in stored(path) if old["set"] != row["set"]] + [row]
+    order = list(sources)
+    rows.sort(key=lambda one: order.index(str(one["source"])))
+    cells = ([one[name] for name in columns] for one in rows)
+    store(path, columns, ([f"{v:.5g}" if isinstance(v, float) else v for v in c] for c in cells))
 
 
 def made_by() -> dict[str, object]:

@@ -330,6 +330,38 @@ def shared() -> Markdown:
     return show(pd.concat(numbers, axis=1), "set")
 
 
+def predictors() -> Markdown:
+    """CRPS of what takes predictors, over EMOS with season of each place; the smallest is bold."""
+    found = results("skill_predictors").set_index("set")
+    methods = {
+        "EMOS, predictors": "EMOS with all",
+        "forest": "forest",
+        "`LinearPool()`": "pool without",
+        "`CKME`, predictors": "CKME with all",
+        "`LinearPool`, predictors": "pool with",
+    }
+    over = found[list(methods.values())].div(found["EMOS + season"], axis=0)
+    texts = over.map(ratio)
+    for name, best in over.idxmin(axis=1).items():
+        texts.loc[name, best] = f"**{texts.loc[name, best]}**"
+    texts = texts.set_axis(list(methods), axis=1)
+    texts["over the best other"] = [
+        f"{one:.3f} ± {error:.3f}"
+        for one, error in zip(found["with / best"], found["best error"], strict=True)
+    ]
+    for column in ("cases", "predictors", "places"):
+        texts.insert(0, column, found[column].map(str))
+    return show(texts, "set")
+
+
+def predictors_of_all() -> Markdown:
+    """CRPS of the pool with predictors over that of others, over sources."""
+    found = of_sources(results("skill_predictors")[["source", "with / reference", "with / best"]])
+    names = {"EMOS with season": "with / reference", "the best other": "with / best"}
+    texts = found.map(ratio).loc[list(names.values())].set_axis(list(names))
+    return show(texts, "`LinearPool` with predictors over")
+
+
 def choices() -> Markdown:
     """CRPS of other pools over that of the best baseline, over sources."""
     names = {

@@ -209,33 +209,19 @@ def run_source(source: str) -> list[Row]:
     return [score_set(one, source) for one in SOURCES[source]()]
 
 
-def store(rows: Iterable[Row]) -> None:
-    """Write the table to a file."""
-    cells = ([row[name] for name in COLUMNS] for row in rows)
-    record.store(
-        RESULTS,
-        COLUMNS,
-        ([f"{v:.5g}" if isinstance(v, float) else v for v in row] for row in cells),
-    )
-
-
 def report(rows: Iterable[Row]) -> None:
-    """Store and print the table and the verdict."""
-    rows = list(rows)
-    store(rows)
-    print("\n".join(lines(rows)))
-    print(verdict(rows))
+    """Store rows in place of those of their sets; print the table of all, and the verdict."""
+    for row in rows:
+        record.store_set(RESULTS, COLUMNS, row, SOURCES)
+    every = record.stored(RESULTS)
+    print("\n".join(lines(every)))
+    print(verdict(every))
 
 
 def main(sources: Iterable[str] = ()) -> None:
-    """Run all sources, or some, which are not stored."""
-    chosen = list(sources)
-    rows = [row for source in chosen or SOURCES for row in run_source(source)]
-    if not chosen:
-        report(rows)
-        return
-    print("\n".join(lines(rows)))
-    print(verdict(rows))
+    """Run all sources, or some; each is stored once it has run."""
+    for source in list(sources) or SOURCES:
+        report(run_source(source))
 
 
 if __name__ == "__main__":

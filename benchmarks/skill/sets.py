@@ -50,6 +50,8 @@ class Set(NamedTuple):
     """Whether members are models with names, which differ in their skill"""
     positions: Mapping[str, Position] | None = None
     """Of the rows of the table by name, where the set has several"""
+    features: tuple[str, ...] = ()
+    """Coordinates by which pooled places are compared, besides latitude and longitude"""
 
     @property
     def condition_on(self) -> tuple[str, ...]:

@@ -28,6 +28,9 @@ The infinite one leaves them out.
 BLOCKS = 20
 """Blocks of cases that follow each other, each held out once."""
 
+ERRORS_ABOVE = 1.0
+"""Standard errors by which the loss of the chosen ridge may be above the smallest."""
+
 CASES_PER_REGRESSOR = 3
 """With fewer, there are no predictors: so few cases look right with any of them."""
 
@@ -93,8 +96,8 @@ def choose_ridge(known: FloatArray, predictors: FloatArray, error: FloatArray) -
     Returns
     -------
     float
-        The largest of :data:`RIDGES` whose mean absolute error, of least squares, is at most one
-        standard error over the blocks above that of the best.
+        The largest of :data:`RIDGES` whose mean absolute error, of least squares, is at most
+        :data:`ERRORS_ABOVE` standard errors over the blocks above that of the best.
 
     Notes
     -----
@@ -121,7 +124,8 @@ def choose_ridge(known: FloatArray, predictors: FloatArray, error: FloatArray) -
             line = np.linalg.solve(square[np.ix_(used, used)] + np.diag(weight), product[used])
             losses[i, f] = np.abs(error[block] - design[block][:, used] @ line).mean()
     above = losses - losses[losses.mean(-1).argmin()]
-    is_near = above.mean(-1) <= np.std(above, axis=-1, ddof=1) / math.sqrt(BLOCKS)
+    error_of_mean = np.std(above, axis=-1, ddof=1) / math.sqrt(BLOCKS)
+    is_near = above.mean(-1) <= ERRORS_ABOVE * error_of_mean
     return RIDGES[int(is_near.argmax())]
 
 
