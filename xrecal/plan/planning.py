@@ -129,7 +129,7 @@ def plan(
         bare, verified = without_values(form), array_without_values(observed)
         if by is None:
             pairs = pair_hindcast(bare, verified, method, dim)
-            prepared = prepare(pairs, method, covariates, min_samples, pool)
+            prepared = prepare(pairs, method, covariates, min_samples, pool, choose=choose)
             _refuse_shared(prepared)
             work = work_of_fit(name, prepared, min_samples, choose)
         else:
