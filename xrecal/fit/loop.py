@@ -273,7 +273,7 @@ class LoopTask:
         fold = one.fit or (None if model is None else model.fold)
         if fold is None:
             return None
-        members = {name: choices[name] for name in MODEL_PARTS if name in choices}
+        members: Named = {name: choices[name] for name in MODEL_PARTS if name in choices}
         choices = {name: a for name, a in choices.items() if name not in members}
         if one.fit is None:
             assert model is not None

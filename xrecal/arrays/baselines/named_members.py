@@ -126,10 +126,10 @@ def error_sums(members: FloatArray, observations: FloatArray, bias: FloatArray) 
         known = np.isfinite(mean)
         if not known.any():
             continue
-        errors = np.where(np.isfinite(errors), errors, mean[:, np.newaxis]) - mean[known].mean()
-        _, typical = deviations(np.ascontiguousarray(mean[known]))
+        middle, typical = deviations(np.ascontiguousarray(mean[known]))
         if typical == 0.0:
             continue
+        errors = np.where(np.isfinite(errors), errors, mean[:, np.newaxis]) - middle
         errors = np.where(known[:, np.newaxis], np.clip(errors / typical, -FAR, FAR), 0.0)
         for block, (first, last) in enumerate(pairwise(edges.tolist())):
             some = errors[first:last]
