@@ -17,7 +17,6 @@ METHODS = {
     "ckme": xrecal.CKME(support="standardised", exchangeable=False),
     "idr": xrecal.IDR(exchangeable=False),
     "pool": POOL,
-    "online": xrecal.OnlinePool((xrecal.EMOS(), xrecal.Raw()), exchangeable=False),
 }
 methods = pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
 
@@ -217,6 +216,30 @@ def test_updates_keep_the_weights_and_match_models_by_label(method):
         first.update(hindcast[60:].assign_coords(member=[*NAMES[:3], "x"]), observed)
 
 
+def test_an_online_pool_keeps_the_weights_as_it_learns():
+    hindcast, observed, new = (one[:, :1] for one in parts())
+    pool = xrecal.OnlinePool((xrecal.EMOS(), xrecal.Climatology()), exchangeable=False)
+    first = hindcast[:68].recal.fit(observed, pool)
+    turned = first.update(hindcast[68:, :, [3, 0, 2, 1]], observed)
+    np.testing.assert_array_equal(turned.state["model_weight"], first.state["model_weight"])
+    expected = first.update(hindcast[68:], observed).quantile(new, 0.3)
+    np.testing.assert_allclose(turned.quantile(new, 0.3), expected, rtol=1e-6)
+
+
+def test_new_places_of_a_network_get_the_weights_of_all():
+    forecasts, observed = network(n=50, n_places=33)
+    names = {"lat": ("station", np.linspace(40.0, 50.0, 33))}
+    forecasts = forecasts.assign_coords(names)
+    pool = xrecal.LinearPool((xrecal.CKME(support="errors"),), exchangeable=False)
+    model = forecasts[:, :32].recal.fit(observed[:, :32], pool, pool="station")
+    assert model.method.exchangeable is False
+    grown = model.update(forecasts[:2], observed)
+    weights = grown.state["model_weight"]
+    np.testing.assert_array_equal(weights, weights.isel(station=[0] * 33))
+    some = forecasts[:2, :, [2, 0]]
+    np.testing.assert_array_equal(grown.quantile(some, 0.3), grown.quantile(some[..., ::-1], 0.3))
+
+
 def test_places_have_weights_of_their_own_where_each_chooses_alone():
     weights = fitted(choose="each").state["model_weight"]
     assert not np.array_equal(weights[0], weights[1])
@@ -241,9 +264,9 @@ def test_pooled_places_share_their_offsets(pool):
     hindcast, observed, _ = parts()
     model = hindcast.recal.fit(observed, EMOS, pool=pool)
     offsets = model.state["model_offset"]
-    np.testing.assert_array_equal(
-        offsets, offsets.isel(station=0) if pool != "station" else offsets
-    )
+    assert offsets.dims[:-1] == (() if pool == "station" else ("station",))
+    first = offsets.to_numpy().reshape(-1, 4)[0]
+    np.testing.assert_array_equal(offsets, np.broadcast_to(first, offsets.shape))
     assert np.isfinite(model.quantile(parts()[2], 0.3)).all()
 
 
