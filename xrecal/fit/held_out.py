@@ -226,16 +226,12 @@ class HeldOut:
             learned, pool = self._learned_by(one), one.fit.pool
             of_all = replace(learned.pairs, pool=pool)
             members = learn_members(of_all, one.fit.method, splits.choose)
-            each: dict[Any, Any] = {}
-            if members is not None:
-                windows = pool is not None and pool.windows
-                own = dict(zip(pool.dims, pool.sizes, strict=True)) if pool and windows else {}
-                each |= members.inputs(own)
+            each: dict[Any, Any] = {} if members is None else members.inputs(pool)
             if one.fit.sharing is None:
                 learned = learned._replace(pairs=weigh(learned.pairs, members))
-                cases = given_cases(learned)
-                chosen = choices_of_all(learned, cases, splits.min_samples, splits.choose)
-                each |= chosen.choices
+                each |= choices_of_all(
+                    learned, given_cases(learned), splits.min_samples, splits.choose
+                ).choices
             if each:
                 found[choices_group(number)] = each
         return found

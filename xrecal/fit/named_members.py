@@ -6,7 +6,7 @@ of its models. Weights come from all places that choose together; offsets are of
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -20,6 +20,7 @@ from xrecal.chunks.run import EACH, Inputs, Named, run, total
 from xrecal.chunks.tree import inputs_after
 from xrecal.inputs.forms import Form
 from xrecal.inputs.pairing import Pairs
+from xrecal.inputs.pool import Pool
 from xrecal.methods import Method
 from xrecal.typing import FloatArray
 
@@ -55,8 +56,11 @@ class NamedMembers(NamedTuple):
         at = pd.Index(labels).get_indexer(pd.Index(given))
         return NamedMembers(*(one.isel({MODEL: at}) for one in self))
 
-    def inputs(self, own: Mapping[Hashable, int]) -> dict[str, tuple[xr.DataArray, list[Hashable]]]:
-        """Arrays as tasks take them, with the same values at places ``own`` of fits."""
+    def inputs(self, pool: Pool | None) -> dict[str, tuple[xr.DataArray, list[Hashable]]]:
+        """Arrays as tasks take them, with the same values at all positions with own windows."""
+        own: dict[Hashable, int] = {}
+        if pool is not None and pool.windows:
+            own = dict(zip(pool.dims, pool.sizes, strict=True))
         core = [*own, MODEL]
         lacking = [{d: n for d, n in own.items() if d not in one.dims} for one in self]
         wide = (one.expand_dims(more) for one, more in zip(self, lacking, strict=True))

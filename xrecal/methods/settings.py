@@ -84,14 +84,16 @@ class Settings(Method):
 
 
 def settings_of(kind: type) -> tuple[str, ...]:
-    """Names of the settings of a class."""
-    return tuple(f.name for f in fields(cast("type[DataclassInstance]", kind)))
+    """Names of the settings of a class, those that all classes have last."""
+    every = fields(cast("type[DataclassInstance]", kind))
+    return tuple(f.name for f in sorted(every, key=lambda f: f.kw_only is True))
 
 
 def changed(settings: Settings) -> dict[str, Any]:
     """Settings that are not the default."""
-    values = ((f, getattr(settings, f.name)) for f in fields(cast("DataclassInstance", settings)))
-    return {f.name: value for f, value in values if value != f.default}
+    defaults = {f.name: f.default for f in fields(cast("DataclassInstance", settings))}
+    values = {name: getattr(settings, name) for name in settings_of(type(settings))}
+    return {name: value for name, value in values.items() if value != defaults[name]}
 
 
 def kinds_with(name: str) -> list[type[Settings]]:
