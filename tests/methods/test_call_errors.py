@@ -35,13 +35,13 @@ SETTINGS = {
     "of another method": (
         lambda: FIT(TRUTH, EMOS(), support="auto"),
         "hindcast.recal.fit has no parameter 'support': it is a setting of CKME, not of EMOS, "
-        "whose settings are bounds, condition_on, vary_spread: write "
+        "whose settings are bounds, condition_on, vary_spread, exchangeable: write "
         "hindcast.recal.fit(observations, xrecal.CKME(support='auto'))",
     ),
     "of one without": (
         lambda: FIT(TRUTH, Raw(), gap=1),
         "hindcast.recal.fit has no parameter 'gap': it is a setting of CKME and LinearPool, "
-        "not of Raw, whose settings are none: write "
+        "not of Raw, whose settings are exchangeable: write "
         "hindcast.recal.fit(observations, xrecal.CKME(gap=1))",
     ),
     "of the default method, several": (
@@ -213,21 +213,21 @@ CLASSES = {
     "misspelt": (
         lambda: EMOS(vary_sprad=True),
         "EMOS has no setting 'vary_sprad'; did you mean 'vary_spread'? Its settings: bounds, "
-        "condition_on, vary_spread",
+        "condition_on, vary_spread, exchangeable",
     ),
     "of another": (
         lambda: EMOS(support="auto"),
         "EMOS has no setting 'support', which CKME has. Its settings: bounds, condition_on, "
-        "vary_spread",
+        "vary_spread, exchangeable",
     ),
     "of several": (
         lambda: xrecal.Raw(bounds=None),
         "Raw has no setting 'bounds', which CKME and EMOS and LinearPool and OnlinePool have. Its "
-        "settings: none",
+        "settings: exchangeable",
     ),
     "of none": (
         lambda: xrecal.IDR(zzz=1),
-        "IDR has no setting 'zzz'. Its settings: condition_on",
+        "IDR has no setting 'zzz'. Its settings: condition_on, exchangeable",
     ),
 }
 EVERY = (
@@ -272,7 +272,9 @@ def test_every_diagnostic_and_every_call_of_a_model_explains_wrong_calls():
 
 
 def test_signatures_of_settings_are_their_fields():
-    assert list(inspect.signature(EMOS).parameters) == ["bounds", "condition_on", "vary_spread"]
+    assert list(inspect.signature(EMOS).parameters) == [
+        *("bounds", "condition_on", "vary_spread", "exchangeable")
+    ]
     assert pickle.loads(pickle.dumps(CKME(gap=2))) == CKME(gap=2)
 
 

@@ -26,9 +26,10 @@ from xrecal.methods import CKME, Method
 from xrecal.methods.shared_ckme import as_shared
 
 from .conditioned import checked, names_in, settled
-from .fitted import ABOUT, CASE, CASE_MEMBER, SEEN, Fitted, FittedVariable
+from .fitted import ABOUT, CASE, CASE_MEMBER, MODEL, SEEN, Fitted, FittedVariable
 from .jointly import Period, as_one, common_cases, read_groups
 from .kinds import TOGETHER, Choose
+from .named_members import labels_of_models, learn_members, weigh, with_members
 from .pooling import read_features, read_pool
 from .replaced import warn_of_idle
 from .shared_component import fit_pools_that_share
@@ -182,7 +183,13 @@ def fit(
         group = common_cases(group) if len(names) > 1 else group
         prepared = {
             name: prepare(
-                pair_hindcast(*pair, own, dim), own, covariates, min_samples, pool, features
+                pair_hindcast(*pair, own, dim),
+                own,
+                covariates,
+                min_samples,
+                pool,
+                features,
+                choose,
             )
             for name, pair in group.items()
         }
@@ -232,7 +239,9 @@ def fit_group(
             n_forecasts=pairs.observations.sizes[pairs.dim],
             min_samples=min_samples,
             note=joined(own.pairs.note, one.note) or None,
-            state=_described(states[number], method, attrs, one, periods),
+            state=with_members(
+                _described(states[number], method, attrs, one, periods), one.members
+            ),
             pool=pairs.pool,
             leads=pairs.leads,
             jointly=tuple(prepared) if len(prepared) > 1 else (),
@@ -273,22 +282,32 @@ def prepare(
     min_samples: int,
     pool: PoolOver = None,
     features: str | Sequence[str] = (),
+    choose: Choose = TOGETHER,
     *,
     in_splits: bool = False,
 ) -> Prepared:
     """Pool and date the cases of a variable, and read its covariates and features of places.
 
     With ``in_splits`` fits are of some dates, so each will have a pool of its own: here it has all
-    positions, and the axis is that of the dates.
+    positions, and the axis is that of the dates. Nor are models among the members weighed then.
     """
     form, dim = pairs.form, pairs.dim
     assert dim is not None
     n_dates = pairs.observations.sizes[dim]
     pooled = None if pool is None else read_pool(pool, form, dim, features)
     _require_use(features, method, pooled, n_dates)
+    if not method.exchangeable:
+        require_whole_cases(pairs)
+        labels_of_models(form, "hindcast")
+    members = None
+    if not in_splits:
+        members = learn_members(replace(pairs, pool=pooled), method, choose)
+        pairs = weigh(pairs, members)
+        form = pairs.form
     shared, of_places = None, None
     if pooled is not None and pools_share(method, pooled, n_dates) and not in_splits:
-        return _with_shared(pairs, method, covariates, min_samples, pooled)
+        prepared = _with_shared(pairs, method, covariates, min_samples, pooled)
+        return prepared._replace(members=members)
     if pooled is not None and shares(method, pooled, n_dates):
         pooled = in_one_order(pooled, form)
         shared, of_places = shared_method(method, pairs, pooled)
@@ -325,7 +344,8 @@ def prepare(
         places = places_of_fit(form, shared, pooled)
         given |= {name: value.expand_dims(along) for name, value in places.items()}
     note = joined(of_places, note) or None
-    return Prepared(replace(pairs, pool=pooled), method, axis, given, note, shared)
+    pairs = replace(pairs, pool=pooled)
+    return Prepared(pairs, method, axis, given, note, shared, members=members)
 
 
 def _require_use(
@@ -387,7 +407,7 @@ def _with_shared(
 
 def _refuse_reserved(form: Form, method: Method) -> None:
     """Raise ValueError for a dimension with a name that the state uses for something else."""
-    taken = {CASE, CASE_MEMBER, "quantile", *PARTS, "observations", "n_cases", "status"}
+    taken = {CASE, CASE_MEMBER, MODEL, "quantile", *PARTS, "observations", "n_cases", "status"}
     for name, parameter in method.parameters(0).items():
         taken |= {name, *parameter.dims}
     found = [d for d in form.dims if d in taken]

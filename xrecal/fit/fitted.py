@@ -26,6 +26,8 @@ CASE = "calibration"
 CASE_MEMBER = "calibration_member"
 """Dimension of the members of the calibration cases in the state."""
 
+MODEL, MODEL_PARTS = "calibration_model", ("model_weight", "model_offset")
+"""Dimension of the models of named members in the state, and the arrays along it."""
 
 SEEN, ABOUT = "seen", "covariates"
 """Array of the state of a fit by sums with ranges of covariates, and its attribute with theirs."""

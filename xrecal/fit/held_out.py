@@ -36,6 +36,7 @@ from .conditioned import settled
 from .fit_hindcast import pair_hindcast, prepare
 from .kinds import TOGETHER, Choose
 from .loop import Fold, KnownName, LoopTask, Round, Wanted, choices_group
+from .named_members import learn_members, weigh
 from .shared_component import sharing
 from .shared_places import pools_share, require_few, shares
 from .state import Prepared, choices_of_all, given_cases
@@ -217,15 +218,22 @@ class HeldOut:
         )
 
     def _choices(self) -> Inputs:
-        """Choices of all places for each fit, from its training cases alone."""
+        """Choices of all places and weights of models, for each fit from its training cases."""
         splits, found = self.splits, {}
         for number, one in enumerate(self.rounds):
-            if one.fit is not None and one.fit.sharing is None:
-                learned = self._learned_by(one)
-                cases = given_cases(learned)
-                chosen = choices_of_all(learned, cases, splits.min_samples, splits.choose)
-                if chosen.choices:
-                    found[choices_group(number)] = chosen.choices
+            if one.fit is None or (one.fit.sharing is not None and one.fit.method.exchangeable):
+                continue
+            learned, pool = self._learned_by(one), one.fit.pool
+            of_all = replace(learned.pairs, pool=pool)
+            members = learn_members(of_all, one.fit.method, splits.choose)
+            each: dict[Any, Any] = {} if members is None else members.inputs(pool)
+            if one.fit.sharing is None:
+                learned = learned._replace(pairs=weigh(learned.pairs, members))
+                each |= choices_of_all(
+                    learned, given_cases(learned), splits.min_samples, splits.choose
+                ).choices
+            if each:
+                found[choices_group(number)] = each
         return found
 
     def _learned_by(self, one: Round) -> Prepared:
@@ -280,7 +288,7 @@ class HeldOut:
     def _task(self, wanted: Wanted) -> LoopTask:
         """The task of each chunk."""
         prepared, splits, pool = self.prepared, self.splits, self.prepared.pairs.pool
-        reuse = splits.by in ("year", "block") and pool is None
+        reuse = splits.by in ("year", "block") and pool is None and prepared.method.exchangeable
         return LoopTask(
             self.rounds,
             prepared.axis,

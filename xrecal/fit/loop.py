@@ -23,6 +23,8 @@ from xrecal.typing import FloatArray, IntArray
 
 from .case_order import order_of_positions
 from .cases import Kept, cases_of, in_blocks
+from .fitted import MODEL_PARTS
+from .named_members import weigh_cases
 from .pooling import as_cases, bytes_at, of_all_positions, of_fits, own_of_fits
 from .shared_component import Sharing, fit_sharing
 from .together import fit_with
@@ -97,6 +99,8 @@ class _Model(NamedTuple):
     cases: Cases
     fitted: FitArrays
     dates: IntArray
+    members: Named
+    """Weights and offsets (B, m) of models, where members are not exchangeable."""
 
 
 class _Block(NamedTuple):
@@ -269,7 +273,15 @@ class LoopTask:
         fold = one.fit or (None if model is None else model.fold)
         if fold is None:
             return None
+        members: Named = {name: choices[name] for name in MODEL_PARTS if name in choices}
+        choices = {name: a for name, a in choices.items() if name not in members}
+        if one.fit is None:
+            assert model is not None
+            members = model.members
         cases = self._selected(block, fold, one.learn, int(one.test[0]))
+        if members:
+            assert cases.forecasts is not None
+            cases = replace(cases, forecasts=weigh_cases(cases.forecasts, members))
         if one.fit is None:
             assert model is not None
             return self._updated(model, cases, one)
@@ -282,7 +294,7 @@ class LoopTask:
         if self.as_kept:
             assert cases.forecasts is not None
             cases = replace(cases, forecasts=sort_members(cases.forecasts))
-        return _Model(fold, cases, fitted, one.learn)
+        return _Model(fold, cases, fitted, one.learn, members)
 
     def _selected(self, block: _Block, fold: Fold, dates: IntArray, at: int) -> Cases:
         """Cases of some dates, with the observations that are known as case ``at`` is issued."""
@@ -317,7 +329,7 @@ class LoopTask:
         partners = {0: kept.observations} if order.has_known else {}
         joined = task.joined(kept, added, new.forecasts, partners)
         joined = task.learned_again(joined, one.common)
-        return _Model(fold, joined.cases(self.periods, axis), joined.fitted, every)
+        return _Model(fold, joined.cases(self.periods, axis), joined.fitted, every, model.members)
 
     def _kept(self, cases: Cases, fitted: FitArrays) -> Kept:
         """Cases, and what was fitted, as a state keeps them."""
@@ -342,8 +354,11 @@ class LoopTask:
         across = None
         if block.cases.squared is not None:
             across = block.cases.squared[:, test[:, np.newaxis], model.dates]
+        forecasts = new.forecasts
+        if model.members:
+            forecasts = weigh_cases(forecasts, model.members)
         new = NewCases(
-            new.forecasts.map(lambda part: _rows(part, shape)),
+            forecasts.map(lambda part: _rows(part, shape)),
             replace(new.covariates, values=_rows(new.covariates.values, shape)),
             None if across is None else np.ascontiguousarray(across),
         )

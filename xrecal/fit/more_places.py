@@ -25,7 +25,7 @@ from xrecal.methods.shared_packing import USUAL
 from xrecal.typing import FloatArray, IntArray
 
 from .cases import COVARIATE
-from .fitted import CASE, FittedVariable
+from .fitted import CASE, MODEL_PARTS, FittedVariable
 from .pooling import by_labels, names_along
 from .shared_places import (
     PLACES,
@@ -47,7 +47,7 @@ def with_new_places(form: Form, fitted: FittedVariable) -> FittedVariable:
     if not fitted.method.has_shared:
         return fitted
     found = {}
-    for d in _dims_of_places(fitted):
+    for d in dims_of_places(fitted):
         part = next((part for part in form.parts.values() if d in part.dims), None)
         at = None if part is None else known_places(fitted.state, part, d)
         if part is None or at is None:
@@ -69,7 +69,7 @@ def with_new_places(form: Form, fitted: FittedVariable) -> FittedVariable:
     )
 
 
-def _dims_of_places(fitted: FittedVariable) -> tuple[Hashable, ...]:
+def dims_of_places(fitted: FittedVariable) -> tuple[Hashable, ...]:
     """Dimensions of the places that share a fit, or a component."""
     if fitted.method.by_sums:
         assert fitted.pool is not None
@@ -110,8 +110,8 @@ def _without_record(
     }
     filled = {}
     for name, array in state.data_vars.items():
-        if not set(new.dims) <= set(array.dims):
-            continue
+        if not set(new.dims) <= set(array.dims) or name in MODEL_PARTS:
+            continue  # models have the same weights and offsets at all pooled places
         value = given.get(str(name), np.nan)
         if str(name) not in given and array.dtype.kind != "f":
             own = parameters.get(str(name))
@@ -164,7 +164,7 @@ def grows(fitted: FittedVariable) -> bool:
     """Whether more cases may be of some places of the fit, and of new ones."""
     if not (fitted.method.by_sums or fitted.method.has_shared):
         return False
-    return len(_dims_of_places(fitted)) == 1
+    return len(dims_of_places(fitted)) == 1
 
 
 def with_all_places(
@@ -178,7 +178,7 @@ def with_all_places(
         If places have no labels and are not as many as those of the fit, or a feature of a new
         place is unknown.
     """
-    (d,) = _dims_of_places(fitted)
+    (d,) = dims_of_places(fitted)
     by_sums = fitted.method.by_sums
     known = labels_along(fitted, d, 0) if by_sums else fitted.state
     size = fitted.state.sizes[PLACES if by_sums else d]

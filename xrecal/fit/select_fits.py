@@ -39,6 +39,7 @@ from .mismatch_warnings import (
     warn_of_unseen,
 )
 from .more_places import grows, with_new_places
+from .named_members import matched_members
 
 MODEL_AND_FORECAST = ("the model", "forecast")
 FORECAST_AND_MODEL = MODEL_AND_FORECAST[::-1]
@@ -79,6 +80,7 @@ def match_variables(
         form = along_single(form, variable)
         variable = fits_of(form, with_new_places(form, variable))
         check_forecast(form, variable)
+        form = matched_members(form, variable, "forecast")
         selected[name] = _with_partners(form, variable, forms), variable
     warn_of_other_place(selected.values())
     warn_of_new_labels(selected.values())

@@ -25,6 +25,7 @@ from .cases import COVARIATE, OBSERVATIONS, cases_of, kept_parts, parameters_of,
 from .common_regrets import NOTHING, as_objects, nothing_in_common, with_common_regrets
 from .fitted import CASE, CASE_MEMBER
 from .kinds import TOGETHER, Choose, KindTask, places_together
+from .named_members import NamedMembers
 from .pooling import DATE, PooledTask, across, pooled_covariate, position_coordinates
 from .together import ChooseTask, Chosen, axes_of, choices_of, fit_with
 
@@ -50,6 +51,8 @@ class Prepared(NamedTuple):
     """The method of fits to so many pooled cases that places share one."""
     of_all: Prepared | None = None
     """The cases of all places, of a pool at each one with a component that places share."""
+    members: NamedMembers | None = None
+    """Weights of models that are the members, where these are not exchangeable."""
 
     @property
     def periods(self) -> dict[str, float | None]:

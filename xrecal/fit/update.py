@@ -33,6 +33,7 @@ from .fitted import CASE, CASE_MEMBER, Fitted, FittedVariable
 from .jointly import Paired, as_one, common_cases
 from .mismatch_warnings import warn_of_other_place
 from .more_places import Grown, grows, with_all_places
+from .named_members import matched_members
 from .news import warn_of_order
 from .replaced import warn_of_replaced
 from .select_fits import (
@@ -156,7 +157,8 @@ def _pairs_of(name: Hashable, model: Fitted, paired: Paired) -> tuple[Pairs, lis
             pairs = in_order_of_fits(pairs, fitted)
         if not fitted.method.by_sums:
             require_whole_cases(pairs, () if fitted.pool is None else fitted.pool.forecast_dims)
-        found[other] = replace(pairs, pool=fitted.pool)
+        weighed = matched_members(pairs.form, model.variables[other], "hindcast")
+        found[other] = replace(pairs, form=weighed, pool=fitted.pool)
     one = found[name] if fitted.method.variables is None else as_one(found)
     others = [other for other in found if other != name]
     partners = tuple(found[other].observations for other in others)

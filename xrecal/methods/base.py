@@ -230,6 +230,9 @@ class Method(ABC):
     shares_regrets: ClassVar[bool] = False
     """Whether places learn from what all of them have in common, which a first pass finds."""
 
+    exchangeable: bool = True
+    """Whether members have no names: it makes no difference which one is which."""
+
     delay: int | str | None = None
     """How much later than its valid time it takes an observation to be there, if it asks."""
     refit: int | str | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from difflib import get_close_matches
 from functools import lru_cache, wraps
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias, TypeVar, cast
@@ -29,11 +29,24 @@ def once(function: F) -> F:
     return cast(F, wraps(function)(lru_cache(maxsize=64)(function)))
 
 
+@dataclass(frozen=True, repr=False)
 class Settings(Method):
     """Base of methods that users choose.
 
     Their text has the settings that are not the default; a notebook shows all.
+
+    Parameters
+    ----------
+    exchangeable : bool
+        Of every method. False: members are models with names, the labels along the member
+        dimension. Each model then has a weight of its own, learned from all places together (as
+        ``choose`` has it), not negative and drawn to equal ones, and an offset, by which its bias
+        differs from that of the others. The method gets weighted ensembles without the offsets. A
+        model that is missing on a day is left out that day, and forecasts are matched by label.
+        ``update`` keeps weights and offsets.
     """
+
+    exchangeable: bool = field(default=True, kw_only=True)
 
     settles_covariates: ClassVar[bool] = False
     """Whether it chooses covariates by the dates where none are given; ``()`` is for none then."""
@@ -52,6 +65,11 @@ class Settings(Method):
         return super().__new__(cls)
 
     def __post_init__(self) -> None:
+        if not isinstance(self.exchangeable, bool):
+            name = type(self).__name__
+            raise ValueError(
+                f"{name}: exchangeable must be True or False, got {self.exchangeable!r}"
+            )
         if "bounds" in vars(self):
             check_bounds(self)
         if self.condition_on != () or not self.settles_covariates:
@@ -66,14 +84,16 @@ class Settings(Method):
 
 
 def settings_of(kind: type) -> tuple[str, ...]:
-    """Names of the settings of a class."""
-    return tuple(f.name for f in fields(cast("type[DataclassInstance]", kind)))
+    """Names of the settings of a class, those that all classes have last."""
+    every = fields(cast("type[DataclassInstance]", kind))
+    return tuple(f.name for f in sorted(every, key=lambda f: f.kw_only is True))
 
 
 def changed(settings: Settings) -> dict[str, Any]:
     """Settings that are not the default."""
-    values = ((f, getattr(settings, f.name)) for f in fields(cast("DataclassInstance", settings)))
-    return {f.name: value for f, value in values if value != f.default}
+    defaults = {f.name: f.default for f in fields(cast("DataclassInstance", settings))}
+    values = {name: getattr(settings, name) for name in settings_of(type(settings))}
+    return {name: value for name, value in values.items() if value != defaults[name]}
 
 
 def kinds_with(name: str) -> list[type[Settings]]:
@@ -101,6 +121,12 @@ def check_methods(pool: str, methods: Any) -> tuple[Method, ...]:
         raise ValueError(
             f"{pool}: methods must be one or more settings such as (xrecal.CKME(), "
             f"xrecal.EMOS()), none of them a pool, got {given!r:.200}"
+        )
+    named = [type(m).__name__ for m in given if not m.exchangeable]
+    if named:
+        raise ValueError(
+            f"{pool}: all methods of a pool get members with the same weights; leave exchangeable "
+            f"out of {named[0]}, and write {pool}(methods, exchangeable=False)"
         )
     return given
 

@@ -94,6 +94,11 @@ class SharedCKME(Method):
     name_in_pool = "ckme_shared"
 
     @property
+    def exchangeable(self) -> bool:  # type: ignore[override]
+        """As in the settings of the CKME."""
+        return self.method.exchangeable
+
+    @property
     def condition_on(self) -> str | tuple[str, ...] | None:
         """Covariates in the settings of the CKME."""
         return self.method.condition_on

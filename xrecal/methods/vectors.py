@@ -69,6 +69,11 @@ class VectorCKME(Method):
                 )
 
     @property
+    def exchangeable(self) -> bool:  # type: ignore[override]
+        """As in the settings of the CKME."""
+        return self.method.exchangeable
+
+    @property
     def condition_on(self) -> str | tuple[str, ...] | None:
         """Covariates in the settings of the CKME."""
         return self.method.condition_on

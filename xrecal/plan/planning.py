@@ -130,7 +130,9 @@ def plan(
         bare, verified = without_values(form), array_without_values(observed)
         if by is None:
             pairs = pair_hindcast(bare, verified, method, dim)
-            prepared = prepare(pairs, method, covariates, min_samples, pool, features)
+            prepared = prepare(
+                pairs, method, covariates, min_samples, pool, features, choose=choose
+            )
             if prepared.method.by_sums:
                 work = work_of_shared_fit(name, prepared, min_samples)
             else:

@@ -19,7 +19,7 @@ import xarray as xr
 
 from xrecal.arrays.status import MEANINGS
 from xrecal.fit.cases import COVARIATE, is_part
-from xrecal.fit.fitted import CASE, CASE_MEMBER, FittedVariable
+from xrecal.fit.fitted import CASE, CASE_MEMBER, MODEL, MODEL_PARTS, FittedVariable
 from xrecal.fit.shared_places import PLACES
 from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.forms import VECTOR
@@ -219,6 +219,11 @@ def _expected(
     for name, parameter in parameters.items():
         kinds = "f" if np.dtype(parameter.dtype).kind == "f" else "iu"
         expected[name] = Expected(tuple(parameter.dims), kinds, _range_of(parameter, n))
+    if not method.exchangeable:
+        ranges = zip(MODEL_PARTS, ((0.0, 1.0), FINITE), strict=True)
+        expected |= {name: Expected((MODEL,), "f", within) for name, within in ranges}
+        if MODEL not in state.indexes or not state.indexes[MODEL].is_unique:
+            raise ValueError("the state lacks the names of the models")
     kept = () if shared else fitted.periods
     return expected | {COVARIATE + name: Expected((CASE,), "iuf") for name in kept}
 

@@ -1,0 +1,295 @@
+"""Members that are models with names: their weights and offsets, learned, kept and matched.
+
+With ``exchangeable=False`` an ensemble enters every method as a weighted one, without the offsets
+of its models. Weights come from all places that choose together; offsets are of each fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from xrecal.arrays.distributions.forms import Forecasts
+from xrecal.chunks.blockwise import work_on
+from xrecal.chunks.run import EACH, Inputs, Named, run, total
+from xrecal.chunks.tree import inputs_after
+from xrecal.inputs.forms import Form
+from xrecal.inputs.pairing import Pairs
+from xrecal.inputs.pool import Pool
+from xrecal.methods import Method
+from xrecal.typing import FloatArray
+
+from .fitted import MODEL, MODEL_PARTS, FittedVariable
+from .kinds import Choose, read_choose
+from .more_places import dims_of_places
+
+CASES, MEMBERS, SUMS = "xrecal_case", "xrecal_member", "xrecal_sums"
+"""Dimensions inside tasks."""
+
+
+class NamedMembers(NamedTuple):
+    """Weights of models with sum one, and their offsets, over places and ``MODEL``."""
+
+    weights: xr.DataArray
+    offsets: xr.DataArray
+
+    def weighted(self, form: Form) -> Form:
+        """The forecasts as weighted ensembles without the offsets, model by model.
+
+        Places lie in the order of those of the weights.
+        """
+        member = form.member_dim
+        own = [one.rename({MODEL: member}) for one in self]
+        bare = form.loc.variable
+        weights, offsets = (one.variable.astype(bare.dtype) for one in own)
+        loc = (bare - offsets).transpose(*bare.dims)
+        known = form.loc.copy(data=loc.data)
+        return replace(form, kind="weighted", loc=known, weights=xr.DataArray(weights))
+
+    def of_models(self, labels: Sequence[Any], given: Sequence[Any]) -> NamedMembers:
+        """Weights and offsets of some of the models, in the order in which they are ``given``."""
+        at = pd.Index(labels).get_indexer(pd.Index(given))
+        return NamedMembers(*(one.isel({MODEL: at}) for one in self))
+
+    def inputs(self, pool: Pool | None) -> dict[str, tuple[xr.DataArray, list[Hashable]]]:
+        """Arrays as tasks take them, with the same values at all positions with own windows."""
+        own: dict[Hashable, int] = {}
+        if pool is not None and pool.windows:
+            own = dict(zip(pool.dims, pool.sizes, strict=True))
+        core = [*own, MODEL]
+        lacking = [{d: n for d, n in own.items() if d not in one.dims} for one in self]
+        wide = (one.expand_dims(more) for one, more in zip(self, lacking, strict=True))
+        return {
+            name: (one.transpose(..., *core), core)
+            for name, one in zip(MODEL_PARTS, wide, strict=True)
+        }
+
+
+def labels_of_models(form: Form, name: str) -> list[Any]:
+    """Labels of the members of a forecast, each once.
+
+    Raises
+    ------
+    ValueError
+        If it is no plain ensemble, or its members have no labels that differ.
+    """
+    member = form.member_dim
+    if form.kind != "ensemble":
+        raise ValueError(
+            f"exchangeable=False weighs the members of plain ensembles, but {name} is a forecast "
+            f"of the form {form.kind!r}; leave exchangeable out"
+        )
+    if member not in form.loc.indexes:
+        raise ValueError(
+            f"exchangeable=False needs the names of the models along {member!r} of {name}; use "
+            f"{name}.assign_coords({member}=[...])"
+        )
+    index = form.loc.indexes[member]
+    if not index.is_unique or index.hasnans:
+        raise ValueError(
+            f"exchangeable=False needs another name for each model along {member!r} of {name}, "
+            f"got {index.tolist()!s:.200}; use {name}.assign_coords({member}=[...])"
+        )
+    return [str(one) if isinstance(one, str) else one for one in index.tolist()]
+
+
+def learn_members(pairs: Pairs, method: Method, choose: Choose) -> NamedMembers | None:
+    """Weights and offsets of the models of a hindcast; None where members are exchangeable.
+
+    Weights are those of all places that choose together, and of positions that are pooled; so are
+    offsets of pooled positions. Lazy if an input is.
+    """
+    if method.exchangeable:
+        return None
+    if method.variables is not None:
+        raise ValueError(
+            "exchangeable=False is for variables on a line, recalibrated each by itself; leave "
+            "jointly and period out, or exchangeable"
+        )
+    form, dim, pool = pairs.form, pairs.dim, pairs.pool
+    labels = labels_of_models(form, "hindcast")
+    places = [d for d in form.dims if d != dim]
+    pooled = () if pool is None else pool.dims
+    together = list(dict.fromkeys([*pooled, *read_choose(choose, places)]))
+    names = {dim: CASES, form.member_dim: MEMBERS}
+    alone = [d for d in places if d not in together]
+    loc, observed = (
+        array.drop_vars(list(array.coords))
+        .rename({d: n for d, n in names.items() if d in array.dims})
+        .transpose(*(d for d in (*together, *alone) if d in array.dims), ...)
+        for array in (form.loc, pairs.observations)
+    )
+    core = {"members": (loc, (CASES, MEMBERS)), "observed": (observed, (CASES,))}
+    given: Inputs = {"cases": core}
+    from xrecal.arrays.baselines.named_members import sums_size
+
+    n_dates, m = loc.sizes[CASES], len(labels)
+    what = work_on("the weights of models", form.name)
+    sizes: dict[Hashable, int] = {MODEL: m}
+    out = dict.fromkeys(("bias", "error"), (sizes, np.float64))
+    biases = run(_biases, given, out, what=what)
+    of_sums: Inputs = {
+        "cases": {name: (array, (EACH, *own)) for name, (array, own) in core.items()},
+        "learned": {"bias": (biases["bias"], (EACH, MODEL))},
+    }
+    size = sums_size(m)
+    sums = total(_SumTask(), of_sums, {SUMS: size}, over=together, what=what, each=alone)
+    weights = run(
+        _WeightTask(n_dates, m),
+        {"sums": {0: (sums, [SUMS])}},
+        {"weights": (sizes, np.float64)},
+        what=what,
+    )["weights"]
+    last = [*pooled, MODEL]
+    offsets = run(
+        _OffsetTask(n_dates, len(pooled)),
+        {
+            "biases": {name: (_in_one(one, pooled), last) for name, one in biases.items()},
+            "weights": {0: (weights, [MODEL])},
+        },
+        {"offsets": (sizes, np.float64)},
+        what=what,
+    )["offsets"]
+    coords = {MODEL: labels}
+    return NamedMembers(*(one.assign_coords(coords) for one in (weights, offsets)))
+
+
+def _in_one(array: xr.DataArray, dims: Sequence[Hashable]) -> xr.DataArray:
+    """A small array in one chunk along some dimensions."""
+    return array.chunk(dict.fromkeys(dims, -1)) if array.chunks is not None and dims else array
+
+
+def weigh(pairs: Pairs, members: NamedMembers | None) -> Pairs:
+    """Pairs whose forecasts are weighted ensembles, which read the hindcast anew."""
+    if members is None:
+        return pairs
+    form = pairs.form
+    before = [one.data for one in members]
+    read = inputs_after({"cases": {"loc": (form.loc, [])}}, before)["cases"]["loc"][0]
+    assert isinstance(read, xr.DataArray)
+    return replace(pairs, form=members.weighted(replace(form, loc=read)))
+
+
+def with_members(state: xr.Dataset, members: NamedMembers | None) -> xr.Dataset:
+    """A state with weights and offsets of the models at each of its locations."""
+    if members is None:
+        return state
+    status = state["status"]
+    known = {}
+    for name, one in zip(MODEL_PARTS, members, strict=True):
+        wide = one.broadcast_like(status.drop_vars(list(status.coords)))
+        cut = {d: n for d, n in status.chunksizes.items() if d in wide.dims}
+        wide = wide.chunk(cut) if one.chunks is not None or cut else wide
+        known[name] = wide.transpose(*status.dims, MODEL)
+    known[MODEL_PARTS[0]].attrs = {"long_name": "weights of the models", "units": "1"}
+    known[MODEL_PARTS[1]].attrs = {"long_name": "offsets of the models from their weighted mean"}
+    return state.assign(known)
+
+
+def matched_members(form: Form, fitted: FittedVariable, name: str) -> Form:
+    """The forecast as a weighted ensemble, its models matched by their labels.
+
+    Its places are those of the fits, in their order.
+
+    Raises
+    ------
+    ValueError
+        If it has no labels, or one of a model that was not in the hindcast.
+    """
+    if MODEL not in fitted.state.dims:
+        return form
+    labels, known = labels_of_models(form, name), fitted.state[MODEL].to_numpy().tolist()
+    unknown = [label for label in labels if label not in known]
+    if unknown:
+        raise ValueError(
+            f"{name} has the model {unknown[0]!r} along {form.member_dim!r}, but the model was "
+            f"fitted on {known}; leave it out, {name}.drop_sel({form.member_dim}={unknown!r}), or "
+            "fit again with it"
+        )
+    places = form.loc.dims
+    parts = (fitted.state[one].reset_coords(drop=True) for one in MODEL_PARTS)
+    pooled = dims_of_places(fitted) if fitted.method.has_shared else ()
+    alike = {d: 0 for d in fitted.locations if d in pooled or d not in places}
+    own = (part.isel(alike, drop=True) for part in parts)
+    return NamedMembers(*own).of_models(known, labels).weighted(form)
+
+
+def weigh_cases(forecasts: Forecasts, members: Named) -> Forecasts:
+    """Ensembles (B t, n, m) as weighted ones, with weights and offsets (B, m) of each fit."""
+    from xrecal.arrays.baselines.named_members import as_weighted
+
+    weights, offsets = (members[name] for name in MODEL_PARTS)
+    each = len(forecasts.loc) // max(len(weights), 1)
+    return as_weighted(forecasts, np.repeat(weights, each, 0), np.repeat(offsets, each, 0))
+
+
+def _biases(cases: Named) -> dict[str, FloatArray]:
+    from xrecal.arrays.baselines.named_members import member_biases
+
+    return dict(zip(("bias", "error"), member_biases(**_without_absurd(cases)), strict=True))
+
+
+def _without_absurd(cases: Named) -> dict[str, FloatArray]:
+    """Members (L, n, m) and observations (L, n), NaN where they are missing beside others."""
+    from xrecal.arrays.distributions.missing import absurd_among
+
+    arrays = cases["members"], cases["observed"]
+    masks = absurd_among(*arrays)
+    members, observed = (np.where(mask, np.nan, a) for mask, a in zip(masks, arrays, strict=True))
+    return {"members": members, "observations": observed}
+
+
+class _SumTask:
+    """Cases (L, T, ...) of a chunk of places in, sums (1, T, ...) of products of errors out."""
+
+    def __call__(self, cases: Named, learned: Named) -> dict[Any, Any]:
+        from xrecal.arrays.baselines.named_members import error_sums
+
+        sums = [
+            error_sums(
+                **_without_absurd({name: a[:, one] for name, a in cases.items()}),
+                bias=learned["bias"][:, one],
+            )
+            for one in range(learned["bias"].shape[1])
+        ]
+        return {None: np.array(sums)[np.newaxis]}
+
+
+@dataclass(frozen=True)
+class _WeightTask:
+    """Sums of errors in, weights of models out."""
+
+    n_dates: int
+    n_members: int
+
+    def __call__(self, sums: Named) -> dict[str, FloatArray]:
+        from xrecal.arrays.baselines.named_members import member_weights
+
+        found = [member_weights(one, self.n_dates, self.n_members) for one in sums[0]]
+        return {"weights": np.array(found).reshape(-1, self.n_members)}
+
+
+@dataclass(frozen=True)
+class _OffsetTask:
+    """Biases (L, pooled dimensions, m) and weights (L, m) in, offsets (L, m) out."""
+
+    n_dates: int
+    n_pooled: int
+
+    def __call__(self, biases: Named, weights: Named) -> dict[str, FloatArray]:
+        from xrecal.arrays.baselines.named_members import mean_of_known, offsets_from
+
+        bias, error = (biases[name] for name in ("bias", "error"))
+        if self.n_pooled:
+            n_members = bias.shape[-1]
+            bias, error = (
+                mean_of_known(np.swapaxes(a.reshape(len(a), -1, n_members), 1, 2))
+                for a in (bias, error)
+            )
+        offsets = offsets_from(bias, error, self.n_dates)
+        return {"offsets": offsets - (offsets * weights[0]).sum(-1, keepdims=True)}
