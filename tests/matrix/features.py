@@ -36,7 +36,7 @@ AXES: dict[str, tuple[str, ...]] = {
     "gap": ("no gap", "gap"),
     "memory": ("all cases alike", "half-life"),
     "leads": ("no leads", "leads"),
-    "form": ("members", "weighted", "quantiles", "normal"),
+    "form": ("members", "named members", "weighted", "quantiles", "normal"),
     "arrays": ("NumPy", "Dask"),
     "step": (
         "apply",

@@ -21,7 +21,11 @@ from .refusals import NEEDLESS, WORKS
 from .worlds import N_PAST, World, world
 
 POOLS = {"few cases pooled": "station", "many cases pooled": "station", "windows": {"station": 3}}
-SETTINGS = {"gap": {"gap": "45D"}, "half-life": {"half_life": 700}}
+SETTINGS = {
+    "gap": {"gap": "45D"},
+    "half-life": {"half_life": 700},
+    "named members": {"exchangeable": False},
+}
 Q = [0.1, 0.5, 0.9]
 BY = {"by year": "year", "by block": "block", "retrospective": "retrospective",
       "rolling": "rolling", "rolling with refit": "rolling"}  # fmt: skip
@@ -51,7 +55,9 @@ def outcome(case: dict[str, str]) -> str:
 
 def _method(case: dict[str, str]) -> Any:
     """The method with the settings of a case."""
-    settings = {k: v for axis in ("gap", "memory") for k, v in SETTINGS.get(case[axis], {}).items()}
+    settings = {
+        k: v for axis in ("gap", "memory", "form") for k, v in SETTINGS.get(case[axis], {}).items()
+    }
     method = METHODS[case["method"]]
     if not {*settings} <= {field.name for field in fields(method)}:
         raise NotASettingError

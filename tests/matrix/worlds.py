@@ -103,6 +103,7 @@ def _weighted(forecasts: xr.DataArray) -> xr.Dataset:
 
 FORMS = {
     "members": lambda forecasts: forecasts,
+    "named members": lambda forecasts: forecasts,
     "weighted": _weighted,
     "quantiles": lambda forecasts: forecasts.quantile(LEVELS, "member", keep_attrs=True),
     "normal": _normal,
