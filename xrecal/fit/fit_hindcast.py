@@ -373,7 +373,9 @@ def _with_shared(
     assert component is not None
     of_all = prepare(pairs, component, covariates, min_samples, pool.dims, pool.features)
     shared = as_shared(of_all.method)
-    given = {name: of_all.covariates[name] for name in own.covariates}
+    form, alone = pairs.form, [name for name in own.covariates if name not in of_all.covariates]
+    given = {name: of_all.covariates[name] for name in own.covariates if name not in alone}
+    given |= read_covariates(alone, form, dim, None, name="hindcast", cases=(dim,))
     for name, value in given.items():
         require_one_chunk(value, (dim,), name=f"the covariate {name!r}")
     method = own.with_shared(shared)

@@ -90,7 +90,11 @@ class SharedChunks:
             for group, of in cases.items()
         }
         of_dates, self.folds = method.in_parts(prepared.axis, n_dates)
-        known = {"date": np.arange(n_dates), **of_dates._asdict()}
+        self._set_dates(of_dates, first)
+
+    def _set_dates(self, of: OfDates, first: xr.DataArray) -> None:
+        """Set dates and places of cases, one array of which comes first."""
+        known = {"date": np.arange(of.part.size), **of._asdict()}
         self.beside = {name: xr.DataArray(array, dims=[DATE]) for name, array in known.items()}
         """Numbers, parts and weights of dates, and further arrays that functions of a chunk get."""
         self.loops = (DATE, *self.pool.dims)
@@ -176,6 +180,11 @@ class SharedChunks:
         out |= {"n_cases": ({}, np.int32), "status": ({}, np.int16)}
         given: Inputs = {"fits": {0: (self.objects_of(fits), ())}}
         return run(arrays_of_fits, given, out, what=work_on("the fit", self.name))
+
+    def of_locations(self, counts: Sequence[int]) -> xr.DataArray:
+        """Counts over the locations."""
+        shape = [self.sizes[d] for d in self.locations]
+        return xr.DataArray(np.array(counts, np.int32).reshape(shape), dims=self.locations)
 
     def objects_of(self, values: Sequence[Any]) -> xr.DataArray:
         """Objects over the locations, which may be Delayed."""
