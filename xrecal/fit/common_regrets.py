@@ -131,7 +131,8 @@ def _sampled(
         n = next(iter(at.values())).size
         taken = xr.DataArray(variable).expand_dims({PLACE: n}).variable
     if taken.chunks is not None:
-        taken = taken.chunk({PLACE: -1})
+        whole = {taken.dims.index(PLACE): -1}  # xarray would compute objects
+        taken = taken.copy(data=taken.data.rechunk(whole))
     return taken.transpose(PLACE, *core), (PLACE, *core)
 
 

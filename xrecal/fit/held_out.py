@@ -468,6 +468,7 @@ def suited(
     try:
         if pool is not None:
             if pools_share(method, pool, train.size):  # each place has its own cases
+                _require_alone(method, pool)
                 method, note = settled(method, own, n_cases, given)
                 method, shared = sharing(method, prepared.pairs, pool, n_cases, choose)
                 return Fold(method, train, test, pool, shared), note
@@ -482,3 +483,13 @@ def suited(
             f"{error} (learning from {n_cases} cases to predict cases {test[0]} to {test[-1]})"
         ) from error
     return Fold(suited, train, test, pool), note
+
+
+def _require_alone(method: Method, pool: Pool) -> None:
+    """Raise ValueError for a method that learns regrets of all places while it is updated."""
+    if method.in_common:
+        raise ValueError(
+            f"{type(method).__name__} with {pool} of so many cases goes on learning from all "
+            "places at once, which no split does; leave pool out, use xrecal.LinearPool(), or go "
+            "from day to day: model.apply(forecast), then model.update(forecast, observations)"
+        )
