@@ -384,7 +384,21 @@ def prepare_all(
     """All cases of a variable, of which fits will have some."""
     pairs = pair_hindcast(form, observed, method, dim)
     learned = splits.min_samples, splits.pool, splits.features
-    return prepare(pairs, method, covariates, *learned, in_splits=True)
+    prepared = prepare(pairs, method, covariates, *learned, in_splits=True)
+    _require_splits(prepared)
+    return prepared
+
+
+def _require_splits(prepared: Prepared) -> None:
+    """Raise ValueError for a method that learns regrets of all places while it is updated."""
+    method, pool, pairs = prepared.method, prepared.pairs.pool, prepared.pairs
+    n_dates = pairs.observations.sizes[pairs.dim]
+    if pool is not None and method.in_common and pools_share(method, pool, n_dates):
+        raise ValueError(
+            f"{type(method).__name__} with {pool} of so many cases goes on learning from all "
+            "places at once, which no split does; leave pool out, use xrecal.LinearPool(), or go "
+            "from day to day: model.apply(forecast), then model.update(forecast, observations)"
+        )
 
 
 def folds_of(method: Method, prepared: Prepared, splits: Splits) -> list[Fold]:
@@ -468,7 +482,6 @@ def suited(
     try:
         if pool is not None:
             if pools_share(method, pool, train.size):  # each place has its own cases
-                _require_alone(method, pool)
                 method, note = settled(method, own, n_cases, given)
                 method, shared = sharing(method, prepared.pairs, pool, n_cases, choose)
                 return Fold(method, train, test, pool, shared), note
@@ -483,13 +496,3 @@ def suited(
             f"{error} (learning from {n_cases} cases to predict cases {test[0]} to {test[-1]})"
         ) from error
     return Fold(suited, train, test, pool), note
-
-
-def _require_alone(method: Method, pool: Pool) -> None:
-    """Raise ValueError for a method that learns regrets of all places while it is updated."""
-    if method.in_common:
-        raise ValueError(
-            f"{type(method).__name__} with {pool} of so many cases goes on learning from all "
-            "places at once, which no split does; leave pool out, use xrecal.LinearPool(), or go "
-            "from day to day: model.apply(forecast), then model.update(forecast, observations)"
-        )

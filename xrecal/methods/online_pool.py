@@ -46,6 +46,10 @@ if TYPE_CHECKING:
 WARM_UP = 180
 """Verified cases at the end of the hindcast that weights are learned from, or half of all."""
 
+SHORT = 30
+"""Cases of a place with which experts of its own count as much as the law of all places, before
+any weight is learned."""
+
 # Settings of the pool under the same names.
 OF_POOL = ("methods", "condition_on", "forest")
 
@@ -387,7 +391,7 @@ class OnlinePool(Settings):
                 errors, _ = Errors.of(part, one, self._known(one))
                 at_issue = predictors(one, own.forecasts, np.full(members.shape[1], n))
                 said |= errors.correct(said, at_issue, n, experts.limits(part))
-                settings, common = self._settings(part), part[COMMON][0]
+                settings, common = self._settings(one, part), part[COMMON][0]
                 members[i] = issue(_state(part), settings, experts.stacked(said), common)[0]
         return equally_likely(members, new.forecasts.loc.dtype, Linear)
 
@@ -412,7 +416,7 @@ class OnlinePool(Settings):
             _record_known(one, part)
             learn = self._begun if part["last_fitted"][0] < 0 else self._advanced
             part = learn(one, part, fitting.at(i), together=together)
-            parts.append(self._weighed(part | _common_at_end(one)))
+            parts.append(self._weighed(one, part | _common_at_end(one)))
         whole: Arrays = {
             name: np.concatenate([part[name] for part in parts]).astype(like.dtype, copy=False)
             for name, like in given.items()
@@ -483,7 +487,8 @@ class OnlinePool(Settings):
         from xrecal.arrays.online.aggregation import learn
         from xrecal.arrays.online.common import Common, Record, comparable
 
-        state, settings, observed = _state(part), self._settings(part), cases.observations
+        settings, observed = self._settings(cases, part), cases.observations
+        state = _state(part)
         times, common = self._verification_times(cases), cases.common
         if isinstance(common, Record):
             for t, case in enumerate(which):
@@ -495,13 +500,13 @@ class OnlinePool(Settings):
         found = last_known if common is None else common.before(times[which])
         return learn(state, settings, said, observed[:, which], found)
 
-    def _weighed(self, part: Arrays) -> Arrays:
+    def _weighed(self, cases: Cases, part: Arrays) -> Arrays:
         """A location with the mean weights of its experts, once they are fitted."""
         from xrecal.arrays.online.aggregation import mean_weights
 
         if part["last_fitted"][0] < 0:
             return part
-        weights = mean_weights(_state(part), self._settings(part), part[COMMON][0])
+        weights = mean_weights(_state(part), self._settings(cases, part), part[COMMON][0])
         return part | {"expert_weight": weights}
 
     def _due(self, cases: Cases, verified: IntArray, known: IntArray, fitted: int) -> int:
@@ -576,20 +581,27 @@ class OnlinePool(Settings):
         times: FloatArray = np.maximum.accumulate(cases.axis.days + ahead)
         return times
 
-    def _settings(self, part: FitArrays) -> Learning:
+    def _settings(self, cases: Cases, part: FitArrays) -> Learning:
         """How weights are learned at a location; the pool, named last, is a strategy by itself.
 
         The prior of the raw forecast follows its weight in the pool: where the pool hardly changes
-        forecasts, experts that do have to earn their weight.
+        forecasts, experts that do have to earn their weight. That of the law of all places is the
+        greater the fewer cases the slow experts of the place were fitted to.
         """
-        from xrecal.arrays.online.state import prior_weights, settings_of
+        from xrecal.arrays.online.state import prior_weights, settings_of, with_at_least
 
         n = len(self.experts.labels)
         bounds = np.stack([part["lower"], part["upper"]], axis=-1)
         settings = settings_of(bounds, n, N_LEVELS, alone=n - 1)
         share = self.pool.share_as_issued(part["pool_weight"][0])
         raw = self.experts.labels.index(RAW)
-        return settings._replace(prior=prior_weights(n, raw, share))
+        prior = prior_weights(n, raw, share)
+        if self.experts.shared is not None:
+            last = int(part["last_fitted"][0])
+            own = int(np.isfinite(cases.observations[0, : last + 1]).sum())
+            law = self.experts.labels.index(self.experts.shared.label)
+            prior = with_at_least(prior, law, SHORT / (SHORT + own))
+        return settings._replace(prior=prior)
 
     def _blank(self, cases: Cases) -> Arrays:
         """Parameters (L, ...) of locations without a fit."""
