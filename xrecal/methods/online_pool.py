@@ -115,6 +115,12 @@ class OnlinePool(Settings):
     of several places shares what it learns; one of a single place uses the common regrets that were
     last known.
 
+    With ``fit(..., pool=)`` of more than 1500 cases there are experts at each place, and one more
+    that all places share: the :class:`CKME` of all of them. Before any case it has at least 30 / (30
+    + n) of the weight, n the cases that the slow experts of the place were fitted to; a place with
+    too few cases has it alone. An update adds the new cases of all places to its sums, and a
+    place that has joined is issued by it, from features and its own cases.
+
     ``fit`` fits the experts without the end of the hindcast and learns weights from how they
     forecast that; then it fits them to all. ``model.update`` learns from each case, in order: what
     every expert had said when the forecast was issued, from what had verified by then, changes the

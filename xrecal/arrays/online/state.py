@@ -164,7 +164,7 @@ def with_at_least(prior: FloatArray, one: int, share: float) -> FloatArray:
     """
     if prior[one] >= share:
         return prior
-    weights = prior * (1.0 - share) / (1.0 - prior[one])
+    weights: FloatArray = prior * (1.0 - share) / (1.0 - prior[one])
     weights[one] = share
     return weights
 
