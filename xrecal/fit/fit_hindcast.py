@@ -102,8 +102,9 @@ def fit(
         ``{"lat": 3, "lon": 3}``, at each location a fit of its own from a window with such (odd)
         numbers of positions. Then what differs between positions may be a covariate, such as the
         lead. Beyond 1500 cases places share one law of errors, by CKME, which is a component of a
-        LinearPool and an expert of an OnlinePool at each; methods that compare no cases, such as EMOS, learn from all. Windows,
-        and settings without such a law, are refused beyond 1500 cases.
+        LinearPool and an expert of an OnlinePool at each; methods that compare no cases, such as
+        EMOS, learn from all. Windows, and settings without such a law, are refused beyond 1500
+        cases.
     jointly : sequence of str, optional
         Variables that belong together, such as the components of the wind: forecasts are compared
         as ensembles of vectors (each variable in units of its spread), and past cases get one

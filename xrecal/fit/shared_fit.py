@@ -11,7 +11,7 @@ import xarray as xr
 
 from xrecal.arrays.predictors import NO_PREDICTORS
 from xrecal.arrays.status import FILL, INVALID
-from xrecal.chunks.blockwise import require_one_chunk, work_on
+from xrecal.chunks.blockwise import is_lazy, require_one_chunk, work_on
 from xrecal.chunks.run import Inputs, Named, run
 from xrecal.chunks.tree import joined_chunks
 from xrecal.inputs.dates import CaseAxis
@@ -191,12 +191,14 @@ class SharedChunks:
         from dask.base import is_dask_collection
 
         shape = tuple(self.sizes[d] for d in self.locations)
-        if not any(map(is_dask_collection, values)):
+        lazy = any(is_lazy(a) for of in self.cases.values() for a, _ in of.values())
+        if not (lazy or any(map(is_dask_collection, values))):
             return xr.DataArray(as_objects(values).reshape(shape), dims=self.locations)
         import dask.array
         from dask.delayed import delayed
 
         alone = delayed(as_objects, pure=True)
+        values = [v if is_dask_collection(v) else delayed(v, traverse=False) for v in values]
         each = [dask.array.from_delayed(alone([v]), (1,), object) for v in values]  # type: ignore[no-untyped-call]
         whole = dask.array.concatenate(each).reshape(shape)  # type: ignore[no-untyped-call]
         return xr.DataArray(whole, dims=self.locations)

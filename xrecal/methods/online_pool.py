@@ -116,10 +116,10 @@ class OnlinePool(Settings):
     last known.
 
     With ``fit(..., pool=)`` of more than 1500 cases there are experts at each place, and one more
-    that all places share: the :class:`CKME` of all of them. Before any case it has at least 30 / (30
-    + n) of the weight, n the cases that the slow experts of the place were fitted to; a place with
-    too few cases has it alone. An update adds the new cases of all places to its sums, and a
-    place that has joined is issued by it, from features and its own cases.
+    that all places share: the :class:`CKME` of all of them. Before any case it has at least
+    30 / (30 + n) of the weight, n the cases that the slow experts of the place were fitted to; a
+    place with too few cases has it alone. An update adds the new cases of all places to its sums,
+    and a place that has joined is issued by it, from features and its own cases.
 
     ``fit`` fits the experts without the end of the hindcast and learns weights from how they
     forecast that; then it fits them to all. ``model.update`` learns from each case, in order: what
@@ -234,8 +234,8 @@ class OnlinePool(Settings):
 
     @property
     def knows_novelty(self) -> bool:
-        """Whether a method of the pool compares forecasts with past ones."""
-        return self.pool.knows_novelty
+        """Whether the pool or the law of all places compares forecasts with past ones."""
+        return self.pool.knows_novelty or self.law is not None
 
     @property
     def mostly(self) -> LinearPool:
@@ -402,8 +402,10 @@ class OnlinePool(Settings):
         return equally_likely(members, new.forecasts.loc.dtype, Linear)
 
     def novelty_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> FloatArray:
-        """Novelty (L, T) of forecasts to those that the pool was fitted to."""
+        """Novelty (L, T) of forecasts to those that the pool, or the law alone, was fitted to."""
         _, novelty = self.experts.shared_says(new, cases, fitted)
+        if not self.pool.knows_novelty:
+            return novelty
         for i, (one, part) in enumerate(_each(cases, fitted)):
             fits = int(part["last_fitted"][0]) + 1
             if fits > 0:
