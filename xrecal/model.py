@@ -80,7 +80,8 @@ class Recalibrator(Fitted, ProductVerbs, diagnostics.Verbs):
         that is known, or is missing now. One that was missing is filled in, one that differs takes
         the place of the first, each with its forecast; covariates that are known stay. So the
         starts of the last days may be given each day, and each lead learns when it verifies. Only
-        a fit that many pooled places share refuses an observation that differs: it keeps sums.
+        a fit that many pooled places share refuses an observation that differs: it keeps sums. The
+        law of all places in an OnlinePool keeps the one that it has learned from.
 
         Parameters
         ----------

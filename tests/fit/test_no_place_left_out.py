@@ -155,10 +155,6 @@ def test_cross_validation_is_the_fit_of_each_split(monkeypatch):
         (xrecal.CKME(support="observations"), "support='observations'; use support='auto' or"),
         (xrecal.CKME(support="ratio"), "needs with support='ratio'; use support='auto'"),
         (xrecal.CKME(half_life="cv"), "half_life='cv'; give days, such as half_life=730"),
-        (
-            xrecal.OnlinePool(),
-            r"OnlinePool needs; leave pool out, or use .* or xrecal.LinearPool\(\)",
-        ),
     ],
     ids=repr,
 )

@@ -80,7 +80,7 @@ def with_common_regrets(
     """
     along = {d: n for part in form.parts.values() for d, n in part.sizes.items()}
     shape = [along[d] for d in places]
-    if not task.method.shares_regrets or math.prod(shape) < 2:
+    if not task.method.in_common or math.prod(shape) < 2:
         return {**given}, {}
     order = order_of_places(form, places)[:READ]
     at = dict(zip(places, np.unravel_index(order, shape), strict=True))
@@ -98,7 +98,7 @@ def with_common_regrets(
 
 def nothing_in_common(task: Recording) -> dict[str, xr.DataArray]:
     """The parameters that all places share, as long as these have nothing in common."""
-    if not task.method.shares_regrets:
+    if not task.method.in_common:
         return {}
     sizes = _sizes_of_shared(task).items()
     return {n: xr.DataArray(np.full([*own.values()], np.nan), dims=[*own]) for n, own in sizes}
@@ -115,7 +115,9 @@ def as_objects(values: Sequence[Any]) -> npt.NDArray[Any]:
 def _sizes_of_shared(task: Recording) -> dict[str, dict[Hashable, int]]:
     """Dimensions and sizes of the parameters that all places share."""
     parameters = parameters_of(task.method, task.periods).items()
-    return {name: dict(p.sizes(0).items()) for name, p in parameters if p.of_all_places}
+    return {
+        name: dict(p.sizes(0).items()) for name, p in parameters if name in task.method.in_common
+    }
 
 
 def _sampled(
@@ -129,7 +131,8 @@ def _sampled(
         n = next(iter(at.values())).size
         taken = xr.DataArray(variable).expand_dims({PLACE: n}).variable
     if taken.chunks is not None:
-        taken = taken.chunk({PLACE: -1})
+        whole = {taken.dims.index(PLACE): -1}  # xarray would compute objects
+        taken = taken.copy(data=taken.data.rechunk(whole))
     return taken.transpose(PLACE, *core), (PLACE, *core)
 
 

@@ -103,8 +103,9 @@ def fit(
         ``{"lat": 3, "lon": 3}``, at each location a fit of its own from a window with such (odd)
         numbers of positions. Then what differs between positions may be a covariate, such as the
         lead. Beyond 1500 cases places share one law of errors, by CKME, which is a component of a
-        LinearPool at each; methods that compare no cases, such as EMOS, learn from all. Windows,
-        and settings without such a law, are refused beyond 1500 cases.
+        LinearPool and an expert of an OnlinePool at each; methods that compare no cases, such as
+        EMOS, learn from all. Windows, and settings without such a law, are refused beyond 1500
+        cases.
     jointly : sequence of str, optional
         Variables that belong together, such as the components of the wind: forecasts are compared
         as ensembles of vectors (each variable in units of its spread), and past cases get one
@@ -160,7 +161,7 @@ def fit(
     component is what all places share. Weights come from held-out forecasts of both. A place with
     fewer than ``min_samples`` cases has what is shared alone, and so has a place that was not in
     the hindcast. Updates add to the cases of each place; what is shared stays as it is until the
-    next fit.
+    next fit. In an :class:`xrecal.OnlinePool` it is one expert at each place, which updates too.
 
     Examples
     --------
@@ -393,7 +394,9 @@ def _with_shared(
     assert component is not None
     of_all = prepare(pairs, component, covariates, min_samples, pool.dims, pool.features)
     shared = as_shared(of_all.method)
-    given = {name: of_all.covariates[name] for name in own.covariates}
+    form, alone = pairs.form, [name for name in own.covariates if name not in of_all.covariates]
+    given = {name: of_all.covariates[name] for name in own.covariates if name not in alone}
+    given |= read_covariates(alone, form, dim, None, name="hindcast", cases=(dim,))
     for name, value in given.items():
         require_one_chunk(value, (dim,), name=f"the covariate {name!r}")
     method = own.with_shared(shared)

@@ -392,7 +392,21 @@ def prepare_all(
     """All cases of a variable, of which fits will have some."""
     pairs = pair_hindcast(form, observed, method, dim)
     learned = splits.min_samples, splits.pool, splits.features
-    return prepare(pairs, method, covariates, *learned, in_splits=True)
+    prepared = prepare(pairs, method, covariates, *learned, in_splits=True)
+    _require_splits(prepared)
+    return prepared
+
+
+def _require_splits(prepared: Prepared) -> None:
+    """Raise ValueError for a method that learns regrets of all places while it is updated."""
+    method, pool, pairs = prepared.method, prepared.pairs.pool, prepared.pairs
+    n_dates = pairs.observations.sizes[pairs.dim]
+    if pool is not None and method.in_common and pools_share(method, pool, n_dates):
+        raise ValueError(
+            f"{type(method).__name__} with {pool} of so many cases goes on learning from all "
+            "places at once, which no split does; leave pool out, use xrecal.LinearPool(), or go "
+            "from day to day: model.apply(forecast), then model.update(forecast, observations)"
+        )
 
 
 def folds_of(method: Method, prepared: Prepared, splits: Splits) -> list[Fold]:

@@ -101,9 +101,9 @@ def _without_record(
 ) -> xr.Dataset:
     """A state of pools that have no case at new places, where what is shared has all weight."""
     component, parameters = component_of_all(fitted.method), fitted.parameters
-    labels = [one.label for one in fitted.method.components]  # type: ignore[attr-defined]
+    alone = [label == component.label for label in parameters["pool_weight"].labels]
     given: dict[str, Any] = {
-        "pool_weight": xr.DataArray([one == component.label for one in labels], dims=[COMPONENT]),
+        "pool_weight": xr.DataArray(alone, dims=[COMPONENT]),
         "status": TOO_FEW,
         f"{component.label}_{NUMBER}": -1,
         f"{component.label}_{HERE}": features,

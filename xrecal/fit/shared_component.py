@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,7 @@ from xrecal.methods import Method, SharedCKME
 from xrecal.methods.base import Cases, SharedFits
 from xrecal.methods.covariates import Covariates
 from xrecal.methods.shared_cases import IN_MEMORY
-from xrecal.methods.shared_ckme import HERE, NUMBER, OWN, as_shared
+from xrecal.methods.shared_ckme import HERE, NUMBER, OWN, SUMMED, as_shared
 from xrecal.typing import FloatArray, IntArray
 
 from .kinds import TOGETHER, Choose, Together, places_together, read_choose
@@ -25,6 +25,9 @@ from .shared_fit import PassesOverChunks, SharedChunks
 from .shared_places import component_of_all, feature_table, in_one_order, shared_method
 from .state import Prepared, fit_state
 from .together import choose_in_memory, fit_with
+
+if TYPE_CHECKING:
+    from xrecal.arrays.shared.held_out import HeldOut, InTime
 
 
 class Sharing(NamedTuple):
@@ -89,7 +92,7 @@ def fit_sharing(
     packed, held_out = shared.learn_and_hold_out(engine, given.features, folds, min_samples)
     each = np.empty(n_places, dtype=object)
     each[:] = held_out
-    share = SharedFits(each, given.numbers.astype(np.int32))
+    share = SharedFits(each, given.numbers.astype(np.int32), given.features[given.numbers])
     cases = replace(cases, shared=share)
     choices: Named = {}
     if given.together is not None and method.choice_sizes:
@@ -104,6 +107,13 @@ def fit_sharing(
     return fitted
 
 
+def in_time_of(held: HeldOut, packed: Named, part: IntArray) -> InTime:
+    """Fits of earlier folds of dates in parts (n,), with the bounds that all cases have."""
+    from xrecal.arrays.shared.held_out import in_time
+
+    return in_time(held, part, (float(packed["lower"]), float(packed["upper"])))
+
+
 def fit_pools_that_share(
     own: Prepared, of_all: Prepared, min_samples: int, choose: Choose
 ) -> xr.Dataset:
@@ -112,21 +122,28 @@ def fit_pools_that_share(
     The passes over the cases of all places come first. A task for each chunk of places then fits
     what is local, and weighs all by forecasts of cases that neither has seen.
     """
+    from xrecal.arrays.shared.passes import IfAny
+
     pool, shared = of_all.pairs.pool, as_shared(of_all.method)
     assert pool is not None
     chunks = SharedChunks(of_all)
     table = feature_table(of_all.pairs.form, shared, pool)
-    learned = [
-        shared.learn_and_hold_out(PassesOverChunks(chunks, at), table, chunks.folds, min_samples)
-        for at in chunks.each_location
-    ]
+    part, component = chunks.beside["part"].to_numpy(), component_of_all(own.method)
+    packs, fits = [], []
+    for at in chunks.each_location:
+        engine = PassesOverChunks(chunks, at)
+        packed, held = shared.learn_and_hold_out(engine, table, chunks.folds, min_samples)
+        if component.method.keeps_sums:  # weights are learned from what fits of the time said
+            held = engine.once(IfAny(in_time_of), held, packed, part)
+        packs.append(packed)
+        fits.append(held)
     number = xr.DataArray(pool.numbers.astype(np.int32), dims=pool.dims)
-    held_out = chunks.objects_of([fits for _, fits in learned])
-    (state,) = fit_state(own, min_samples, (held_out, number), choose)
-    arrays: dict[str, Any] = chunks.arrays_of([packed for packed, _ in learned])
-    here = table[pool.numbers]
-    arrays |= {NUMBER: number, HERE: xr.DataArray(here, dims=[*pool.dims, OWN + "place_feature"])}
-    component = component_of_all(own.method)
+    here = xr.DataArray(table[pool.numbers], dims=[*pool.dims, OWN + "place_feature"])
+    shares = chunks.objects_of(fits), number, here
+    (state,) = fit_state(own, min_samples, shares, choose)
+    arrays: dict[str, Any] = chunks.arrays_of(packs)
+    summed = chunks.of_locations([part.size] * len(packs))
+    arrays |= {NUMBER: number, HERE: here, SUMMED: summed}
     kept = {
         f"{component.label}_{name}": arrays[name].rename(
             {d: component.dim(str(d)) for d in parameter.dims}

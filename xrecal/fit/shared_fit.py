@@ -11,7 +11,7 @@ import xarray as xr
 
 from xrecal.arrays.predictors import NO_PREDICTORS
 from xrecal.arrays.status import FILL, INVALID
-from xrecal.chunks.blockwise import require_one_chunk, work_on
+from xrecal.chunks.blockwise import is_lazy, require_one_chunk, work_on
 from xrecal.chunks.run import Inputs, Named, run
 from xrecal.chunks.tree import joined_chunks
 from xrecal.inputs.dates import CaseAxis
@@ -90,7 +90,11 @@ class SharedChunks:
             for group, of in cases.items()
         }
         of_dates, self.folds = method.in_parts(prepared.axis, n_dates)
-        known = {"date": np.arange(n_dates), **of_dates._asdict()}
+        self._set_dates(of_dates, first)
+
+    def _set_dates(self, of: OfDates, first: xr.DataArray) -> None:
+        """Set dates and places of cases, one array of which comes first."""
+        known = {"date": np.arange(of.part.size), **of._asdict()}
         self.beside = {name: xr.DataArray(array, dims=[DATE]) for name, array in known.items()}
         """Numbers, parts and weights of dates, and further arrays that functions of a chunk get."""
         self.loops = (DATE, *self.pool.dims)
@@ -177,17 +181,24 @@ class SharedChunks:
         given: Inputs = {"fits": {0: (self.objects_of(fits), ())}}
         return run(arrays_of_fits, given, out, what=work_on("the fit", self.name))
 
+    def of_locations(self, counts: Sequence[int]) -> xr.DataArray:
+        """Counts over the locations."""
+        shape = [self.sizes[d] for d in self.locations]
+        return xr.DataArray(np.array(counts, np.int32).reshape(shape), dims=self.locations)
+
     def objects_of(self, values: Sequence[Any]) -> xr.DataArray:
         """Objects over the locations, which may be Delayed."""
         from dask.base import is_dask_collection
 
         shape = tuple(self.sizes[d] for d in self.locations)
-        if not any(map(is_dask_collection, values)):
+        lazy = any(is_lazy(a) for of in self.cases.values() for a, _ in of.values())
+        if not (lazy or any(map(is_dask_collection, values))):
             return xr.DataArray(as_objects(values).reshape(shape), dims=self.locations)
         import dask.array
         from dask.delayed import delayed
 
         alone = delayed(as_objects, pure=True)
+        values = [v if is_dask_collection(v) else delayed(v, traverse=False) for v in values]
         each = [dask.array.from_delayed(alone([v]), (1,), object) for v in values]  # type: ignore[no-untyped-call]
         whole = dask.array.concatenate(each).reshape(shape)  # type: ignore[no-untyped-call]
         return xr.DataArray(whole, dims=self.locations)

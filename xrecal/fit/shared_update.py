@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +22,7 @@ from xrecal.typing import FloatArray, IntArray
 
 from .case_order import ADDED, Order, known_observations
 from .common_regrets import as_objects
-from .fitted import CASE, FittedVariable
+from .fitted import CASE
 from .more_places import Grown
 from .pooling import DATE
 from .shared_fit import PassesOverChunks, SharedChunks
@@ -61,15 +61,12 @@ def with_shared_cases(grown: Grown, dates: CaseAxis, axis: CaseAxis, order: Orde
     chunks.beside["seen"] = xr.DataArray(
         seen.data.reshape((*seen.shape[:-1], *pool.sizes)), dims=dims
     )
-    packed, fits = _packed_fits(fitted, chunks), []
+    arrays = {n: v for n, v in fitted.arrays.items() if n != "observations"}
+    packed, fits = packed_fits(arrays, chunks), []
     for at in chunks.each_location:
-        engine, here = PassesOverChunks(chunks, at, NO_PREDICTORS), packed.isel(at).data
-        if packed.chunks is not None:
-            here = here.to_delayed(optimize_graph=False).item()
-        if method.breakable:
-            engine.usual = engine.once(_usual, here)
-        fit = engine.once(_Unpacked(grown.features), here)
-        added = engine.total(_Added(pool.dims), _join, fit)
+        engine, here = engine_of(chunks, at, packed)
+        fit = engine.once(Unpacked(grown.features), here)
+        added = engine.total(_Added(pool.dims), join_any, fit)
         fits.append(engine.once(_Repacked(method, fitted.min_samples, fading), fit, added, here))
     updated = {n: v.assign_attrs(state[n].attrs) for n, v in chunks.arrays_of(fits).items()}
     new, flags = chunks.observations()
@@ -103,9 +100,20 @@ def _with_room(observed: xr.Variable, n_places: int) -> xr.Variable:
     return padded
 
 
-def _packed_fits(fitted: FittedVariable, chunks: SharedChunks) -> xr.DataArray:
-    """Arrays of the state as an object at each location."""
-    arrays = {n: v for n, v in fitted.arrays.items() if n != "observations"}
+def engine_of(
+    chunks: SharedChunks, at: Mapping[Hashable, int], packed: xr.DataArray
+) -> tuple[PassesOverChunks, Any]:
+    """Passes at a location by the usual values that the fit there has, and arrays of this fit."""
+    engine, here = PassesOverChunks(chunks, at, NO_PREDICTORS), packed.isel(at).data
+    if packed.chunks is not None:
+        here = here.to_delayed(optimize_graph=False).item()
+    if chunks.method.breakable:
+        engine.usual = engine.once(_usual, here)
+    return engine, here
+
+
+def packed_fits(arrays: Mapping[str, xr.Variable], chunks: SharedChunks) -> xr.DataArray:
+    """Arrays of a fit as an object at each location."""
     cores = {n: [d for d in v.dims if d not in chunks.locations] for n, v in arrays.items()}
     return run(
         _packed,
@@ -166,13 +174,14 @@ class _Added:
         return added_sums_of(fit, cases._replace(observations=enters))
 
 
-def _join(one: Any, other: Any) -> Any:
+def join_any(one: Any, other: Any) -> Any:
+    """Sums of the cases of both, None without a fit."""
     from xrecal.arrays.shared.passes import join_added
 
     return None if one is None else join_added(one, other)
 
 
-class _Unpacked:
+class Unpacked:
     """The fit of a location, which further places join by their features; None without one."""
 
     __name__ = "unpacked"

@@ -20,6 +20,7 @@ from xrecal.inputs.pairing import Pairs
 from xrecal.inputs.pool import Pool
 from xrecal.methods import Method, SharedCKME
 from xrecal.methods.base import Parameter, SharedFits
+from xrecal.methods.shared_ckme import OWN
 
 from .cases import COVARIATE, OBSERVATIONS, cases_of, kept_parts, parameters_of, parts_to_keep
 from .common_regrets import NOTHING, as_objects, nothing_in_common, with_common_regrets
@@ -80,8 +81,7 @@ def fit_state(
     parameters = {name: p for name, p in every.items() if not p.of_all_places}
     out, members = _outputs(prepared, cases, parameters)
     fit = FitTask(method, prepared.axis, periods, min_samples, "scale" in parts)
-    of_places = {n: (a, ()) for n, a in zip(SharedFits._fields, shared, strict=False)}
-    given: dict[str, Any] = {**_with_core(cases, pool), "shared": of_places}
+    given: dict[str, Any] = {**_with_core(cases, pool), "shared": shared_group(shared)}
     what = work_on("the fit", pairs.form.name)
     require_one_side(fit, arrays_of(given)[0], what)
     chosen = choices_of_all(prepared, given, min_samples, choose)
@@ -109,6 +109,15 @@ def fit_state(
         # Last, as the first array of a state has all locations.
         states.append(_with_labels(state, pairs, parameters).assign(common))
     return states
+
+
+def shared_group(
+    shared: Sequence[xr.DataArray],
+) -> dict[str, tuple[xr.DataArray, tuple[Hashable, ...]]]:
+    """Fields of :class:`SharedFits` over locations with their core dimensions; none without any."""
+    cores: tuple[tuple[Hashable, ...], ...] = (), (), (OWN + "place_feature",)
+    named = zip(SharedFits._fields, shared, cores, strict=False)
+    return {name: (array, core) for name, array, core in named}
 
 
 def _outputs(

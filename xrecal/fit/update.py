@@ -43,6 +43,7 @@ from .select_fits import (
     matching_covariates,
     shared_dims,
 )
+from .shared_in_time import learned_with_law, shared_law
 from .shared_update import with_shared_cases
 from .state import axis_of, require_whole_cases
 from .update_task import KEPT, NAMES, UpdateTask, joined_values, of_kept
@@ -132,7 +133,11 @@ def _update_variable(
         task = UpdateTask(
             fitted.method, fitted.periods, fitted.min_samples, order, added_axis, axis
         )
-        state = _joined_state(task, fitted, pairs, given, partners)
+        goes_on = any(method.keeps_sums for method in fitted.method.mixed)
+        joining = replace(task, learns=not goes_on)
+        state = _joined_state(joining, fitted, pairs, given, partners)
+        if goes_on:
+            state = learned_with_law(task, fitted, state, pairs.form)
         for other in set(fitted.jointly) & set(updated):  # which has the same vectors
             of_other = updated[other].state
             same = {v: of_other[v].variable for v in state if str(v).startswith(VECTOR)}
@@ -205,6 +210,7 @@ def _joined_state(
         "state": {
             n: (of_kept(v), [NAMES.get(d, d) for d in v.dims if d not in fitted.locations])
             for n, v in state.items()
+            if n not in shared_law(fitted)
         },
         "forecasts": {
             n: (part.drop_vars(list(part.coords)), (ADDED, ADDED_MEMBER))
@@ -225,7 +231,7 @@ def _joined_state(
             state.setdefault("weights", xr.ones_like(members))
     changing = {n: v for n, v in state.items() if task.changes(n)}
     common: dict[str, xr.DataArray] = {}
-    if fitted.pool is None:
+    if fitted.pool is None and task.learns:
         given, common = with_common_regrets(task, given, pairs.form, fitted.locations)
     results = run(
         task,

@@ -5,7 +5,7 @@ Known cases keep their place among all, with the new observation if there is one
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import and_
@@ -21,7 +21,7 @@ from xrecal.arrays.status import FILL, INVALID
 from xrecal.chunks.run import Inputs, Named, Outputs, run
 from xrecal.inputs.dates import CaseAxis
 from xrecal.methods import Method
-from xrecal.methods.base import Cases, Parameter
+from xrecal.methods.base import Cases, Parameter, SharedFits
 
 from .case_order import ADDED, Order
 from .cases import (
@@ -58,6 +58,8 @@ class UpdateTask:
     """Dates of the added cases."""
     axis: CaseAxis
     """Dates of all cases."""
+    learns: bool = True
+    """Whether the method learns at once; else :class:`LearnTask` follows."""
 
     @property
     def on_device(self) -> bool:
@@ -87,16 +89,13 @@ class UpdateTask:
         joined = self.joined(kept, cases, parts, partners)
         status = (state["status"] | flags).astype(state["status"].dtype)
         joined = joined._replace(fitted={**joined.fitted, "status": status})
-        joined = self.learned_again(joined, common[0][0][0] if common else None)
+        if self.learns:
+            joined = self.learned_again(joined, common[0][0][0] if common else None)
         return {**joined.forecasts, "observations": joined.observations, **joined.fitted}
 
     def record(self, **given: Named) -> Sequence[Timeline | None]:
         """What places have in common with the new cases, from a first pass over these places."""
-        from xrecal.arrays.online.common import Record, timelines
-
-        records = [Record(with_known=True)]
-        self(**given, common={0: as_objects([records])})
-        return timelines(records, [True])
+        return recorded(self, **given)
 
     def joined(self, kept: Kept, added: Cases, parts: Named, partners: Named) -> Kept:
         """Cases and parameters with more cases, whose ``parts`` of forecasts are to be kept."""
@@ -133,7 +132,7 @@ class UpdateTask:
         if name not in self.parameters:
             return name in ("n_cases", "status", "observations") or is_part(name)
         own = self.parameters[name]
-        again = self.method.relearns and not own.of_all_places
+        again = self.learns and self.method.relearns and not own.of_all_places
         return again or own.of_slots or CASE in own.dims
 
     def _entering(
@@ -160,21 +159,64 @@ class UpdateTask:
         moved: npt.NDArray[Any] = np.where(slots < 0, slots, place[slots]).astype(slots.dtype)
         return moved
 
-    def learned_again(self, joined: Kept, common: Record | Timeline | None = None) -> Kept:
+    def learned_again(
+        self,
+        joined: Kept,
+        common: Record | Timeline | None = None,
+        shared: SharedFits | None = None,
+    ) -> Kept:
         """The same, with parameters that the method learns from all cases together.
 
-        And from what places have in common, if there is any.
+        And from what places have in common and share, if there is any.
         """
         if not self.method.relearns:
             return joined
-        shared: set[str] = set()
-        if not self.method.shares_regrets:
-            shared = {name for name, p in self.parameters.items() if p.of_all_places}
-        fitted = {name: a for name, a in joined.fitted.items() if name not in shared}
-        cases = replace(joined.cases(self.periods, self.axis), common=common)
+        every = self.parameters.items()
+        law = {n for n, p in every if p.of_all_places and n not in self.method.in_common}
+        fitted = {name: a for name, a in joined.fitted.items() if name not in law}
+        cases = replace(joined.cases(self.periods, self.axis), common=common, shared=shared)
         learned = {**fitted, **self.method.relearn_locations(cases, fitted, self.min_samples)}
         learned["status"] = fitted["status"] & (INVALID | FILL) | learned["status"]
         return joined._replace(fitted={**joined.fitted, **learned})
+
+
+@dataclass(frozen=True)
+class LearnTask:
+    """Arrays of a state with more cases of a chunk of places in, those that change out."""
+
+    task: UpdateTask
+    """That has joined the cases"""
+
+    @property
+    def method(self) -> Method:
+        """The method that learns."""
+        return self.task.method
+
+    @property
+    def periods(self) -> Mapping[str, float | None]:
+        """Covariates, and the periods of circular ones."""
+        return self.task.periods
+
+    def __call__(
+        self, state: Named, shared: Named, common: Named = NOTHING
+    ) -> dict[str, npt.NDArray[Any]]:
+        """Run the task on one chunk."""
+        in_common = common[0][0][0] if common else None
+        learned = self.task.learned_again(kept_of(state), in_common, SharedFits(**shared))
+        return dict(learned.fitted)
+
+    def record(self, **given: Named) -> Sequence[Timeline | None]:
+        """What places have in common with the new cases, from a first pass over these places."""
+        return recorded(self, **given)
+
+
+def recorded(task: Callable[..., Any], **given: Named) -> Sequence[Timeline | None]:
+    """What places learn as a task runs on them, after what they have known before."""
+    from xrecal.arrays.online.common import Record, timelines
+
+    records = [Record(with_known=True)]
+    task(**given, common={0: as_objects([records])})
+    return timelines(records, [True])
 
 
 def joined_values(

@@ -100,12 +100,15 @@ FROM_PLACES = {
 
 
 class SharedFits(NamedTuple):
-    """What many places share, for L of them, that has not seen each fold of their dates."""
+    """What many places share, for L of them, by fits that have not seen what they are asked for."""
 
-    held_out: npt.NDArray[Any]
-    """(L,) of :class:`xrecal.arrays.shared.held_out.HeldOut`; None where nothing was learned"""
+    fits: npt.NDArray[Any]
+    """(L,) of :class:`xrecal.arrays.shared.held_out.HeldOut`, for a method that goes on learning
+    of :class:`xrecal.arrays.shared.held_out.InTime`; None where nothing was learned"""
     place: IntArray
-    """(L,) number of the place in the shared fit"""
+    """(L,) number of the place in the shared fit, -1 for one that is not of it"""
+    here: npt.NDArray[Any]
+    """(L, k) features of the place"""
 
 
 @dataclass(frozen=True)
@@ -222,13 +225,15 @@ class Method(ABC):
 
     One that keeps forecasts learns parameters of each case again too.
     """
+    keeps_sums: bool = False
+    """Whether a component that places share goes on learning, by sums that the state keeps."""
     keeps_choices: ClassVar[bool] = False
     """Whether a pool keeps its parameters when more cases join."""
     in_order: ClassVar[bool] = False
     """Whether each case teaches it in turn, so that it matters in which order they come."""
 
-    shares_regrets: ClassVar[bool] = False
-    """Whether places learn from what all of them have in common, which a first pass finds."""
+    in_common: ClassVar[tuple[str, ...]] = ()
+    """Parameters that places learn from what all of them have in common: a first pass finds it."""
 
     exchangeable: bool = True
     """Whether members have no names: it makes no difference which one is which."""

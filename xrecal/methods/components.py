@@ -162,9 +162,10 @@ class Component:
 
 @lru_cache(maxsize=256)
 def _own_parameters(method: Method, n_features: int) -> Mapping[str, Parameter]:
-    """Parameters of a method in a pool, those for updates alone left out."""
+    """Parameters of a method in a pool; those for updates alone only if it learns from these."""
     every = method.parameters_in_pool(n_features)
-    return MappingProxyType({name: p for name, p in every.items() if not p.for_updates})
+    kept = {name: p for name, p in every.items() if method.keeps_sums or not p.for_updates}
+    return MappingProxyType(kept)
 
 
 def stored_together(fits: Iterable[tuple[Component, FitArrays]]) -> Arrays:

@@ -21,14 +21,15 @@ from xrecal.arrays.distributions.forms import (
     sort_members,
 )
 from xrecal.inputs.dates import CaseAxis
-from xrecal.typing import FloatArray
+from xrecal.typing import FloatArray, IntArray
 
 from .base import CHOSEN_FROM, Bounds, Cases, FitArrays, NewCases, Parameter, missing_forecasts
 from .ckme import CKME
-from .components import CASES, Component, Forecasting
+from .components import CASES, Component, Forecasting, components_of
 from .corrected import CORRECTED, POOL, RECENT
 from .emos import EMOS
 from .pool import LinearPool
+from .shared_ckme import SharedCKME
 
 N_LEVELS = 100
 """Quantiles that an expert says."""
@@ -57,6 +58,8 @@ class Experts:
     pool: LinearPool
     """With its covariates settled."""
     bounds: Bounds = "auto"
+    law: SharedCKME | None = None
+    """That all places share"""
 
     @cached_property
     def emos(self) -> Component:
@@ -79,6 +82,11 @@ class Experts:
         )
         return Component(RECENT, method, "regression")
 
+    @cached_property
+    def shared(self) -> Component | None:
+        """The law that all places share, as the expert that it is at each."""
+        return None if self.law is None else components_of((self.law,))[0]
+
     @property
     def mixed(self) -> tuple[Component, ...]:
         """Components of the pool that are experts by themselves; the raw forecast is one anyway."""
@@ -88,7 +96,9 @@ class Experts:
     def labels(self) -> tuple[str, ...]:
         """Names of the experts, that of the pool last."""
         windows = (f"emos_{w}" for w in WINDOWS)
-        mixed = (c.label for c in self.mixed)
+        mixed = [c.label for c in self.mixed]
+        if self.shared is not None:
+            mixed.append(self.shared.label)
         errors = f"{ERRORS}_{N_ERRORS}"
         return (RAW, EMOS_LABEL, *windows, errors, RECENT, *mixed, *CORRECTED, POOL)
 
@@ -168,6 +178,22 @@ class Experts:
             RECENT: recent,
             **rolling(new, verified, self.limits(slow)),
         }
+
+    def shared_said(self, cases: Cases, which: IntArray, known: IntArray) -> dict[str, FloatArray]:
+        """Quantiles (k, J) of some cases by the law of all places, by what was known (k,) then."""
+        if self.shared is None or self.law is None:
+            return {}
+        return {self.shared.label: self.law.said(cases, which, known, LEVELS)}
+
+    def shared_says(
+        self, new: NewCases, cases: Cases, fitted: FitArrays
+    ) -> tuple[FloatArray | None, FloatArray]:
+        """Quantiles (L, T, J) of forecasts by the law of all places, if any, and their novelty."""
+        novelty = np.full(new.forecasts.loc.shape[:2], np.nan)
+        if self.shared is None or self.law is None:
+            return None, novelty
+        own = self.shared.taken_from(fitted)
+        return self.law.quantiles_with_novelty(new, cases, own, LEVELS)
 
     def stacked(self, said: Mapping[str, FloatArray]) -> FloatArray:
         """Quantiles (1, T, K, J) of all experts, of which each said (T, J)."""

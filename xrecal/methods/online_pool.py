@@ -37,6 +37,7 @@ from .experts import N_LEVELS, RAW, Experts
 from .known import has_passed, known_cases
 from .pool import LinearPool
 from .settings import Settings, once
+from .shared_ckme import SharedCKME, as_shared
 
 if TYPE_CHECKING:
     from xrecal.arrays.online.state import Settings as Learning
@@ -44,6 +45,10 @@ if TYPE_CHECKING:
 
 WARM_UP = 180
 """Verified cases at the end of the hindcast that weights are learned from, or half of all."""
+
+SHORT = 30
+"""Cases of a place with which experts of its own count as much as the law of all places, before
+any weight is learned."""
 
 # Settings of the pool under the same names.
 OF_POOL = ("methods", "condition_on", "forest")
@@ -110,6 +115,12 @@ class OnlinePool(Settings):
     of several places shares what it learns; one of a single place uses the common regrets that were
     last known.
 
+    With ``fit(..., pool=)`` of more than 1500 cases there are experts at each place, and one more
+    that all places share: the :class:`CKME` of all of them. Before any case it has at least
+    30 / (30 + n) of the weight, n the cases that the slow experts of the place were fitted to; a
+    place with too few cases has it alone. An update adds the new cases of all places to its sums,
+    and a place that has joined is issued by it, from features and its own cases.
+
     ``fit`` fits the experts without the end of the hindcast and learns weights from how they
     forecast that; then it fits them to all. ``model.update`` learns from each case, in order: what
     every expert had said when the forecast was issued, from what had verified by then, changes the
@@ -161,7 +172,7 @@ class OnlinePool(Settings):
     in_order = True
     settles_covariates = True
     between: ClassVar[Between] = "linear"
-    shares_regrets = True
+    in_common = (COMMON,)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "delay", read_length(self.delay, "OnlinePool", "delay"))
@@ -171,31 +182,60 @@ class OnlinePool(Settings):
             methods = self.pool.methods
         except (TypeError, ValueError) as error:
             raise type(error)(str(error).replace("LinearPool", "OnlinePool")) from None
-        object.__setattr__(self, "methods", methods)
+        object.__setattr__(self, "methods", self._with_law(methods))
+
+    @property
+    def law(self) -> SharedCKME | None:
+        """The law that all places share, which ``fit`` adds to the methods."""
+        return next((as_shared(m) for m in self.methods or () if m.by_sums), None)
+
+    def _with_law(self, methods: tuple[Method, ...] | None) -> tuple[Method, ...] | None:
+        """Methods of the pool, and the law that all places share."""
+        return methods if methods is None or self.law is None else (*methods, self.law)
 
     @property
     @once
     def pool(self) -> LinearPool:
         """The pool that is fitted now and then."""
-        bounds = self.bounds if self.methods is None else "auto"
-        return LinearPool(bounds=bounds, **{name: getattr(self, name) for name in OF_POOL})
+        given = {name: getattr(self, name) for name in OF_POOL}
+        if self.methods is None:
+            return LinearPool(bounds=self.bounds, **given)
+        own = tuple(method for method in self.methods if method is not self.law)
+        return LinearPool(**{**given, "methods": own})
 
     @property
     @once
     def experts(self) -> Experts:
         """Those that are weighed."""
-        return Experts(self.pool, self.bounds)
+        return Experts(self.pool, self.bounds, self.law)
 
     @property
     def mixed(self) -> tuple[Method, ...]:
-        """The methods of the pool, and the others that are fitted as rarely."""
-        experts = self.experts
-        return (*self.pool.mixed, experts.emos.method, experts.recent.method)
+        """The methods of the pool, the others that are fitted as rarely, and the shared law."""
+        experts, law = self.experts, self.law
+        own = (*self.pool.mixed, experts.emos.method, experts.recent.method)
+        return own if law is None else (*own, law)
+
+    @property
+    def shared_by_places(self) -> Method:
+        """The method of the expert that places share where many cases of them are pooled."""
+        return self.pool.shared_by_places
+
+    def with_shared(self, method: Method) -> OnlinePool:
+        """The same with one more expert, which places share and which goes on learning."""
+        law = replace(as_shared(method), keeps_sums=True)
+        methods = (*self.pool.mixed, law)
+        return replace(self, methods=methods, condition_on=None, forest="auto")
+
+    @property
+    def alone(self) -> OnlinePool:
+        """The same without the expert that places share."""
+        return self if self.law is None else replace(self, methods=self.pool.methods)
 
     @property
     def knows_novelty(self) -> bool:
-        """Whether a method of the pool compares forecasts with past ones."""
-        return self.pool.knows_novelty
+        """Whether the pool or the law of all places compares forecasts with past ones."""
+        return self.pool.knows_novelty or self.law is not None
 
     @property
     def mostly(self) -> LinearPool:
@@ -211,8 +251,14 @@ class OnlinePool(Settings):
         """Quantiles that come from no past case."""
         return np.full(N_LEVELS, -1), None
 
-    @once
     def parameters(self, n_features: int) -> Mapping[str, Parameter]:
+        """What each place learns, and the law that all of them share."""
+        shared, n = self.experts.shared, max(n_features - 1, 0)
+        of_all = {} if shared is None else shared.stored_parameters(n)
+        return {**self.parameters_of_place(n_features), **of_all}
+
+    @once
+    def parameters_of_place(self, n_features: int) -> Mapping[str, Parameter]:
         """What weights are made from, and the slow experts, those of before their last fit too."""
         from xrecal.arrays.online.state import FORGETTING, PARTS
 
@@ -274,6 +320,7 @@ class OnlinePool(Settings):
         except (ImportError, ValueError) as error:
             raise type(error)(str(error).replace("LinearPool", "OnlinePool")) from None
         settled = replace(self, **{name: getattr(pool, name) for name in OF_POOL})
+        settled = replace(settled, methods=self._with_law(pool.methods))
         return settled, "; ".join(dict.fromkeys(note for note in notes if note)) or None
 
     @property
@@ -326,7 +373,8 @@ class OnlinePool(Settings):
 
     def relearn_locations(self, cases: Cases, fitted: FitArrays, min_samples: int) -> FitArrays:
         """Weights that have learned from the new cases, one by one, and experts fitted when due."""
-        own = {name: fitted[name] for name in self.parameters(cases.covariates.n_features)}
+        names = self.parameters_of_place(cases.covariates.n_features)
+        own = {name: fitted[name] for name in names}
         return self._learned(cases, own, Fitting(min_samples), together=False)
 
     def predict_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> Distribution:
@@ -335,22 +383,29 @@ class OnlinePool(Settings):
 
         experts, n = self.experts, cases.observations.shape[1]
         members = np.full((*new.forecasts.loc.shape[:2], N_LEVELS), np.nan)
+        shared, _ = experts.shared_says(new, cases, fitted)
+        if shared is not None:  # alone where the own record is too short
+            members[:] = shared
         for i, (one, part) in enumerate(_each(cases, fitted)):
             fits = int(part["last_fitted"][0]) + 1
             if fits > 0 and members.shape[1]:
                 own = new.take(slice(i, i + 1))
                 said = experts.slow_said(own, one, part, fits)
                 said |= experts.fast_said(own, one, part, n)
+                if experts.shared is not None and shared is not None:
+                    said[experts.shared.label] = shared[i]
                 errors, _ = Errors.of(part, one, self._known(one))
                 at_issue = predictors(one, own.forecasts, np.full(members.shape[1], n))
                 said |= errors.correct(said, at_issue, n, experts.limits(part))
-                settings, common = self._settings(part), part[COMMON][0]
+                settings, common = self._settings(one, part), part[COMMON][0]
                 members[i] = issue(_state(part), settings, experts.stacked(said), common)[0]
         return equally_likely(members, new.forecasts.loc.dtype, Linear)
 
     def novelty_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> FloatArray:
-        """Novelty (L, T) of forecasts to those that the pool was fitted to."""
-        novelty = np.full(new.forecasts.loc.shape[:2], np.nan)
+        """Novelty (L, T) of forecasts to those that the pool, or the law alone, was fitted to."""
+        _, novelty = self.experts.shared_says(new, cases, fitted)
+        if not self.pool.knows_novelty:
+            return novelty
         for i, (one, part) in enumerate(_each(cases, fitted)):
             fits = int(part["last_fitted"][0]) + 1
             if fits > 0:
@@ -364,10 +419,12 @@ class OnlinePool(Settings):
         """All locations with what their cases teach, from what was learned so far."""
         parts = []
         for i, (one, part) in enumerate(_each(cases, given)):
+            if part["last_fitted"][0] < 0:  # of a place that has joined, they are missing
+                part |= {name: np.zeros_like(part[name]) for name in OF_WEIGHTS}
             _record_known(one, part)
             learn = self._begun if part["last_fitted"][0] < 0 else self._advanced
             part = learn(one, part, fitting.at(i), together=together)
-            parts.append(self._weighed(part | _common_at_end(one)))
+            parts.append(self._weighed(one, part | _common_at_end(one)))
         whole: Arrays = {
             name: np.concatenate([part[name] for part in parts]).astype(like.dtype, copy=False)
             for name, like in given.items()
@@ -438,7 +495,8 @@ class OnlinePool(Settings):
         from xrecal.arrays.online.aggregation import learn
         from xrecal.arrays.online.common import Common, Record, comparable
 
-        state, settings, observed = _state(part), self._settings(part), cases.observations
+        settings, observed = self._settings(cases, part), cases.observations
+        state = _state(part)
         times, common = self._verification_times(cases), cases.common
         if isinstance(common, Record):
             for t, case in enumerate(which):
@@ -450,13 +508,13 @@ class OnlinePool(Settings):
         found = last_known if common is None else common.before(times[which])
         return learn(state, settings, said, observed[:, which], found)
 
-    def _weighed(self, part: Arrays) -> Arrays:
+    def _weighed(self, cases: Cases, part: Arrays) -> Arrays:
         """A location with the mean weights of its experts, once they are fitted."""
         from xrecal.arrays.online.aggregation import mean_weights
 
         if part["last_fitted"][0] < 0:
             return part
-        weights = mean_weights(_state(part), self._settings(part), part[COMMON][0])
+        weights = mean_weights(_state(part), self._settings(cases, part), part[COMMON][0])
         return part | {"expert_weight": weights}
 
     def _due(self, cases: Cases, verified: IntArray, known: IntArray, fitted: int) -> int:
@@ -489,6 +547,9 @@ class OnlinePool(Settings):
         by_slow = known[which] >= slow[1]
         if together and by_slow.all():
             all_slow = experts.slow_said(cases.as_new(which), cases, *slow)
+        parts = [slice(None)] if together else [slice(t, t + 1) for t in range(which.size)]
+        asked = [experts.shared_said(cases, which[p], known[which[p]]) for p in parts]
+        shared = {label: np.concatenate([a[label] for a in asked]) for label in asked[0]}
         for t, case in enumerate(which):
             of, fits = slow if by_slow[t] or former[1] == 0 else former
             new = cases.as_new(which[t : t + 1])
@@ -498,6 +559,7 @@ class OnlinePool(Settings):
                 from_slow = experts.slow_said(new, cases, of, fits)
             own, n_known = at_issue[t : t + 1], int(known[case])
             found = from_slow | experts.fast_said(new, cases, of, n_known)
+            found |= {label: quantiles[t : t + 1] for label, quantiles in shared.items()}
             found |= errors.correct(found, own, n_known, experts.limits(of))
             said.append(experts.stacked(found))
             errors = errors.plus(int(case), found, cases.observations[0, case], own, n_known)
@@ -527,26 +589,33 @@ class OnlinePool(Settings):
         times: FloatArray = np.maximum.accumulate(cases.axis.days + ahead)
         return times
 
-    def _settings(self, part: FitArrays) -> Learning:
+    def _settings(self, cases: Cases, part: FitArrays) -> Learning:
         """How weights are learned at a location; the pool, named last, is a strategy by itself.
 
         The prior of the raw forecast follows its weight in the pool: where the pool hardly changes
-        forecasts, experts that do have to earn their weight.
+        forecasts, experts that do have to earn their weight. That of the law of all places is the
+        greater the fewer cases the slow experts of the place were fitted to.
         """
-        from xrecal.arrays.online.state import prior_weights, settings_of
+        from xrecal.arrays.online.state import prior_weights, settings_of, with_at_least
 
         n = len(self.experts.labels)
         bounds = np.stack([part["lower"], part["upper"]], axis=-1)
         settings = settings_of(bounds, n, N_LEVELS, alone=n - 1)
         share = self.pool.share_as_issued(part["pool_weight"][0])
         raw = self.experts.labels.index(RAW)
-        return settings._replace(prior=prior_weights(n, raw, share))
+        prior = prior_weights(n, raw, share)
+        if self.experts.shared is not None:
+            last = int(part["last_fitted"][0])
+            own = int(np.isfinite(cases.observations[0, : last + 1]).sum())
+            law = self.experts.labels.index(self.experts.shared.label)
+            prior = with_at_least(prior, law, SHORT / (SHORT + own))
+        return settings._replace(prior=prior)
 
     def _blank(self, cases: Cases) -> Arrays:
         """Parameters (L, ...) of locations without a fit."""
         n_locations, n = cases.observations.shape
         blank = {}
-        for name, parameter in self.parameters(cases.covariates.n_features).items():
+        for name, parameter in self.parameters_of_place(cases.covariates.n_features).items():
             shape = n_locations, *parameter.sizes(n).values()
             unknown = np.nan if parameter.dtype is np.float64 and name not in OF_WEIGHTS else 0
             blank[name] = np.full(shape, -1 if parameter.of_slots else unknown, parameter.dtype)

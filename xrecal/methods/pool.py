@@ -417,7 +417,7 @@ class LinearPool(Settings):
         state["pool_weight"][(state["status"] & TOO_FEW) > 0] = np.nan
         state["status"] |= TOO_FEW * np.isnan(state["pool_weight"]).any(-1)
         if cases.shared is not None:  # which issues where the own record is too short
-            there = np.array([held_out is not None for held_out in cases.shared.held_out])
+            there = np.array([fits is not None for fits in cases.shared.fits])
             alone = there & np.isnan(state["pool_weight"]).any(-1)
             leave_alone(state, alone, [c.method.by_sums for c in self.components])
         return state

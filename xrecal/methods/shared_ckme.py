@@ -24,6 +24,7 @@ from xrecal.typing import FloatArray, IntArray
 from .base import (
     ANY,
     N_HELD_OUT,
+    NOT_NEGATIVE,
     POSITIVE_OR_INFINITE,
     Cases,
     Chosen,
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
     from xrecal.arrays.shared.issuing import Issued
     from xrecal.arrays.shared.network import Cases as ArrayCases
     from xrecal.arrays.shared.packed import Sizes
-    from xrecal.arrays.shared.passes import Learned
+    from xrecal.arrays.shared.passes import Learned, Shared
     from xrecal.arrays.shared.samples import Values
 
 PLACE = "xrecal_place"
@@ -61,6 +62,9 @@ OWN = "shared_"
 NUMBER, HERE = "place", "here"
 """Parameters of a location that is one of the places: its number, -1 for one that is not of the
 fit, and its features."""
+
+SUMMED = "summed"
+"""Parameter of a fit that goes on learning: sums are of so many dates, laws of all."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +83,8 @@ class SharedCKME(Method):
         Landmarks at most.
     middle_longitude : float
         Around which longitudes are counted, in degrees.
+    keeps_sums : bool
+        Whether it goes on learning where each place has a pool: its sums are then in the state.
     """
 
     method: CKME
@@ -86,6 +92,7 @@ class SharedCKME(Method):
     features: tuple[str, ...]
     rank: int
     middle_longitude: float = 0.0
+    keeps_sums: bool = False
 
     by_sums = True
     keeps_choices = True
@@ -173,6 +180,9 @@ class SharedCKME(Method):
         if self.features:
             dims = {OWN + "place_feature": len(self.features)}
             every[HERE] = Parameter("features of the place", dims=dims)
+        if self.keeps_sums:
+            dates = "number of the first dates that the sums are of"
+            every[SUMMED] = Parameter(dates, dtype=np.int32, for_updates=True, within=NOT_NEGATIVE)
         return {name: replace(p, of_all_places=True) for name, p in every.items()}
 
     def in_parts(self, axis: CaseAxis, n: int) -> tuple[OfDates, Folds]:
@@ -333,7 +343,8 @@ class SharedCKME(Method):
         shape = cases.observations.shape
         levels, (of_dates, _) = equal_mass_levels(N_HELD_OUT), self.in_parts(cases.axis, shape[1])
         found = np.full((shape[0], 2, shape[1], N_HELD_OUT), np.nan)
-        for location, (fits, number) in enumerate(zip(*cases.shared, strict=True)):
+        given = zip(cases.shared.fits, cases.shared.place, strict=True)
+        for location, (fits, number) in enumerate(given):
             if fits is not None:
                 block = slice(location, location + 1)
                 own = cases.forecasts.take(block), cases.covariates.take((block,))
@@ -353,46 +364,125 @@ class SharedCKME(Method):
         self, new: NewCases, cases: Cases, fitted: FitArrays
     ) -> tuple[Distribution, FloatArray]:
         """Quantiles of equal mass, and the novelty (L, T) of the forecasts."""
-        shape, dtype = new.forecasts.loc.shape[:2], new.forecasts.loc.dtype
-        values, novelty = np.full((*shape, N_QUANTILES), np.nan), np.full(shape, np.nan)
+        levels = equal_mass_levels(N_QUANTILES)
+        values, novelty = self.quantiles_with_novelty(new, cases, fitted, levels)
+        return equally_likely(values, new.forecasts.loc.dtype, Linear), novelty
+
+    def quantiles_with_novelty(
+        self, new: NewCases, cases: Cases, fitted: FitArrays, levels: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Quantiles (L, T, q) at levels (q,), and the novelty (L, T) of the forecasts."""
+        shape = new.forecasts.loc.shape[:2]
+        values, novelty = np.full((*shape, levels.size), np.nan), np.full(shape, np.nan)
+        fit: Shared | None = None
+        unpacked: tuple[int, ...] = ()
         for location in range(shape[0]):
             own = {name: a[location] for name, a in fitted.items()}
-            if not np.isnan(own["regression"]).any():
-                block = slice(location, location + 1)
-                issued = self._issued(new.take(block), cases.take(block), own)
-                values[location] = np.clip(issued.quantiles, own["lower"], own["upper"])
-                novelty[location] = issued.novelty
-        return equally_likely(values, dtype, Linear), novelty
+            if np.isnan(own["regression"]).any():
+                continue
+            where = addresses(own)
+            if fit is None or where != unpacked:  # of many places it is the same one
+                fit, unpacked = unpack_fit(own), where
+            block = slice(location, location + 1)
+            issued = self._issued(fit, new.take(block), cases.take(block), own, levels)
+            values[location] = np.clip(issued.quantiles, own["lower"], own["upper"])
+            novelty[location] = issued.novelty
+        return values, novelty
 
-    def _issued(self, new: NewCases, cases: Cases, own: FitArrays) -> Issued:
+    def said(
+        self, cases: Cases, which: IntArray, known: IntArray, levels: FloatArray
+    ) -> FloatArray:
+        """Quantiles (k, q) of some of the cases (1, n), as they were issued at their place.
+
+        By the fit of the time, when so many cases (k,) were known; NaN where there is none.
+        """
+        assert cases.shared is not None
+        fits, number, features = (part[0] for part in cases.shared)
+        found = np.full((which.size, levels.size), np.nan)
+        if fits is None:
+            return found
+        # A place that is not of the fit adds its own cases to what the fit knows.
+        turn = fits.number[known] if number >= 0 else known
+        for one in np.unique(turn):
+            rows = np.flatnonzero(turn == one)
+            count = int(known[rows[0]])
+            if (fit := fits.known(count)) is not None:
+                record = cases.select(np.arange(count if number < 0 else 0))
+                at = int(number), np.asarray(features, np.float64), fits.usual
+                issued = self.issued_at(fit, cases.as_new(which[rows]), record, at, levels)
+                found[rows] = np.clip(issued.quantiles, *fits.bounds)
+        return found
+
+    def _issued(
+        self, fit: Shared, new: NewCases, cases: Cases, own: FitArrays, levels: FloatArray
+    ) -> Issued:
         """Forecasts (1, T) at one location."""
-        from xrecal.arrays.shared.issuing import at_own_place, issue
-        from xrecal.arrays.shared.packed import unpack
+        from xrecal.arrays.shared.issuing import issue
 
-        n, fit = new.forecasts.loc.shape[1], unpack(own)
+        n = new.forecasts.loc.shape[1]
         usual = own[USUAL][np.newaxis] if self.breakable else NO_PREDICTORS
-        given = new.forecasts, new.covariates.joining(cases.covariates)
         if NUMBER in own:
-            here = self.at_place(*given, int(own[NUMBER]), OfDates.alike(n), usual)
-            features = np.tile(own.get(HERE, np.empty(0)), (n, 1))
-        else:
-            unknown = np.full((1, n), np.nan), given[1], OfDates.alike(n), usual
-            here, features = self.array_cases(given[0], *unknown)
-        # A place without a record is issued as a new one is, if the fit knows any features.
-        bare = (own["record"][here.place] == NO_RECORD) & (here.place >= 0)
-        if bare.any() and self.features:
+            number, features = int(own[NUMBER]), own.get(HERE, np.empty(0))
+            if number >= 0 and self._is_bare(own, number):
+                number, features = -1, own["features"][number]
+            return self.issued_at(fit, new, cases, (number, features, usual), levels)
+        unknown = np.full((1, n), np.nan), new.covariates.joining(cases.covariates)
+        here, features = self.array_cases(new.forecasts, *unknown, OfDates.alike(n), usual)
+        bare = (here.place >= 0) & self._is_bare(own, here.place)
+        if bare.any():
             features = np.where(bare[:, np.newaxis], own["features"][here.place], features)
             here = here._replace(place=np.where(bare, -1, here.place))
-        if NUMBER in own and own[NUMBER] < 0 and np.isfinite(cases.observations).any():
+        return issue(fit, self._without_missing(here, new), features, levels)
+
+    def _is_bare(self, own: FitArrays, place: Any) -> Any:
+        """Whether places have no record and are issued as new ones: if the fit knows features."""
+        return (own["record"][place] == NO_RECORD) & bool(self.features)
+
+    def issued_at(
+        self,
+        fit: Shared,
+        new: NewCases,
+        cases: Cases,
+        at: tuple[int, FloatArray, FloatArray],
+        levels: FloatArray,
+    ) -> Issued:
+        """Forecasts (1, T) at one place, and its cases (1, n), by its number and features (k,).
+
+        Those cases count where the place is not of the fit, -1. Then usual values of covariates.
+        """
+        from xrecal.arrays.shared.issuing import at_own_place, issue
+
+        (number, own, usual), n = at, new.forecasts.loc.shape[1]
+        given = new.forecasts, new.covariates.joining(cases.covariates)
+        here = self.at_place(*given, number, OfDates.alike(n), usual)
+        features = np.tile(own, (n, 1))
+        if number < 0 and np.isfinite(cases.observations).any():
             assert cases.forecasts is not None
             record = self.at_place(
                 cases.forecasts, cases.covariates, 0, OfDates.alike(cases.observations.size), usual
             )._replace(observations=cases.observations[0].astype(np.float64))
             fit = at_own_place(fit, record, features[:1])
             here = here._replace(place=np.zeros(n, np.int64))
+        return issue(fit, self._without_missing(here, new), features, levels)
+
+    def _without_missing(self, here: ArrayCases, new: NewCases) -> ArrayCases:
+        """Forecasts (1, T) as the array layer takes them, without members where one is missing."""
         gone = missing_forecasts(new.forecasts)[0]
-        here = here._replace(members=np.where(gone[:, np.newaxis], np.nan, here.members))
-        return issue(fit, here, features, equal_mass_levels(N_QUANTILES))
+        return here._replace(members=np.where(gone[:, np.newaxis], np.nan, here.members))
+
+
+def unpack_fit(own: FitArrays) -> Shared:
+    """The fit of arrays of one location."""
+    from xrecal.arrays.shared.packed import unpack
+
+    return unpack(own)
+
+
+def addresses(own: FitArrays) -> tuple[int, ...]:
+    """Where arrays of a fit lie in memory: those that are the same lie there once."""
+    from xrecal.arrays.shared.packed import ENTRIES
+
+    return tuple(own[name].ctypes.data for name in ENTRIES if name in own)
 
 
 def as_shared(method: Method) -> SharedCKME:

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xrecal.arrays.online.state import prior_weights
+from xrecal.arrays.online.state import prior_weights, with_at_least
 
 EXPERTS, SHARES = st.integers(2, 40), st.floats(0, 1)
 
@@ -33,3 +33,12 @@ def test_a_larger_share_gives_no_smaller_weight_and_half_at_most(n, share, other
 @pytest.mark.parametrize("share", [0.0, 0.1, np.nan])
 def test_without_a_larger_share_weights_are_equal(share):
     np.testing.assert_allclose(prior_weights(5, 2, share), 0.2)
+
+
+@given(EXPERTS, SHARES, SHARES)
+def test_one_expert_has_a_share_at_least_and_odds_of_the_others_stay(n, share, least):
+    prior = prior_weights(n, 0, share)
+    weights = with_at_least(prior, n - 1, least)
+    np.testing.assert_allclose(weights.sum(), 1)
+    np.testing.assert_allclose(weights[n - 1], max(prior[n - 1], least))
+    np.testing.assert_allclose(weights[:-1] * prior[0], weights[0] * prior[:-1], atol=1e-12)

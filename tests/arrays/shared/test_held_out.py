@@ -5,7 +5,7 @@ import pytest
 
 from benchmarks.shared.network import draw_dates, draw_network
 from xrecal.arrays.shared.folds import FOLDS, Folds, folds_of, parts_of, whole_folds
-from xrecal.arrays.shared.held_out import hold_out
+from xrecal.arrays.shared.held_out import hold_out, in_time
 from xrecal.arrays.shared.law import ridge_losses, solve_sums
 from xrecal.arrays.shared.network import Cases, place_sums_of
 from xrecal.arrays.shared.passes import run, sums_of_law
@@ -83,6 +83,18 @@ def test_as_fits_to_the_other_folds_and_to_earlier_ones(learned):
                 continue  # earlier cases count as if the newest of all others were the newest
             expected = reference(learned, dates).quantiles(cases.take(rows), LEVELS)
             np.testing.assert_allclose(found[way, rows], expected, rtol=1e-6, atol=1e-6)
+
+
+def test_what_was_issued_knows_the_folds_before_that_of_the_first_unknown_date(learned):
+    cases, date, known, *_ = learned
+    held = hold_out(known.fit, known.started, known.place_sums, known.law_sums)
+    part = np.array([cases.part[date == day][0] for day in range(N)])
+    issued = in_time(held, part, (0.0, np.inf))
+    assert issued.bounds == (0.0, np.inf)
+    for count in range(N):
+        assert issued.known(count) is held.later[FOLD[count]]
+    assert issued.known(0) is None
+    assert issued.known(N) is None
 
 
 def test_errors_are_around_centres_of_dates_beyond_the_gap(learned):

@@ -154,6 +154,21 @@ def prior_weights(n_experts: int, one: int, share: float) -> FloatArray:
     return weights
 
 
+def with_at_least(prior: FloatArray, one: int, share: float) -> FloatArray:
+    """Prior weights (K,) in which one expert has ``share`` at least, others in proportion.
+
+    Examples
+    --------
+    >>> with_at_least(np.full(4, 0.25), 0, 0.4).round(3)
+    array([0.4, 0.2, 0.2, 0.2])
+    """
+    if prior[one] >= share:
+        return prior
+    weights: FloatArray = prior * (1.0 - share) / (1.0 - prior[one])
+    weights[one] = share
+    return weights
+
+
 def empty_state(settings: Settings) -> State:
     """The state before anything is learned."""
     shape = settings.bounds.shape[0], settings.forgetting.size

@@ -11,15 +11,15 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from xrecal.arrays.predictors import NO_PREDICTORS
-from xrecal.typing import FloatArray
+from xrecal.typing import FloatArray, IntArray
 
 from .cells import NothingToLearnError
 from .folds import Folds
 from .law import solve_sums
 from .network import Cases
-from .passes import WITH_RECORD, PartSums, Shared, Started, sums_of_law
+from .passes import WITH_RECORD, PartSums, Shared, Started, sums_of_law, without_sums
 from .places import fit_places
-from .sums import Sums, no_cases, some_of
+from .sums import Sums, some_of
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,32 @@ class HeldOut:
                 if fit is not None and rows.size:
                     found[way, rows] = fit.network(WITH_RECORD).quantiles(cases.take(rows), levels)
         return found
+
+
+@dataclass(frozen=True)
+class InTime:
+    """Fits as they were when forecasts were issued."""
+
+    fits: tuple[Shared | None, ...]
+    number: IntArray
+    """(n + 1,) the fit when so many dates were known, -1 where there is none"""
+    usual: FloatArray
+    """(1, p, 8) usual values of covariates"""
+    bounds: tuple[float, float]
+    """Of the variable; infinite or NaN without"""
+
+    def known(self, count: int) -> Shared | None:
+        """The fit when so many dates were known."""
+        return None if self.number[count] < 0 else self.fits[self.number[count]]
+
+
+def in_time(held: HeldOut, part: IntArray, bounds: tuple[float, float]) -> InTime:
+    """Fits of earlier folds as they could have issued cases of dates in parts (n,) of the record.
+
+    When k dates were known, that was the fit of all folds before that of date k.
+    """
+    number = np.append(held.folds.of_part[part], -1)
+    return InTime(held.later, number, held.usual, bounds)
 
 
 def hold_out(
@@ -102,9 +128,5 @@ def _learned(fit: Shared, started: Started, place_sums: FloatArray, sums: Sums) 
         learned = solve_sums(law.landmarks, law.grid, sums, law.ridge)
     except NothingToLearnError:
         return None
-    empty = no_cases(0, 0)  # forecasts need none
-    return fit._replace(
-        places=fit.places._replace(local=places.local),
-        laws=(learned, fit.laws[1]),
-        sums=(empty, empty),
-    )
+    local = fit.places._replace(local=places.local)
+    return without_sums(fit)._replace(places=local, laws=(learned, fit.laws[1]))

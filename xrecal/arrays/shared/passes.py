@@ -255,16 +255,32 @@ def with_added(fit: Shared, added: tuple[FloatArray, Sums, Sums], fading: float 
 
     The weight of the cases that it has is multiplied by ``fading``.
     """
+    return solved(with_sums(fit, added, fading))
+
+
+def with_sums(fit: Shared, added: tuple[FloatArray, Sums, Sums], fading: float = 1.0) -> Shared:
+    """A fit whose sums are of more cases, but whose corrections and laws are not yet."""
     factors = np.full((len(fit.place_sums), 1), fading)
     factors[NUMBER] = 1.0
     of_places = fit.place_sums * factors + added[0]
-    places = fit_places(of_places, fit.features, fit.pooled.kurtosis, fit.places.settings)
     sums = fit.sums[0].times(fading).plus(added[1]), fit.sums[1].times(fading).plus(added[2])
+    return fit._replace(place_sums=of_places, sums=sums)
+
+
+def solved(fit: Shared) -> Shared:
+    """A fit with the corrections and laws that follow from its sums. O(r³ + r² J) time."""
+    places = fit_places(fit.place_sums, fit.features, fit.pooled.kurtosis, fit.places.settings)
     laws = [
         solve_sums(law.landmarks, law.grid, total, law.ridge)
-        for law, total in zip(fit.laws, sums, strict=True)
+        for law, total in zip(fit.laws, fit.sums, strict=True)
     ]
-    return fit._replace(places=places, place_sums=of_places, sums=sums, laws=(laws[0], laws[1]))
+    return fit._replace(places=places, laws=(laws[0], laws[1]))
+
+
+def without_sums(fit: Shared) -> Shared:
+    """A fit for forecasts alone, of which many may be kept."""
+    empty = no_cases(0, 0)
+    return fit._replace(sums=(empty, empty))
 
 
 def with_places(fit: Shared, features: FloatArray) -> Shared:
