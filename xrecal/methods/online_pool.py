@@ -14,7 +14,7 @@ from xrecal.arrays.distributions.continuous import Between, Linear
 from xrecal.arrays.distributions.forms import Distribution, find_bounds
 from xrecal.inputs.covariates import AHEAD
 from xrecal.inputs.dates import CaseAxis
-from xrecal.inputs.lengths import read_length
+from xrecal.inputs.lengths import read_gap, read_length
 from xrecal.typing import FloatArray, IntArray
 
 from .base import (
@@ -51,7 +51,7 @@ SHORT = 30
 any weight is learned."""
 
 # Settings of the pool under the same names.
-OF_POOL = ("methods", "condition_on", "forest")
+OF_POOL = ("methods", "condition_on", "forest", "gap")
 
 EARLIER = "earlier:"
 """Prefix of choices that are made without the cases that weights are learned from."""
@@ -145,6 +145,8 @@ class OnlinePool(Settings):
         Covariates of the pool and of EMOS on all cases; by default as in :class:`LinearPool`.
     forest : "auto", True or False
         Of the pool; as in :class:`LinearPool`. Refits need scikit-learn too.
+    gap : int, str or timedelta
+        Of the pool; as in :class:`LinearPool`.
 
     References
     ----------
@@ -166,6 +168,7 @@ class OnlinePool(Settings):
     bounds: Bounds = "auto"
     condition_on: str | tuple[str, ...] | None = None
     forest: Literal["auto"] | bool = "auto"
+    gap: int | str = 0
 
     keeps_cases = True
     relearns = True
@@ -177,6 +180,7 @@ class OnlinePool(Settings):
     def __post_init__(self) -> None:
         object.__setattr__(self, "delay", read_length(self.delay, "OnlinePool", "delay"))
         object.__setattr__(self, "refit", read_length(self.refit, "OnlinePool", "refit", least=1))
+        object.__setattr__(self, "gap", read_gap(self.gap, "OnlinePool"))
         super().__post_init__()
         try:
             methods = self.pool.methods
