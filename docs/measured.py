@@ -491,6 +491,7 @@ REFUSALS = (
     "place beyond a pool",
     "pool in chunks",
     "Raw with predictors",
+    "days of a network",
     "refit of sums",
     "refit of its own",
 )

@@ -9,6 +9,7 @@ REFUSALS = {
     "place beyond a pool": r"update with all positions of the fit, and fit anew for others",
     "pool in chunks": r"every task needs all of it; use hindcast\.chunk\(\{'station': -1\}\)",
     "Raw with predictors": r"are not among those conditioned on, \[\]; .* leave them out",
+    "days of a network": r"goes on learning from all places at once, which no split does",
     "refit of sums": r"one fit of more than \d+ cases; leave refit out",
     "refit of its own": r"fits itself anew, with its own refit=90; leave refit out",
 }

@@ -403,9 +403,9 @@ def _require_splits(prepared: Prepared) -> None:
     n_dates = pairs.observations.sizes[pairs.dim]
     if pool is not None and method.in_common and pools_share(method, pool, n_dates):
         raise ValueError(
-            f"{type(method).__name__} with {pool} of so many cases goes on learning from all "
-            "places at once, which no split does; leave pool out, use xrecal.LinearPool(), or go "
-            "from day to day: model.apply(forecast), then model.update(forecast, observations)"
+            f"{type(method).__name__}, {pool} of many cases, goes on learning from all places at "
+            "once, which no split does; leave pool out, use xrecal.LinearPool(), or go from day to "
+            "day: model.apply(forecast), then model.update(forecast, observations)"
         )
 
 
