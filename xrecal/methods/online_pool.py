@@ -191,7 +191,8 @@ class OnlinePool(Settings):
     @property
     def law(self) -> SharedCKME | None:
         """The law that all places share, which ``fit`` adds to the methods."""
-        return next((as_shared(m) for m in self.methods or () if m.by_sums), None)
+        given = self.methods if isinstance(self.methods, tuple) else ()
+        return next((as_shared(m) for m in given if isinstance(m, Method) and m.by_sums), None)
 
     def _with_law(self, methods: tuple[Method, ...] | None) -> tuple[Method, ...] | None:
         """Methods of the pool, and the law that all places share."""
@@ -201,11 +202,12 @@ class OnlinePool(Settings):
     @once
     def pool(self) -> LinearPool:
         """The pool that is fitted now and then."""
-        given = {name: getattr(self, name) for name in OF_POOL}
-        if self.methods is None:
-            return LinearPool(bounds=self.bounds, **given)
-        own = tuple(method for method in self.methods if method is not self.law)
-        return LinearPool(**{**given, "methods": own})
+        given, bounds = {name: getattr(self, name) for name in OF_POOL}, self.bounds
+        if self.methods is not None:
+            bounds = "auto"
+        if self.methods is not None and self.law is not None:
+            given["methods"] = tuple(m for m in self.methods if m is not self.law)
+        return LinearPool(bounds=bounds, **given)
 
     @property
     @once
@@ -255,13 +257,13 @@ class OnlinePool(Settings):
         """Quantiles that come from no past case."""
         return np.full(N_LEVELS, -1), None
 
+    @once
     def parameters(self, n_features: int) -> Mapping[str, Parameter]:
         """What each place learns, and the law that all of them share."""
         shared, n = self.experts.shared, max(n_features - 1, 0)
         of_all = {} if shared is None else shared.stored_parameters(n)
         return {**self.parameters_of_place(n_features), **of_all}
 
-    @once
     def parameters_of_place(self, n_features: int) -> Mapping[str, Parameter]:
         """What weights are made from, and the slow experts, those of before their last fit too."""
         from xrecal.arrays.online.state import FORGETTING, PARTS
