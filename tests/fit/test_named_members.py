@@ -230,7 +230,7 @@ def test_new_places_of_a_network_get_the_weights_of_all():
     forecasts, observed = network(n=50, n_places=33)
     names = {"lat": ("station", np.linspace(40.0, 50.0, 33))}
     forecasts = forecasts.assign_coords(names)
-    pool = xrecal.LinearPool((xrecal.CKME(support="errors"),), exchangeable=False)
+    pool = xrecal.LinearPool((xrecal.EMOS(),), exchangeable=False)
     model = forecasts[:, :32].recal.fit(observed[:, :32], pool, pool="station")
     assert model.method.exchangeable is False
     grown = model.update(forecasts[:2], observed)

@@ -29,7 +29,7 @@ from .conditioned import checked, names_in, settled
 from .fitted import ABOUT, CASE, CASE_MEMBER, MODEL, SEEN, Fitted, FittedVariable
 from .jointly import Period, as_one, common_cases, read_groups
 from .kinds import TOGETHER, Choose
-from .named_members import labels_of_models, learn_members, weigh, with_members
+from .named_members import NamedMembers, weighed, with_members
 from .pooling import read_features, read_pool
 from .replaced import warn_of_idle
 from .shared_component import fit_pools_that_share
@@ -292,23 +292,16 @@ def prepare(
     With ``in_splits`` fits are of some dates, so each will have a pool of its own: here it has all
     positions, and the axis is that of the dates. Nor are models among the members weighed then.
     """
-    form, dim = pairs.form, pairs.dim
+    dim = pairs.dim
     assert dim is not None
     n_dates = pairs.observations.sizes[dim]
-    pooled = None if pool is None else read_pool(pool, form, dim, features)
+    pooled = None if pool is None else read_pool(pool, pairs.form, dim, features)
     _require_use(features, method, pooled, n_dates)
-    if not method.exchangeable:
-        require_whole_cases(pairs)
-        labels_of_models(form, "hindcast")
-    members = None
-    if not in_splits:
-        members = learn_members(replace(pairs, pool=pooled), method, choose)
-        pairs = weigh(pairs, members)
-        form = pairs.form
+    pairs, members = weighed(pairs, pooled, method, choose, in_splits=in_splits)
+    form = pairs.form
     shared, of_places = None, None
     if pooled is not None and pools_share(method, pooled, n_dates) and not in_splits:
-        prepared = _with_shared(pairs, method, covariates, min_samples, pooled)
-        return prepared._replace(members=members)
+        return _with_shared(pairs, method, covariates, min_samples, pooled, members)
     if pooled is not None and shares(method, pooled, n_dates):
         pooled = in_one_order(pooled, form)
         shared, of_places = shared_method(method, pairs, pooled)
@@ -341,12 +334,11 @@ def prepare(
             require_one_chunk(value, (dim, *whole), name=f"the covariate {name!r}")
     if shared is not None:
         assert pooled is not None
-        along = {dim: pairs.observations.sizes[dim]}
         places = places_of_fit(form, shared, pooled)
-        given |= {name: value.expand_dims(along) for name, value in places.items()}
+        given |= {name: value.expand_dims({dim: n_dates}) for name, value in places.items()}
     note = joined(of_places, note) or None
     pairs = replace(pairs, pool=pooled)
-    return Prepared(pairs, method, axis, given, note, shared, members=members)
+    return Prepared(pairs, method, axis, given, note, shared, None, members)
 
 
 def _require_use(
@@ -383,7 +375,12 @@ def _require_enough(pairs: Pairs, min_samples: int, n_positions: int | None) -> 
 
 
 def _with_shared(
-    pairs: Pairs, method: Method, covariates: Given, min_samples: int, pool: Pool
+    pairs: Pairs,
+    method: Method,
+    covariates: Given,
+    min_samples: int,
+    pool: Pool,
+    members: NamedMembers | None,
 ) -> Prepared:
     """Pools at each place, in which what all places share competes with the own record."""
     dim, pairs = pairs.dim, replace(pairs, pool=None)
@@ -405,7 +402,7 @@ def _with_shared(
         warn(note)
     whole = f"one component from the cases of all {shared.places} places"
     note = joined(whole, note, of_all.note)
-    return Prepared(pairs, method, axis, given, note, of_all=of_all)
+    return Prepared(pairs, method, axis, given, note, None, of_all, members)
 
 
 def _refuse_reserved(form: Form, method: Method) -> None:

@@ -219,19 +219,17 @@ class HeldOut:
 
     def _choices(self) -> Inputs:
         """Choices of all places and weights of models, for each fit from its training cases."""
-        splits, found = self.splits, {}
+        least, choose, found = self.splits.min_samples, self.splits.choose, {}
         for number, one in enumerate(self.rounds):
             if one.fit is None or (one.fit.sharing is not None and one.fit.method.exchangeable):
                 continue
-            learned, pool = self._learned_by(one), one.fit.pool
-            of_all = replace(learned.pairs, pool=pool)
-            members = learn_members(of_all, one.fit.method, splits.choose)
-            each: dict[Any, Any] = {} if members is None else members.inputs(pool)
+            learned = self._learned_by(one)
+            pairs = replace(learned.pairs, pool=one.fit.pool)
+            members = learn_members(pairs, one.fit.method, choose)
+            each: dict[Any, Any] = {} if members is None else members.inputs(pairs.pool)
             if one.fit.sharing is None:
                 learned = learned._replace(pairs=weigh(learned.pairs, members))
-                each |= choices_of_all(
-                    learned, given_cases(learned), splits.min_samples, splits.choose
-                ).choices
+                each |= choices_of_all(learned, given_cases(learned), least, choose).choices
             if each:
                 found[choices_group(number)] = each
         return found

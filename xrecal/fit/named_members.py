@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pandas as pd
 import xarray as xr
 
 from xrecal.arrays.distributions.forms import Forecasts
-from xrecal.chunks.blockwise import work_on
-from xrecal.chunks.run import EACH, Inputs, Named, run, total
+from xrecal.chunks.blockwise import require_one_chunk, work_on
+from xrecal.chunks.run import EACH, Array, Inputs, Named, Outputs, run, total
 from xrecal.chunks.tree import inputs_after
 from xrecal.inputs.forms import Form
 from xrecal.inputs.pairing import Pairs
@@ -106,41 +106,19 @@ def learn_members(pairs: Pairs, method: Method, choose: Choose) -> NamedMembers 
     """
     if method.exchangeable:
         return None
-    if method.variables is not None:
-        raise ValueError(
-            "exchangeable=False is for variables on a line, recalibrated each by itself; leave "
-            "jointly and period out, or exchangeable"
-        )
-    form, dim, pool = pairs.form, pairs.dim, pairs.pool
-    labels = labels_of_models(form, "hindcast")
-    places = [d for d in form.dims if d != dim]
-    pooled = () if pool is None else pool.dims
+    labels = labels_to_learn(pairs, method)
+    form, pooled = pairs.form, () if pairs.pool is None else pairs.pool.dims
+    places = [d for d in form.dims if d != pairs.dim]
     together = list(dict.fromkeys([*pooled, *read_choose(choose, places)]))
-    names = {dim: CASES, form.member_dim: MEMBERS}
-    alone = [d for d in places if d not in together]
-    loc, observed = (
-        array.drop_vars(list(array.coords))
-        .rename({d: n for d, n in names.items() if d in array.dims})
-        .transpose(*(d for d in (*together, *alone) if d in array.dims), ...)
-        for array in (form.loc, pairs.observations)
-    )
-    core = {"members": (loc, (CASES, MEMBERS)), "observed": (observed, (CASES,))}
-    given: Inputs = {"cases": core}
-    from xrecal.arrays.baselines.named_members import sums_size
-
-    n_dates, m = loc.sizes[CASES], len(labels)
+    core = _arrays(pairs, [*together, *(d for d in places if d not in together)])
+    n_dates = core["members"][0].sizes[CASES]
+    sizes: dict[Hashable, int] = {MODEL: len(labels)}
     what = work_on("the weights of models", form.name)
-    sizes: dict[Hashable, int] = {MODEL: m}
-    out = dict.fromkeys(("bias", "error"), (sizes, np.float64))
-    biases = run(_biases, given, out, what=what)
-    of_sums: Inputs = {
-        "cases": {name: (array, (EACH, *own)) for name, (array, own) in core.items()},
-        "learned": {"bias": (biases["bias"], (EACH, MODEL))},
-    }
-    size = sums_size(m)
-    sums = total(_SumTask(), of_sums, {SUMS: size}, over=together, what=what, each=alone)
+    out: Outputs = dict.fromkeys(("bias", "error"), (sizes, np.float64))
+    biases = run(_biases, {"cases": core}, out, what=what)
+    sums = _sums(core, biases["bias"], together, len(labels), what)
     weights = run(
-        _WeightTask(n_dates, m),
+        _WeightTask(n_dates, len(labels)),
         {"sums": {0: (sums, [SUMS])}},
         {"weights": (sizes, np.float64)},
         what=what,
@@ -155,8 +133,52 @@ def learn_members(pairs: Pairs, method: Method, choose: Choose) -> NamedMembers 
         {"offsets": (sizes, np.float64)},
         what=what,
     )["offsets"]
-    coords = {MODEL: labels}
-    return NamedMembers(*(one.assign_coords(coords) for one in (weights, offsets)))
+    return NamedMembers(*(one.assign_coords({MODEL: labels}) for one in (weights, offsets)))
+
+
+def labels_to_learn(pairs: Pairs, method: Method) -> list[Any]:
+    """Names of the models of a hindcast; ValueError where they cannot be weighed."""
+    if method.variables is not None:
+        raise ValueError(
+            "exchangeable=False is for variables on a line, recalibrated each by itself; leave "
+            "jointly and period out, or exchangeable"
+        )
+    form = pairs.form
+    for array in (form.loc, pairs.observations):
+        name = "hindcast" if array is form.loc else "observations"
+        require_one_chunk(array, (pairs.dim, form.member_dim), name=name)
+    return labels_of_models(form, "hindcast")
+
+
+Core: TypeAlias = dict[Any, tuple[Array, Sequence[Hashable]]]
+"""Arrays with their core dimensions."""
+
+
+def _arrays(pairs: Pairs, places: Sequence[Hashable]) -> Core:
+    """Members and observations over places in this order, and the dimensions of tasks."""
+    names = {pairs.dim: CASES, pairs.form.member_dim: MEMBERS}
+    members, observed = (
+        array.drop_vars(list(array.coords))
+        .rename({d: n for d, n in names.items() if d in array.dims})
+        .transpose(*(d for d in places if d in array.dims), ...)
+        for array in (pairs.form.loc, pairs.observations)
+    )
+    return {"members": (members, (CASES, MEMBERS)), "observed": (observed, (CASES,))}
+
+
+def _sums(
+    core: Core, bias: xr.DataArray, together: Sequence[Hashable], n_members: int, what: str
+) -> xr.DataArray:
+    """Sums of products of errors over the places that choose together."""
+    from xrecal.arrays.baselines.named_members import sums_size
+
+    alone = [d for d in core["members"][0].dims if d not in (*together, CASES, MEMBERS)]
+    given: Inputs = {
+        "cases": {name: (array, (EACH, *own)) for name, (array, own) in core.items()},
+        "learned": {"bias": (bias, (EACH, MODEL))},
+    }
+    out: dict[Hashable, int] = {SUMS: sums_size(n_members)}
+    return total(_SumTask(), given, out, over=together, what=what, each=alone)
 
 
 def _in_one(array: xr.DataArray, dims: Sequence[Hashable]) -> xr.DataArray:
@@ -173,6 +195,18 @@ def weigh(pairs: Pairs, members: NamedMembers | None) -> Pairs:
     read = inputs_after({"cases": {"loc": (form.loc, [])}}, before)["cases"]["loc"][0]
     assert isinstance(read, xr.DataArray)
     return replace(pairs, form=members.weighted(replace(form, loc=read)))
+
+
+def weighed(
+    pairs: Pairs, pool: Pool | None, method: Method, choose: Choose, *, in_splits: bool
+) -> tuple[Pairs, NamedMembers | None]:
+    """Pairs as a method learns from them, and what was learned of models; in splits as they are."""
+    if in_splits:
+        if not method.exchangeable:
+            labels_to_learn(pairs, method)
+        return pairs, None
+    members = learn_members(replace(pairs, pool=pool), method, choose)
+    return weigh(pairs, members), members
 
 
 def with_members(state: xr.Dataset, members: NamedMembers | None) -> xr.Dataset:
