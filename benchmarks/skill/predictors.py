@@ -1,7 +1,7 @@
 """All that is known at the start: pools with predictors against what else one could take.
 
-``python -m benchmarks.skill.predictors [SOURCE ...]``; a part of ``make skill``. Each set is stored
-once it is scored, so sources that were stopped can be run by name.
+``python -m benchmarks.skill.predictors [SOURCE or SET ...]``; a part of ``make skill``. Each set is
+stored once it is scored, so sets that were stopped can be run by name.
 """
 
 import sys
@@ -196,12 +196,14 @@ def _held(holds: bool) -> str:
     return f"budget {'holds' if holds else 'MISSED'}"
 
 
-def main(sources: Iterable[str] = ()) -> None:
-    """Run all sources, or some, and store the row of each set once it is scored."""
+def main(names: Iterable[str] = ()) -> None:
+    """Run all sources, or some sources and sets, and store the row of each set once it is scored."""
     warnings.simplefilter("ignore")
     record.commit()  # of the code that is run, also where it changes meanwhile
-    for source in list(sources) or SOURCES:
-        for one in SOURCES[source]():
+    chosen = list(names) or list(SOURCES)
+    every = ((one, source) for source, sets in SOURCES.items() for one in sets())
+    for one, source in every:
+        if source in chosen or one.name in chosen:
             row = score_set(one, source)
             record.store_set(RESULTS, COLUMNS, row, SOURCES)
             print("\n".join(lines([row])), flush=True)
