@@ -462,28 +462,14 @@ MATRIX = Path(__file__).parents[1] / "tests" / "matrix"
 
 def together() -> Markdown:
     """Show which methods work with which features; refusals have the numbers of the page."""
-    found = pd.read_csv(MATRIX / "alone.csv").pivot(
+    found = pd.read_csv(MATRIX / "found.csv").pivot(
         index="feature", columns="method", values="outcome"
     )
-    order = pd.read_csv(MATRIX / "alone.csv")
+    order = pd.read_csv(MATRIX / "found.csv")
     cells = found.loc[order["feature"].unique(), order["method"].unique()].map(_cell)
     refused = int(cells.map(str.isdigit).to_numpy().sum())
     table = show(cells, "feature").data
     return Markdown(f"{refused} of {cells.size} pairs are refused.\n\n{table}")
-
-
-def together_in_pairs() -> Markdown:
-    """Show how many pairs of features each method works with, and how many it refuses."""
-    found = pd.read_csv(MATRIX / "in_pairs.csv")
-    counts = found.pivot(index="method", columns="outcome", values="pairs").fillna(0).astype(int)
-    counts = counts.loc[found["method"].unique()]
-    refusals = counts[[name for name in counts if name in REFUSALS]]
-    numbers = {str(REFUSALS.index(name) + 1): refusals[name].astype(str) for name in refusals}
-    whole = pd.DataFrame({"works": counts["works"], "–": counts["no such setting"]}).astype(str)
-    columns = dict(sorted(numbers.items()))
-    shown = whole.assign(**columns)
-    text = f"{int(refusals.to_numpy().sum())} of {int(counts.to_numpy().sum())} are refused."
-    return Markdown(f"{text}\n\n{show(shown, 'method').data}")
 
 
 REFUSALS = (

@@ -18,7 +18,7 @@ import numpy as np
 import xarray as xr
 
 import xrecal
-from xrecal.methods import online_pool
+from xrecal.methods import online_state
 
 from .network import draw_dates, draw_network
 
@@ -38,7 +38,7 @@ def main(size: tuple[int, int] = WHOLE) -> None:
     n = size[1]
     with (
         warnings.catch_warnings(),
-        patch.object(online_pool, "WARM_UP", 10),
+        patch.object(online_state, "WARM_UP", 10),
         ProcessPoolExecutor(WORKERS, get_context("fork")) as workers,  # which know the patch
         dask.config.set(scheduler="processes", pool=workers, chunksize=1),
     ):

@@ -1,6 +1,5 @@
 """Every method with every feature: each pair works, or is refused with what to type.
 
-``python -m tests.matrix`` runs every method with every feature, ``python -m tests.matrix pairs``
-with any two, and each records what it finds beside this file. A page of the documentation shows
-it, and the tests compare with it.
+``python -m tests.matrix`` runs every method with every feature, and records what it finds beside
+this file. A page of the documentation shows it, and the tests compare with it.
 """

@@ -167,11 +167,7 @@ def compare(
     observed = _only_variable(observations, "observations")
     given = _with_covariates(_label(methods), condition_on, min_samples, covariates)
     labelled = {label: method for label, (method, _) in given.items()}
-    if features and not any(map(takes_features, labelled.values())):
-        raise ValueError(
-            "no method compares features of places; name xrecal.CKME() or xrecal.LinearPool() "
-            "among the methods, or leave features out"
-        )
+    _require_use_of(features, labelled)
     how = _dependence(block_length, cluster)
     whole = form.broadcast().loc.isel({form.member_dim: 0}, drop=True)
     case = case_dim(whole, dim, name="hindcast")
@@ -188,8 +184,8 @@ def compare(
         issued = partial(as_issued, form, observed, case, name="hindcast", sequential=sequential)
 
         def score(candidate: Candidate) -> Known:
-            own = replace(splits, features=features if takes_features(candidate.method) else ())
-            return cross_validated(form, observed, candidate, case, own)
+            own = features if takes_features(candidate.method) else ()
+            return cross_validated(form, observed, candidate, case, replace(splits, features=own))
     else:
         _check_unseen(form, scored, case, splits)
         verified = (
@@ -214,6 +210,15 @@ def compare(
     text = known_of[CLIMATOLOGY].scores.attrs.get("cross_validation")
     attrs |= {} if text is None else {"cross_validation": text}
     return compare_scores(known_of, case, attrs, lags, how)
+
+
+def _require_use_of(features: str | Sequence[str], methods: Mapping[str, Method]) -> None:
+    """Raise ValueError for features of places that no method compares."""
+    if features and not any(map(takes_features, methods.values())):
+        raise ValueError(
+            "no method compares features of places; name xrecal.CKME() or xrecal.LinearPool() "
+            "among the methods, or leave features out"
+        )
 
 
 def _dependence(block_length: int | None, cluster: Cluster | None) -> Dependence:

@@ -7,10 +7,11 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
+import numpy as np
 import xarray as xr
 
 from xrecal.inputs.dates import CaseAxis
-from xrecal.inputs.forms import Kind
+from xrecal.inputs.forms import Form, Kind
 from xrecal.inputs.leads import MatchedLeads
 from xrecal.inputs.pool import Pool
 from xrecal.methods import Method
@@ -214,3 +215,15 @@ class Fitted:
             for (name, fitted), state in zip(self.variables.items(), states, strict=True)
         }
         return replace(self, variables=variables)
+
+
+def dtype_of_members(
+    method: Method, form: Form, observations: xr.DataArray
+) -> np.dtype[np.floating[Any]]:
+    """Floating type of what a method issues for forecasts.
+
+    Members that are not the observations themselves are as precise as the coarser input.
+    """
+    if method.shares_members:
+        return observations.dtype
+    return min(form.loc.dtype, observations.dtype, key=lambda dtype: dtype.itemsize)

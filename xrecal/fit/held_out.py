@@ -34,11 +34,12 @@ from xrecal.typing import IntArray
 from .common_regrets import with_common_regrets
 from .conditioned import settled
 from .fit_hindcast import pair_hindcast, prepare
+from .fitted import dtype_of_members
 from .kinds import TOGETHER, Choose
 from .loop import Fold, KnownName, LoopTask, Round, Wanted, choices_group
 from .named_members import learn_members, weigh
 from .shared_component import sharing
-from .shared_places import pools_share, require_few, shares
+from .shared_places import pools_share, require_few, require_splits, shares
 from .state import Prepared, choices_of_all, given_cases
 
 By: TypeAlias = Literal["year", "block", "retrospective", "rolling"]
@@ -345,18 +346,6 @@ def _longest_lead(form: Form) -> float:
     return longest
 
 
-def dtype_of_members(
-    method: Method, form: Form, observations: xr.DataArray
-) -> np.dtype[np.floating[Any]]:
-    """Floating type of what a method issues for forecasts.
-
-    Members that are not the observations themselves are as precise as the coarser input.
-    """
-    if method.shares_members:
-        return observations.dtype
-    return min(form.loc.dtype, observations.dtype, key=lambda dtype: dtype.itemsize)
-
-
 def _order(form: Form, dim: Hashable) -> IntArray | None:
     """Positions of the cases in the order of time; None if they are in it."""
     indexes = [part.indexes[dim] for part in form.parts.values() if dim in part.indexes]
@@ -388,23 +377,11 @@ def prepare_all(
     covariates: Given,
 ) -> Prepared:
     """All cases of a variable, of which fits will have some."""
-    pairs = pair_hindcast(form, observed, method, dim)
     learned = splits.min_samples, splits.pool, splits.features
+    pairs = pair_hindcast(form, observed, method, dim)
     prepared = prepare(pairs, method, covariates, *learned, in_splits=True)
-    _require_splits(prepared)
+    require_splits(prepared.method, prepared.pairs)
     return prepared
-
-
-def _require_splits(prepared: Prepared) -> None:
-    """Raise ValueError for a method that learns regrets of all places while it is updated."""
-    method, pool, pairs = prepared.method, prepared.pairs.pool, prepared.pairs
-    n_dates = pairs.observations.sizes[pairs.dim]
-    if pool is not None and method.in_common and pools_share(method, pool, n_dates):
-        raise ValueError(
-            f"{type(method).__name__}, {pool} of many cases, goes on learning from all places at "
-            "once, which no split does; leave pool out, use xrecal.LinearPool(), or go from day to "
-            "day: model.apply(forecast), then model.update(forecast, observations)"
-        )
 
 
 def folds_of(method: Method, prepared: Prepared, splits: Splits) -> list[Fold]:

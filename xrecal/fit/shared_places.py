@@ -50,6 +50,17 @@ def pools_share(method: Method, pool: Pool, n_dates: int) -> bool:
     return component is not None and shares(component, pool, n_dates)
 
 
+def require_splits(method: Method, pairs: Pairs) -> None:
+    """Raise ValueError for a method that learns regrets of all places while it is updated."""
+    pool, n_dates = pairs.pool, pairs.observations.sizes[pairs.dim]
+    if pool is not None and method.in_common and pools_share(method, pool, n_dates):
+        raise ValueError(
+            f"{type(method).__name__}, {pool} of many cases, goes on learning from all places at "
+            "once, which no split does; leave pool out, use xrecal.LinearPool(), or go from day to "
+            "day: model.apply(forecast), then model.update(forecast, observations)"
+        )
+
+
 def takes_features(method: Method) -> bool:
     """Whether a fit of many pooled cases compares features of places."""
     return method.not_by_sums is None or method.shared_by_places is not None

@@ -215,6 +215,16 @@ def _named(covariates: tuple[str, ...]) -> tuple[str, ...]:
     return (*(name for name in covariates if name == SEASON), f"{len(beside)}_covariates")
 
 
+def require_same_covariates(methods: Iterable[Method], names: tuple[str, ...]) -> None:
+    """Raise ValueError unless each method has all covariates, all but the season, or none."""
+    given = [method.covariates for method in methods]
+    if not {*given} <= {(), names, tuple(name for name in names if name != SEASON)}:
+        raise ValueError(
+            "LinearPool: methods must condition on the same covariates, with or without the "
+            f"season, or on none, got {given}"
+        )
+
+
 def held_out_by_refits(
     method: Method, cases: Cases, gap: Span = 0, year_start: str | None = None
 ) -> FloatArray:

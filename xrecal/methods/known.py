@@ -117,3 +117,19 @@ def has_passed(axis: CaseAxis, first: int, last: int, length: int | str, n: int)
     along = measure("refit", as_span(length, "refit"), n, axis.days)
     position = axis.steps(n) if isinstance(length, int) else along.position
     return bool(position[last] - position[first] >= along.length - ROUNDING)
+
+
+def first_due(
+    axis: CaseAxis, verified: IntArray, known: IntArray, fitted: int, refit: int | str
+) -> int:
+    """Place of the first verified case with which experts are to be fitted again.
+
+    One that was issued by those of the last fit: then no case waits that was issued by the
+    ones before. Beyond the last place if there is none. ``known`` (n,) has the cases that had
+    verified when each was issued.
+    """
+    for place, case in enumerate(verified):
+        passed = has_passed(axis, fitted, int(case), refit, known.size)
+        if passed and known[case] > fitted:
+            return place
+    return verified.size

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from xrecal.arrays.distributions.continuous import Between, Linear
 from xrecal.arrays.distributions.forms import Distribution, find_bounds
@@ -33,8 +32,25 @@ from .base import (
 )
 from .components import Arrays
 from .corrected import REMEMBERED, Errors, predictors
-from .experts import N_LEVELS, RAW, Experts
-from .known import has_passed, known_cases
+from .experts import N_LEVELS, Experts
+from .known import first_due
+from .online_state import (
+    COMMON,
+    EARLIER,
+    OF_WEIGHTS,
+    Fitting,
+    blank_arrays,
+    common_at_end,
+    each_place,
+    earlier_choices,
+    known_of,
+    learning_settings,
+    record_known,
+    shaped_like,
+    state_of,
+    verification_times,
+    warm_up_cases,
+)
 from .pool import LinearPool
 from .settings import Settings, once
 from .shared_ckme import SharedCKME, as_shared
@@ -43,54 +59,17 @@ if TYPE_CHECKING:
     from xrecal.arrays.online.state import Settings as Learning
     from xrecal.arrays.online.state import State
 
-WARM_UP = 180
-"""Verified cases at the end of the hindcast that weights are learned from, or half of all."""
-
-SHORT = 30
-"""Cases of a place with which experts of its own count as much as the law of all places, before
-any weight is learned."""
-
 # Settings of the pool under the same names.
 OF_POOL = ("methods", "condition_on", "forest", "gap")
 
-EARLIER = "earlier:"
-"""Prefix of choices that are made without the cases that weights are learned from."""
-
 FORMER = "former_"
 """Prefix of the slow experts of before the last fit."""
-
-COMMON = "common_regret"
-"""Name of the parameter that all places share."""
 
 STRATEGY, SCORED, EXPERT, LEVEL = "pool_strategy", "scored_strategy", "expert", "expert_level"
 """Dimensions of what weights are made from."""
 
 WHOSE, ERROR = "erring_expert", "remembered_error"
 """Dimensions of what corrections are made from."""
-
-OF_WEIGHTS = ("regret", "square", "largest", "score", "n_scored")
-"""Parameters with the fields of :class:`xrecal.arrays.online.state.State`."""
-
-
-class Fitting(NamedTuple):
-    """How slow experts are fitted."""
-
-    min_samples: int
-    choices: FitArrays | None = None
-    """(L, ...) that are given"""
-
-    def at(self, place: int) -> Fitting:
-        """The same at one location."""
-        if self.choices is None:
-            return self
-        own = slice(place, place + 1)
-        return self._replace(choices={name: array[own] for name, array in self.choices.items()})
-
-    def in_warm_up(self) -> Fitting:
-        """The same for fits before the warm-up, which must not know of it."""
-        if self.choices is None:
-            return self
-        return self._replace(choices=_earlier(self.choices))
 
 
 @dataclass(frozen=True, repr=False)
@@ -345,14 +324,14 @@ class OnlinePool(Settings):
 
     def together(self, choices: FitArrays, in_pool: bool = False) -> FitArrays:
         """Choices of the slow experts together, each for its cases."""
-        of_warm_up = self.experts.together(_earlier(choices)).items()
+        of_warm_up = self.experts.together(earlier_choices(choices)).items()
         return self.experts.together(choices) | {EARLIER + n: a for n, a in of_warm_up}
 
     def with_own(
         self, together: FitArrays, own: FitArrays, share: FloatArray, in_pool: bool = False
     ) -> FitArrays:
         """Choices of the slow experts of all places, or nearer to own ones."""
-        earlier = (_earlier(together), _earlier(own))
+        earlier = (earlier_choices(together), earlier_choices(own))
         of_warm_up = self.experts.with_own(*earlier, share).items()
         both = self.experts.with_own(together, own, share)
         return both | {EARLIER + n: a for n, a in of_warm_up}
@@ -360,11 +339,11 @@ class OnlinePool(Settings):
     def choose_locations(self, cases: Cases, min_samples: int) -> FitArrays:
         """Choices of the slow experts, from all cases and from those before the warm-up."""
         parts = []
-        for one, _ in _each(cases, {}):
+        for one, _ in each_place(cases, {}):
             found = self.experts.choose(one, min_samples)
-            first = self._warm_up(one, min_samples)
+            first = warm_up_cases(one, known_of(one, self.delay), min_samples)
             if first.size:
-                before = one.select(np.arange(int(self._known(one)[first[0]])))
+                before = one.select(np.arange(int(known_of(one, self.delay)[first[0]])))
                 earlier = self.experts.choose(before, min_samples)
             else:
                 earlier = {name: np.full_like(a, np.nan, float) for name, a in found.items()}
@@ -374,7 +353,12 @@ class OnlinePool(Settings):
     def fit_locations(self, cases: Cases, min_samples: int, choices: Chosen = None) -> FitArrays:
         """Experts, and weights learned from the end of the cases."""
         return self._learned(
-            cases, self._blank(cases), Fitting(min_samples, choices), together=True
+            cases,
+            blank_arrays(
+                self.parameters_of_place(cases.covariates.n_features), *cases.observations.shape
+            ),
+            Fitting(min_samples, choices),
+            together=True,
         )
 
     def relearn_locations(self, cases: Cases, fitted: FitArrays, min_samples: int) -> FitArrays:
@@ -392,7 +376,7 @@ class OnlinePool(Settings):
         shared, _ = experts.shared_says(new, cases, fitted)
         if shared is not None:  # alone where the own record is too short
             members[:] = shared
-        for i, (one, part) in enumerate(_each(cases, fitted)):
+        for i, (one, part) in enumerate(each_place(cases, fitted)):
             fits = int(part["last_fitted"][0]) + 1
             if fits > 0 and members.shape[1]:
                 own = new.take(slice(i, i + 1))
@@ -400,11 +384,11 @@ class OnlinePool(Settings):
                 said |= experts.fast_said(own, one, part, n)
                 if experts.shared is not None and shared is not None:
                     said[experts.shared.label] = shared[i]
-                errors, _ = Errors.of(part, one, self._known(one))
+                errors, _ = Errors.of(part, one, known_of(one, self.delay))
                 at_issue = predictors(one, own.forecasts, np.full(members.shape[1], n))
                 said |= errors.correct(said, at_issue, n, experts.limits(part))
                 settings, common = self._settings(one, part), part[COMMON][0]
-                members[i] = issue(_state(part), settings, experts.stacked(said), common)[0]
+                members[i] = issue(state_of(part), settings, experts.stacked(said), common)[0]
         return equally_likely(members, new.forecasts.loc.dtype, Linear)
 
     def novelty_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> FloatArray:
@@ -412,7 +396,7 @@ class OnlinePool(Settings):
         _, novelty = self.experts.shared_says(new, cases, fitted)
         if not self.pool.knows_novelty:
             return novelty
-        for i, (one, part) in enumerate(_each(cases, fitted)):
+        for i, (one, part) in enumerate(each_place(cases, fitted)):
             fits = int(part["last_fitted"][0]) + 1
             if fits > 0:
                 own = new.take(slice(i, i + 1))
@@ -424,13 +408,13 @@ class OnlinePool(Settings):
     ) -> FitArrays:
         """All locations with what their cases teach, from what was learned so far."""
         parts = []
-        for i, (one, part) in enumerate(_each(cases, given)):
+        for i, (one, part) in enumerate(each_place(cases, given)):
             if part["last_fitted"][0] < 0:  # of a place that has joined, they are missing
                 part |= {name: np.zeros_like(part[name]) for name in OF_WEIGHTS}
-            _record_known(one, part)
+            record_known(one, part)
             learn = self._begun if part["last_fitted"][0] < 0 else self._advanced
             part = learn(one, part, fitting.at(i), together=together)
-            parts.append(self._weighed(one, part | _common_at_end(one)))
+            parts.append(self._weighed(one, part | common_at_end(one)))
         whole: Arrays = {
             name: np.concatenate([part[name] for part in parts]).astype(like.dtype, copy=False)
             for name, like in given.items()
@@ -450,8 +434,12 @@ class OnlinePool(Settings):
         )
         if verified.size < min_samples:
             return blank
-        known = self._known(cases)
-        enough = self._warm_up(cases, min_samples) if together else verified[:0]
+        known = known_of(cases, self.delay)
+        enough = (
+            warm_up_cases(cases, known_of(cases, self.delay), min_samples)
+            if together
+            else verified[:0]
+        )
         if enough.size == 0:  # weights will be learned from what is yet to come
             n_first = verified[-1] if together else verified[min_samples - 1]
             part = self._fitted_again(cases, blank, int(n_first), fitting)
@@ -466,12 +454,6 @@ class OnlinePool(Settings):
             part = self._fitted_again(cases, part, last, fitting)
         return part
 
-    def _warm_up(self, cases: Cases, min_samples: int) -> IntArray:
-        """Cases at the end that weights are learned from; those with enough that had verified."""
-        verified = np.flatnonzero(np.isfinite(cases.observations[0]))
-        last = verified[verified.size - min(WARM_UP, verified.size // 2) :]
-        return last[np.searchsorted(verified, self._known(cases)[last]) >= min_samples]
-
     def _advanced(
         self, cases: Cases, part: Arrays, fitting: Fitting, *, together: bool = False
     ) -> Arrays:
@@ -480,11 +462,11 @@ class OnlinePool(Settings):
         Each is forecast by itself, so that it makes no difference how many come at once; or all
         between two fits ``together``, which is faster and the same but for rounding.
         """
-        known = self._known(cases)
+        known = known_of(cases, self.delay)
         verified = np.flatnonzero(np.isfinite(cases.observations[0]))
         verified = verified[verified > int(part["last_learned"][0])]
         while verified.size:
-            due = self._due(cases, verified, known, int(part["last_fitted"][0]))
+            due = first_due(cases.axis, verified, known, int(part["last_fitted"][0]), self.refit)
             now, verified = verified[: due + 1], verified[due + 1 :]
             said, errors = self._said(cases, now, known, part, together=together)
             learned = self._weights_learned(cases, part, now, said)
@@ -502,8 +484,8 @@ class OnlinePool(Settings):
         from xrecal.arrays.online.common import Common, Record, comparable
 
         settings, observed = self._settings(cases, part), cases.observations
-        state = _state(part)
-        times, common = self._verification_times(cases), cases.common
+        state = state_of(part)
+        times, common = verification_times(cases), cases.common
         if isinstance(common, Record):
             for t, case in enumerate(which):
                 before = comparable(state)
@@ -520,21 +502,8 @@ class OnlinePool(Settings):
 
         if part["last_fitted"][0] < 0:
             return part
-        weights = mean_weights(_state(part), self._settings(cases, part), part[COMMON][0])
+        weights = mean_weights(state_of(part), self._settings(cases, part), part[COMMON][0])
         return part | {"expert_weight": weights}
-
-    def _due(self, cases: Cases, verified: IntArray, known: IntArray, fitted: int) -> int:
-        """Place of the first verified case with which experts are to be fitted again.
-
-        One that was issued by those of the last fit: then no case waits that was issued by the
-        ones before. Beyond the last place if there is none.
-        """
-        n = cases.observations.shape[1]
-        for place, case in enumerate(verified):
-            passed = has_passed(cases.axis, fitted, int(case), self.refit, n)
-            if passed and known[case] > fitted:
-                return place
-        return verified.size
 
     def _said(
         self, cases: Cases, which: IntArray, known: IntArray, part: Arrays, *, together: bool
@@ -578,91 +547,11 @@ class OnlinePool(Settings):
         former = {FORMER + name: part[name] for name in names}
         fitted = self.experts.fit(learned, *fitting)
         lower, upper, _ = find_bounds(learned.observations, self.bounds)
-        new = {name: _as(fitted[name], part[name]) for name in names if name in fitted}
+        new = {name: shaped_like(fitted[name], part[name]) for name in names if name in fitted}
         new |= {"lower": lower, "upper": upper, "last_fitted": np.array([last])}
         return {**part, **former, **new}
 
-    def _known(self, cases: Cases) -> IntArray:
-        """How many cases (n,) had verified when each was issued."""
-        ahead = cases.covariates.values[0, :, cases.covariates.names.index(AHEAD)]
-        return known_cases(cases.axis, ahead, self.delay)
-
-    def _verification_times(self, cases: Cases) -> FloatArray:
-        """When cases (n,) verify, in days or steps, which orders those of all locations."""
-        ahead = cases.covariates.values[0, :, cases.covariates.names.index(AHEAD)]
-        if cases.axis.days is None:
-            return cases.axis.steps(ahead.size).astype(np.float64)
-        times: FloatArray = np.maximum.accumulate(cases.axis.days + ahead)
-        return times
-
     def _settings(self, cases: Cases, part: FitArrays) -> Learning:
-        """How weights are learned at a location; the pool, named last, is a strategy by itself.
-
-        The prior of the raw forecast follows its weight in the pool: where the pool hardly changes
-        forecasts, experts that do have to earn their weight. That of the law of all places is the
-        greater the fewer cases the slow experts of the place were fitted to.
-        """
-        from xrecal.arrays.online.state import prior_weights, settings_of, with_at_least
-
-        n = len(self.experts.labels)
-        bounds = np.stack([part["lower"], part["upper"]], axis=-1)
-        settings = settings_of(bounds, n, N_LEVELS, alone=n - 1)
+        """How weights are learned at a location."""
         share = self.pool.share_as_issued(part["pool_weight"][0])
-        raw = self.experts.labels.index(RAW)
-        prior = prior_weights(n, raw, share)
-        if self.experts.shared is not None:
-            last = int(part["last_fitted"][0])
-            own = int(np.isfinite(cases.observations[0, : last + 1]).sum())
-            law = self.experts.labels.index(self.experts.shared.label)
-            prior = with_at_least(prior, law, SHORT / (SHORT + own))
-        return settings._replace(prior=prior)
-
-    def _blank(self, cases: Cases) -> Arrays:
-        """Parameters (L, ...) of locations without a fit."""
-        n_locations, n = cases.observations.shape
-        blank = {}
-        for name, parameter in self.parameters_of_place(cases.covariates.n_features).items():
-            shape = n_locations, *parameter.sizes(n).values()
-            unknown = np.nan if parameter.dtype is np.float64 and name not in OF_WEIGHTS else 0
-            blank[name] = np.full(shape, -1 if parameter.of_slots else unknown, parameter.dtype)
-        return blank
-
-
-def _earlier(choices: FitArrays) -> Arrays:
-    """Choices of before the warm-up, under their own names."""
-    return {n.removeprefix(EARLIER): a for n, a in choices.items() if n.startswith(EARLIER)}
-
-
-def _each(cases: Cases, arrays: FitArrays) -> list[tuple[Cases, Arrays]]:
-    """Cases and arrays of one location at a time."""
-    places = [slice(i, i + 1) for i in range(cases.observations.shape[0])]
-    return [(cases.take(at), {name: a[at] for name, a in arrays.items()}) for at in places]
-
-
-def _as(values: npt.NDArray[Any], like: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Values in the shape of others: of landmarks there may be fewer."""
-    room = [(0, size - own) for size, own in zip(like.shape, values.shape, strict=True)]
-    return np.pad(values, room, constant_values=-1).astype(like.dtype)
-
-
-def _state(part: FitArrays) -> State:
-    """What weights have learned."""
-    from xrecal.arrays.online.state import State
-
-    return State(*(np.ascontiguousarray(part[name], np.float64) for name in OF_WEIGHTS))
-
-
-def _record_known(cases: Cases, part: FitArrays) -> None:
-    """Record what a location knew before, where a first pass asks for that."""
-    from xrecal.arrays.online.common import Record, comparable
-
-    if isinstance(cases.common, Record) and cases.common.with_known:
-        cases.common.add(-np.inf, comparable(_state(part)))
-
-
-def _common_at_end(cases: Cases) -> Arrays:
-    """Regrets (1, ...) that locations have in common at the end, where a first pass found any."""
-    from xrecal.arrays.online.common import Timeline
-
-    common = cases.common
-    return {COMMON: common.last[np.newaxis]} if isinstance(common, Timeline) else {}
+        return learning_settings(self.experts, share, cases, part)

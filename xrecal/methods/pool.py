@@ -13,7 +13,6 @@ from xrecal.arrays.distributions.continuous import Between, Tailed
 from xrecal.arrays.distributions.forms import N_QUANTILES, Distribution, Empirical, find_bounds
 from xrecal.arrays.status import IDENTICAL, NOT_CONVERGED, TOO_FEW
 from xrecal.inputs.between import SIDE, SIDES
-from xrecal.inputs.covariates import SEASON
 from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.lengths import as_span, read_gap, read_year_start
 from xrecal.typing import FloatArray, IntArray
@@ -47,6 +46,7 @@ from .components import (
     keep_within,
     leave_alone,
     median_of_known,
+    require_same_covariates,
     stored_together,
     updated_together,
 )
@@ -59,7 +59,7 @@ from .folds import (
 )
 from .forest import grows
 from .mixing import AVERAGE, mixture_of
-from .seasons import in_first_year, trust_in_season, with_season_in_doubt
+from .seasons import forget_first_year, trust_in_season, with_season_in_doubt
 from .settings import Settings, check_choices, check_methods, once
 from .usual_methods import usual_methods
 from .weighing import evidence, evidence_sizes, weights_at_places, weights_of_all
@@ -177,13 +177,7 @@ class LinearPool(Settings):
             raise ValueError("LinearPool: give bounds to the methods, which are named here")
         if self.forest is True:
             raise ValueError("LinearPool: leave out forest or methods; it joins the usual ones")
-        without_season = tuple(name for name in self.covariates if name != SEASON)
-        if not {m.covariates for m in self.mixed} <= {(), self.covariates, without_season}:
-            raise ValueError(
-                "LinearPool: methods must condition on the same covariates, with or without the "
-                "season, or on none, got "
-                f"{[m.covariates for m in self.mixed]}"
-            )
+        require_same_covariates(self.mixed, self.covariates)
         if len(set(self.mixed)) < len(self.mixed):
             raise ValueError(f"LinearPool: methods must differ, got {self.mixed!r}")
 
@@ -474,8 +468,7 @@ class LinearPool(Settings):
                 many = np.asarray(trial.fitted["n_cases"])[:, np.newaxis, np.newaxis] > COMPARED
                 counted &= held | ~(many & held.any(-1, keepdims=True))
         np.moveaxis(quantiles, 3, 2)[~counted] = np.nan
-        if (first := in_first_year(self.components, cases.axis.days)).any():
-            quantiles[:, 1][:, :, first] = np.nan
+        forget_first_year(quantiles[:, 1], self.components, cases.axis.days)
         keep_within(quantiles, bounds := self._bounds(cases))
         scores = pool_scores(quantiles, cases.observations)
         weights, trust = weights_of_scores(scores), trust_in_season(self.components, cases)

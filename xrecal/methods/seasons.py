@@ -8,7 +8,6 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from xrecal.arrays.baselines.jump import YEAR
 from xrecal.arrays.distributions.forms import moments
 from xrecal.inputs.covariates import SEASON
 from xrecal.typing import FloatArray
@@ -39,14 +38,22 @@ def trust_in_season(components: Sequence[Component], cases: Cases) -> FloatArray
     return np.asarray(season_kept(means, cases.observations, cases.axis.days))
 
 
-def in_first_year(components: Sequence[Component], days: FloatArray | None) -> BoolArray:
-    """Which cases (n,) earlier ones cannot forecast, as these do not have all seasons yet.
+def forget_first_year(
+    quantiles: FloatArray, components: Sequence[Component], days: FloatArray | None
+) -> None:
+    """Make NaN what earlier cases forecast before they had all seasons: quantiles (L, C, n, Q).
 
-    Those of the first year of a record of two years or more, if a component is given the season. A
+    In the first year of a record of two years or more, if a component is given the season. A
     shorter record keeps them: nothing else shows drift there.
     """
-    if days is None or not _seasonal(components).any():
-        return np.zeros(0 if days is None else days.size, np.bool_)
+    if days is not None and _seasonal(components).any():
+        quantiles[:, :, in_first_year(days)] = np.nan
+
+
+def in_first_year(days: FloatArray) -> BoolArray:
+    """Which cases (n,) are of the first year, where a record has two years or more."""
+    from xrecal.arrays.baselines.jump import YEAR
+
     age = days - days.min(initial=np.inf)
     first: BoolArray = (age < YEAR) & (age.max(initial=0.0) >= 2 * YEAR - MONTH)
     return first

@@ -21,8 +21,7 @@ from xrecal.fit.cases import (
     kept_of,
     without_unseen,
 )
-from xrecal.fit.fitted import CASE, Fitted, FittedVariable
-from xrecal.fit.held_out import dtype_of_members
+from xrecal.fit.fitted import CASE, Fitted, FittedVariable, dtype_of_members
 from xrecal.fit.replaced import status_of_forecasts, warn_of_replaced
 from xrecal.fit.select_fits import (
     as_given,

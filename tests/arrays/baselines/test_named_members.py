@@ -114,9 +114,10 @@ def test_few_dates_leave_weights_equal():
 
 def test_offsets_shrink_with_their_errors_and_with_few_dates():
     bias, error = np.array([1.0, -1.0, 3.0, -3.0]), np.ones(4)
-    share = (1 - 1 / 5) * 200 / (200 + nm.CASES_OF_NONE)
+    share = (1 - 1 / 5) * 160 / (160 + nm.CASES_OF_NONE)  # of 200 dates, beyond the first 40
     np.testing.assert_allclose(nm.offsets_from(bias, error, 200), bias * share)
     np.testing.assert_array_equal(nm.offsets_from(bias, 6 * error, 200), 0.0)
+    np.testing.assert_array_equal(nm.offsets_from(bias, 0 * error, nm.FEWEST), 0.0)
     some = np.array([2.0, np.nan, 4.0, np.nan])
     found = nm.offsets_from(some, np.where(np.isnan(some), np.nan, 0.0), 10**9)
     np.testing.assert_allclose(found, [-1.0, 0.0, 1.0, 0.0], rtol=1e-6)

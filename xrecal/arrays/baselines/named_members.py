@@ -35,6 +35,9 @@ LEAST = 0.02
 CORRELATED = 0.9
 """Largest autocorrelation that the error of an offset allows for."""
 
+FEWEST = 2 * BLOCKS
+"""Dates from which on models differ: with fewer they have equal weights and no offsets."""
+
 CASES_OF_NONE = 30.0
 """Cases that count for no offsets at all, as biases of models change with the season."""
 
@@ -93,11 +96,15 @@ def member_biases(members: FloatArray, observations: FloatArray) -> tuple[FloatA
 
 
 def offsets_from(bias: FloatArray, error: FloatArray, n_dates: int) -> FloatArray:
-    """Biases (..., m) less their mean, shrunk by their squared errors (..., m); 0 if unknown."""
+    """Biases (..., m) less their mean, shrunk by their squared errors (..., m); 0 if unknown.
+
+    They fade in from 40 dates on.
+    """
     apart = bias - mean_of_known(bias)[..., np.newaxis]
     size, noise = mean_of_known(apart**2), mean_of_known(np.where(np.isnan(bias), np.nan, error))
     share = np.maximum(0.0, 1 - noise / np.where(size > 0, size, np.inf))
-    share *= n_dates / (n_dates + CASES_OF_NONE)
+    n_more = max(n_dates - FEWEST, 0)
+    share *= n_more / (n_more + CASES_OF_NONE)
     return np.nan_to_num(apart * share[..., np.newaxis])
 
 
@@ -165,7 +172,7 @@ def member_weights(sums: IntArray, n_dates: int, n_members: int) -> FloatArray:
     products = table[:, :-1].reshape(BLOCKS, n_members, n_members) / ONE
     counts = table[:, -1]
     held_out = np.flatnonzero(counts > 0)
-    if n_dates < 2 * BLOCKS or held_out.size < BLOCKS // 2:
+    if n_dates < FEWEST or held_out.size < BLOCKS // 2:
         return equal
     whole, n = products.sum(0), counts.sum()
     losses = np.empty((len(PSEUDO_CASES), held_out.size))

@@ -1,0 +1,157 @@
+"""What an online pool has of one place: how it is fitted, what its weights learned, regrets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from xrecal.inputs.covariates import AHEAD
+from xrecal.typing import FloatArray, IntArray
+
+from .base import Cases, FitArrays, Parameter
+from .components import Arrays
+from .experts import N_LEVELS, RAW, Experts
+from .known import known_cases
+
+if TYPE_CHECKING:
+    from xrecal.arrays.online.state import Settings as Learning
+    from xrecal.arrays.online.state import State
+
+WARM_UP = 180
+"""Verified cases at the end of the hindcast that weights are learned from, or half of all."""
+
+SHORT = 30
+"""Cases of a place with which experts of its own count as much as the law of all places, before
+any weight is learned."""
+
+EARLIER = "earlier:"
+"""Prefix of choices that are made without the cases that weights are learned from."""
+
+COMMON = "common_regret"
+"""Name of the parameter that all places share."""
+
+OF_WEIGHTS = ("regret", "square", "largest", "score", "n_scored")
+"""Parameters with the fields of :class:`xrecal.arrays.online.state.State`."""
+
+
+class Fitting(NamedTuple):
+    """How slow experts are fitted."""
+
+    min_samples: int
+    choices: FitArrays | None = None
+    """(L, ...) that are given"""
+
+    def at(self, place: int) -> Fitting:
+        """The same at one location."""
+        if self.choices is None:
+            return self
+        own = slice(place, place + 1)
+        return self._replace(choices={name: array[own] for name, array in self.choices.items()})
+
+    def in_warm_up(self) -> Fitting:
+        """The same for fits before the warm-up, which must not know of it."""
+        if self.choices is None:
+            return self
+        return self._replace(choices=earlier_choices(self.choices))
+
+
+def earlier_choices(choices: FitArrays) -> Arrays:
+    """Choices of before the warm-up, under their own names."""
+    return {n.removeprefix(EARLIER): a for n, a in choices.items() if n.startswith(EARLIER)}
+
+
+def each_place(cases: Cases, arrays: FitArrays) -> list[tuple[Cases, Arrays]]:
+    """Cases and arrays of one location at a time."""
+    places = [slice(i, i + 1) for i in range(cases.observations.shape[0])]
+    return [(cases.take(at), {name: a[at] for name, a in arrays.items()}) for at in places]
+
+
+def shaped_like(values: npt.NDArray[Any], like: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Values in the shape of others: of landmarks there may be fewer."""
+    room = [(0, size - own) for size, own in zip(like.shape, values.shape, strict=True)]
+    return np.pad(values, room, constant_values=-1).astype(like.dtype)
+
+
+def state_of(part: FitArrays) -> State:
+    """What weights have learned."""
+    from xrecal.arrays.online.state import State
+
+    return State(*(np.ascontiguousarray(part[name], np.float64) for name in OF_WEIGHTS))
+
+
+def record_known(cases: Cases, part: FitArrays) -> None:
+    """Record what a location knew before, where a first pass asks for that."""
+    from xrecal.arrays.online.common import Record, comparable
+
+    if isinstance(cases.common, Record) and cases.common.with_known:
+        cases.common.add(-np.inf, comparable(state_of(part)))
+
+
+def common_at_end(cases: Cases) -> Arrays:
+    """Regrets (1, ...) that locations have in common at the end, where a first pass found any."""
+    from xrecal.arrays.online.common import Timeline
+
+    common = cases.common
+    return {COMMON: common.last[np.newaxis]} if isinstance(common, Timeline) else {}
+
+
+def blank_arrays(parameters: Mapping[str, Parameter], n_locations: int, n: int) -> Arrays:
+    """Parameters (L, ...) of locations with n cases and without a fit."""
+    blank: Arrays = {}
+    for name, parameter in parameters.items():
+        shape = n_locations, *parameter.sizes(n).values()
+        unknown = np.nan if parameter.dtype is np.float64 and name not in OF_WEIGHTS else 0
+        blank[name] = np.full(shape, -1 if parameter.of_slots else unknown, parameter.dtype)
+    return blank
+
+
+def known_of(cases: Cases, delay: int | str) -> IntArray:
+    """How many cases (n,) of a location had verified when each was issued."""
+    return known_cases(cases.axis, _ahead(cases), delay)
+
+
+def verification_times(cases: Cases) -> FloatArray:
+    """When cases (n,) of a location verify, in days or steps, which orders those of all."""
+    ahead = _ahead(cases)
+    if cases.axis.days is None:
+        return cases.axis.steps(ahead.size).astype(np.float64)
+    times: FloatArray = np.maximum.accumulate(cases.axis.days + ahead)
+    return times
+
+
+def _ahead(cases: Cases) -> FloatArray:
+    """How far ahead cases (n,) were forecast."""
+    ahead: FloatArray = cases.covariates.values[0, :, cases.covariates.names.index(AHEAD)]
+    return ahead
+
+
+def warm_up_cases(cases: Cases, known: IntArray, min_samples: int) -> IntArray:
+    """Cases at the end that weights are learned from; those with enough that had verified."""
+    verified = np.flatnonzero(np.isfinite(cases.observations[0]))
+    last = verified[verified.size - min(WARM_UP, verified.size // 2) :]
+    return last[np.searchsorted(verified, known[last]) >= min_samples]
+
+
+def learning_settings(experts: Experts, share: float, cases: Cases, part: FitArrays) -> Learning:
+    """How weights are learned at a location; the pool, named last, is a strategy by itself.
+
+    The prior of the raw forecast follows its weight in the pool: where the pool hardly changes
+    forecasts, experts that do have to earn their weight. That of the law of all places is the
+    greater the fewer cases the slow experts of the place were fitted to.
+    """
+    from xrecal.arrays.online.state import prior_weights, settings_of, with_at_least
+
+    n = len(experts.labels)
+    bounds = np.stack([part["lower"], part["upper"]], axis=-1)
+    settings = settings_of(bounds, n, N_LEVELS, alone=n - 1)
+    raw = experts.labels.index(RAW)
+    prior = prior_weights(n, raw, share)
+    if experts.shared is not None:
+        last = int(part["last_fitted"][0])
+        own = int(np.isfinite(cases.observations[0, : last + 1]).sum())
+        law = experts.labels.index(experts.shared.label)
+        prior = with_at_least(prior, law, SHORT / (SHORT + own))
+    return settings._replace(prior=prior)
