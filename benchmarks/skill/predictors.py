@@ -197,7 +197,7 @@ def _held(holds: bool) -> str:
 
 
 def main(names: Iterable[str] = ()) -> None:
-    """Run all sources, or some sources and sets, and store the row of each set once it is scored."""
+    """Run all sources, or some sources and sets, and store each row once the set is scored."""
     warnings.simplefilter("ignore")
     record.commit()  # of the code that is run, also where it changes meanwhile
     chosen = list(names) or list(SOURCES)
