@@ -46,10 +46,11 @@ def store_set(
 
     Rows are in the order of sources, so that a run that was stopped can go on with another one.
     """
-    rows = [old for old in stored(path) if old["set"] != row["set"]] + [row]
+    rows: dict[object, Mapping[str, object]] = {old["set"]: old for old in stored(path)}
+    rows[row["set"]] = row
     order = list(sources)
-    rows.sort(key=lambda one: order.index(str(one["source"])))
-    cells = ([one[name] for name in columns] for one in rows)
+    sorted_rows = sorted(rows.values(), key=lambda one: order.index(str(one["source"])))
+    cells = ([one[name] for name in columns] for one in sorted_rows)
     store(path, columns, ([f"{v:.5g}" if isinstance(v, float) else v for v in c] for c in cells))
 
 

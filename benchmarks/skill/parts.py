@@ -60,11 +60,11 @@ COLUMNS = ("set", "source", *PARTS, "forest")
 
 def score_set(one: Set, source: str) -> Row:
     """CRPS of each pool over that of EMOS with season."""
-    scores = {REFERENCE: scores_of(one, methods(one)[REFERENCE])[0]}
+    scores = {REFERENCE: scores_of(one, methods(one)[REFERENCE])}
     usual = xrecal.LinearPool(condition_on=one.condition_on)
     usual = usual.with_forest(one.hindcast.sizes[one.case_dim])
     for name, part in PARTS.items():
-        scores[name] = scores_of(one, Fit(part(usual), True))[0]
+        scores[name] = scores_of(one, Fit(part(usual), True))
     mean = {name: float(score.mean()) for name, score in in_common(scores).items()}
     grown = any(isinstance(method, Forest) for method in usual.mixed)
     ratios = {name: mean[name] / mean[REFERENCE] for name in PARTS}

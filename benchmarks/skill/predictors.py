@@ -5,7 +5,6 @@ stored once it is scored, so sets that were stopped can be run by name.
 """
 
 import sys
-import time
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
@@ -29,8 +28,7 @@ OTHERS = (REFERENCE, "EMOS with all", WITHOUT, "forest")
 LABELS = (*OTHERS, "CKME with all", WITH)
 COLUMNS = (
     "set", "source", "places", "predictors", "cases", "scored", *LABELS,
-    "with / reference", "reference error", "best", "with / best", "best error", "without s",
-    "with s", "commit",
+    "with / reference", "reference error", "best", "with / best", "best error", "commit",
 )  # fmt: skip
 
 MEDIAN, WORST = 0.985, 1.01
@@ -73,13 +71,11 @@ def fit(one: Set, given: Fit) -> xrecal.Recalibrator:
     return one.hindcast.recal.fit(one.observations, given.method, dim=one.case_dim, **options)
 
 
-def scores_of(one: Set, given: Fit) -> tuple[xr.DataArray, float]:
-    """CRPS of the forecasts of a set, and the seconds of the fit."""
-    start = time.perf_counter()
+def scores_of(one: Set, given: Fit) -> xr.DataArray:
+    """CRPS of the forecasts of a set."""
     model = fit(one, given)
-    seconds = time.perf_counter() - start
     known = {"covariates": one.covariates} if given.informed else {}
-    return variable_of(model.crps(one.forecast, one.observations, **known)), seconds
+    return variable_of(model.crps(one.forecast, one.observations, **known))
 
 
 def scores_of_forest(one: Set, reference: xrecal.Recalibrator) -> xr.DataArray:
@@ -127,9 +123,7 @@ def moments(forecast: xr.DataArray | xr.Dataset) -> tuple[xr.DataArray, xr.DataA
 def score_set(one: Set, source: str) -> Row:
     """The row of a set."""
     dim = one.case_dim
-    scores, seconds = {}, {}
-    for label, given in methods(one).items():
-        scores[label], seconds[label] = scores_of(one, given)
+    scores = {label: scores_of(one, given) for label, given in methods(one).items()}
     scores["forest"] = scores_of_forest(one, fit(one, methods(one)[REFERENCE]))
     common = in_common(scores)
     mean = {label: float(score.mean(dtype=np.float64)) for label, score in common.items()}
@@ -148,15 +142,13 @@ def score_set(one: Set, source: str) -> Row:
         "best": best,
         "with / best": mean[WITH] / mean[best],
         "best error": paired_error(common[WITH], common[best], dim),
-        "without s": seconds[WITHOUT],
-        "with s": seconds[WITH],
         "commit": record.commit(),
     }
 
 
 def lines(rows: Iterable[Row]) -> Iterator[str]:
     """The table."""
-    ratios = ("with / reference", "reference error", "with / best", "best error", "with s")
+    ratios = ("with / reference", "reference error", "with / best", "best error")
     yield f"{'CRPS':<24}{'places':>7}{'cases':>6}" + "".join(
         f"{name:>17}" for name in (*LABELS, *ratios)
     )

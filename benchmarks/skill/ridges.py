@@ -46,10 +46,10 @@ def run_source(source: str) -> list[Row]:
 def score_set(one: Set, source: str) -> Row:
     """CRPS of EMOS with predictors by each rule over that of EMOS with season alone."""
     given = methods(one)
-    scores = {REFERENCE: scores_of(one, given[REFERENCE])[0]}
+    scores = {REFERENCE: scores_of(one, given[REFERENCE])}
     for name, constants in CANDIDATES.items():
         with mock.patch.dict(vars(lines), constants):
-            scores[name] = scores_of(one, given[ALL])[0]
+            scores[name] = scores_of(one, given[ALL])
     mean = {name: float(score.mean()) for name, score in in_common(scores).items()}
     ratios = {name: mean[name] / mean[REFERENCE] for name in CANDIDATES}
     return {"set": one.name, "source": source, **ratios}

@@ -18,10 +18,15 @@ def test_all_results_that_are_kept_name_the_commit_that_made_them(path):
 def test_sets_are_stored_one_by_one_in_the_order_of_sources(tmp_path):
     path, columns = tmp_path / "sets.csv", ("set", "source", "crps")
     assert record.stored(path) == []
-    for name, source, crps in (("c", "late", 0.5), ("a", "early", 0.1234567), ("c", "late", 0.7)):
+    for name, source, crps in (
+        ("c", "late", 0.5),
+        ("a", "early", 0.1234567),
+        ("b", "late", 0.6),
+        ("c", "late", 0.7),
+    ):
         row = {"set": name, "source": source, "crps": crps, "more": 1}
         record.store_set(path, columns, row, ("early", "late"))
     assert [tuple(row.values()) for row in record.stored(path)] == [
-        ("a", "early", "0.12346"), ("c", "late", "0.7")
+        ("a", "early", "0.12346"), ("c", "late", "0.7"), ("b", "late", "0.6")
     ]  # fmt: skip
     assert (tmp_path / record.MANIFEST).exists()
