@@ -49,7 +49,7 @@ def test_fits_at_no_location(method):
     """All that follows from such a model is empty too."""
     none, whole = {"lat": slice(0)}, model_of(method)
     state = whole.state
-    if METHODS[method].shares_regrets:  # of which no place knows any
+    if METHODS[method].in_common:  # of which no place knows any
         state = state.assign(common_regret=state["common_regret"] * np.nan)
     expected = {name: PRODUCTS[name](whole, NEW).isel(none) for name in ("apply", "quantile")}
     for hindcast in (HINDCAST.isel(none), HINDCAST.isel(none).chunk()):

@@ -105,7 +105,7 @@ def test_wrong_settings(files):
     assert "CKME: ridge must be 'cv' or a positive number, got -1" in refused(
         *args, "--option", "ridge=-1"
     )
-    assert "the method raw has no setting 'gap', it has none" in refused(
+    assert "the method raw has no setting 'gap', it has exchangeable" in refused(
         *args, "--method", "raw", "--option", "gap=1"
     )
     assert "gap must be a number of cases, 0 or more, or a length of time" in refused(

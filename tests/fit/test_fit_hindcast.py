@@ -176,7 +176,7 @@ def test_a_missing_location_disturbs_no_other(method, chunks):
     assert decoded(model.state) == [alone[0], few, few, alone[3]]
     np.testing.assert_array_equal(model.state.n_cases, [[48, 0], [12, 48]])
     scores, expected = model.crps(new, verified), whole.crps(new, verified)
-    if METHODS[method].shares_regrets:  # which is as far as one location matters to others
+    if METHODS[method].in_common:  # which is as far as one location matters to others
         scores, expected = (one.state["regret"].copy() for one in (model, whole))
         scores = scores.where(model.state["n_cases"] > 12).transpose(..., "lat", "lon")
         expected = expected.transpose(..., "lat", "lon")

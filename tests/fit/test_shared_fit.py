@@ -467,6 +467,6 @@ def test_products_of_a_shared_fit(model):
 
 
 def test_plans(model):
-    with pytest.raises(ValueError, match="one fit pooled over station is made in passes"):
-        xrecal.plan(HINDCAST, TRUTH, pool="station")
+    whole = xrecal.plan(HINDCAST, TRUTH, pool="station", probe=False).largest
+    assert (whole.work, whole.tasks, whole.cases) == ("shared fit", 1, DATES * KNOWN)
     assert model.plan(FORECASTS.chunk(time=10)).tasks == 3

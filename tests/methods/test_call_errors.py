@@ -40,8 +40,8 @@ SETTINGS = {
     ),
     "of one without": (
         lambda: FIT(TRUTH, Raw(), gap=1),
-        "hindcast.recal.fit has no parameter 'gap': it is a setting of CKME and LinearPool, "
-        "not of Raw, whose settings are exchangeable: write "
+        "hindcast.recal.fit has no parameter 'gap': it is a setting of CKME and LinearPool "
+        "and OnlinePool, not of Raw, whose settings are exchangeable: write "
         "hindcast.recal.fit(observations, xrecal.CKME(gap=1))",
     ),
     "of the default method, several": (
@@ -146,7 +146,7 @@ MODELS = {
     "misspelt": (
         lambda: MODEL.members(HINDCAST, sed=1),
         "model.members has no parameter 'sed'; did you mean 'seed'? It takes forecast, n, "
-        "coherence, template, seed, covariates",
+        "coherence, template, seed, covariates, missing_covariates",
     ),
     "setting of compare": (
         lambda: xrecal.compare(HINDCAST, TRUTH, support="errors"),
@@ -162,7 +162,7 @@ MODELS = {
         lambda: xrecal.compare(HINDCAST, TRUTH, metods=[EMOS()]),
         "xrecal.compare has no parameter 'metods'; did you mean 'methods'? It takes hindcast, "
         "observations, methods, forecast, verification, dim, member_dim, by, gap, blocks, window, "
-        "every, refit, year_start, condition_on, covariates, pool, choose, min_samples, "
+        "every, refit, year_start, condition_on, covariates, pool, features, choose, min_samples, "
         "block_length, cluster, sequential",
     ),
     "compare without observations": (

@@ -79,6 +79,7 @@ def test_defaults_are_those_of_the_design():
         "condition_on": None,
         "compare": "forecasts",
         "year_start": None,
+        "exchangeable": True,
     }
     assert xrecal.CKME(support="observations").covariates == ()
 
