@@ -1,4 +1,4 @@
-"""Features as axes of a service: how places are fitted, what is known, what is done with it."""
+"""Features as axes of a service: fits of places, predictors, forms, and steps after the fit."""
 
 from itertools import combinations, product
 from typing import Any
@@ -82,5 +82,5 @@ def pairs(method: str) -> list[dict[str, str]]:
 
 
 def feature(case: dict[str, str]) -> str:
-    """The name of what is not usual in a case."""
+    """The features of a case that are not the usual ones, as a name."""
     return " + ".join(v for a, v in case.items() if a in AXES and v != USUAL[a]) or USUAL["step"]

@@ -89,7 +89,7 @@ def _later(case: dict[str, str], data: World) -> dict[str, Any]:
 
 
 def _run(case: dict[str, str]) -> Any:
-    """Do what a case asks for, and check it; what is issued, if a model is fitted."""
+    """Do what a case asks for, and check it; the forecasts that a fitted model issues."""
     method, leads = _method(case), case["leads"] == "leads"
     data = world(case["form"], leads=leads)
     old = data.stations(slice(0, 3))
@@ -114,7 +114,7 @@ def _run(case: dict[str, str]) -> Any:
 
 
 def _used(case: dict[str, str], model: Any, everywhere: World, later: World) -> Any:
-    """What is issued, checked, from a model at the end of a case's step."""
+    """Forecasts that a model issues after the step of a case, checked."""
     step, known = case["step"], later
     if step == "update with a new place":
         first, known = everywhere.dates(slice(0, 5)), everywhere.dates(slice(5, None))
