@@ -25,7 +25,7 @@ METHODS: dict[str, Any] = {
 
 AXES: dict[str, tuple[str, ...]] = {
     "places": ("each place", "few cases pooled", "many cases pooled", "windows"),
-    "choices": ("together", "each"),
+    "choices": ("choices of all places", "choices of each place"),
     "given": (
         "the forecast",
         "season",

@@ -21,6 +21,7 @@ from .refusals import NEEDLESS, WORKS
 from .worlds import N_PAST, World, world
 
 POOLS = {"few cases pooled": "station", "many cases pooled": "station", "windows": {"station": 3}}
+CHOOSE = {"choices of all places": "together", "choices of each place": "each"}
 SETTINGS = {
     "gap": {"gap": "45D"},
     "half-life": {"half_life": 700},
@@ -66,7 +67,7 @@ def _method(case: dict[str, str]) -> Any:
 
 def _options(case: dict[str, str]) -> dict[str, Any]:
     """Arguments of a fit, but for predictors."""
-    options: dict[str, Any] = {"choose": case["choices"]}
+    options: dict[str, Any] = {"choose": CHOOSE[case["choices"]]}
     if case["places"] in POOLS:
         options["pool"] = POOLS[case["places"]]
     if case["given"] == "season":
@@ -190,7 +191,7 @@ def _by_command(case: dict[str, str], past: World, later: World) -> None:
             data.truth.to_netcdf(folder / f"{label}_truth.nc")
             known = data.predictors if label == "past" else _later(case, data).get("covariates")
             xr.Dataset(known).to_netcdf(folder / f"{label}_known.nc")
-        words = ["--method", repr(_method(case)), "--choose", case["choices"]]
+        words = ["--method", repr(_method(case)), "--choose", CHOOSE[case["choices"]]]
         pool = _options(case).get("pool")
         if pool is not None:
             words += ["--pool", pool if isinstance(pool, str) else "station=3"]
