@@ -20,7 +20,7 @@ from tempfile import TemporaryDirectory
 ROOT = Path(__file__).parents[1]
 DIST = ROOT / "dist"
 RECIPE = ROOT / ".github" / "conda" / "recipe.yaml"
-WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+WORKFLOWS = {path.stem: path for path in sorted((ROOT / ".github" / "workflows").glob("*.yml"))}
 ON_DEVICES = {"gpu"}
 """Extras that are installed where there is a CUDA device, and elsewhere only resolved."""
 
@@ -41,9 +41,9 @@ def check_files() -> None:
     """Check CITATION.cff and the workflows by their schemas, and workflows by actionlint."""
     checked = "check-jsonschema"
     run(tool(checked), "--builtin-schema", "vendor.citation-file-format", ROOT / "CITATION.cff")
-    run(tool(checked), "--builtin-schema", "vendor.github-workflows", *WORKFLOWS)
+    run(tool(checked), "--builtin-schema", "vendor.github-workflows", *WORKFLOWS.values())
     if tool("actionlint"):
-        run(tool("actionlint"), *WORKFLOWS)
+        run(tool("actionlint"), *WORKFLOWS.values())
     else:
         print("actionlint is not installed: workflows are checked by their schema alone")
 
@@ -58,8 +58,8 @@ def build() -> tuple[Path, Path]:
     return sdist, wheel
 
 
-def write_recipe(sdist: Path, version: str) -> None:
-    """Put the version and the checksum of the sdist into the recipe."""
+def write_recipe(sdist: Path, version: str, path: Path) -> None:
+    """Write the recipe with the version and the checksum of the sdist."""
     text = RECIPE.read_text()
     for name, value in {
         "version": version,
@@ -67,8 +67,8 @@ def write_recipe(sdist: Path, version: str) -> None:
     }.items():
         text, n = re.subn(rf'^(  {name}: )".*"$', rf'\g<1>"{value}"', text, flags=re.MULTILINE)
         assert n == 1, name
-    (ROOT / "build").mkdir(exist_ok=True)
-    (ROOT / "build" / "recipe.yaml").write_text(text)
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text)
 
 
 def try_wheel(wheel: Path, version: str, extra: str, folder: Path) -> str:
@@ -94,7 +94,7 @@ def main() -> None:
     check_files()
     sdist, wheel = build()
     version = wheel.name.split("-")[1]
-    write_recipe(sdist, version)
+    write_recipe(sdist, version, ROOT / "build" / "recipe.yaml")
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     found = {}
     with TemporaryDirectory() as folder:

@@ -10,6 +10,7 @@ import sys
 import sysconfig
 import warnings
 from collections.abc import Callable, Iterator
+from functools import reduce
 from importlib import import_module
 from importlib.metadata import requires, version
 from importlib.util import find_spec
@@ -61,14 +62,15 @@ def names_in_reference() -> list[str]:
 
 
 def find(name: str) -> object:
-    """Look up a name, and import the modules on the way."""
+    """Import the longest part of a name that is a module, and look up the rest in it."""
     parts = name.split(".")
-    found: object = import_module(parts[0])
-    for i, part in enumerate(parts[1:], 2):
-        if not hasattr(found, part):
-            import_module(".".join(parts[:i]))
-        found = getattr(found, part)
-    return found
+    for n in range(len(parts), 0, -1):
+        try:
+            module = import_module(".".join(parts[:n]))
+        except ModuleNotFoundError:
+            continue
+        return reduce(getattr, parts[n:], module)
+    raise ModuleNotFoundError(name)
 
 
 def message_of(call: Callable[[], object]) -> str:
