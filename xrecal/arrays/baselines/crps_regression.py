@@ -314,9 +314,6 @@ def fit_varying(
     ridge = np.zeros(r.shape[1]) if ridge is None else ridge
     varies = (r != r[:1]).any(0).nonzero()[0]
     varies = varies[np.argsort(ridge[varies] > 0, kind="stable")]
-    if varies.size == 0:
-        coefficients[4:] = 0.0
-        return bool(fit_location(x, v, y, r[:, :0].copy(), ridge[:0], lower, upper, in_spread, coefficients[:4]))
     some, own = np.ascontiguousarray(r[:, varies]), np.zeros(4 + 2 * varies.size)
     converged = fit_location(x, v, y, some, ridge[varies], lower, upper, in_spread, own)
     place_coefficients(own, varies, coefficients)
