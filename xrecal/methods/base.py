@@ -136,6 +136,8 @@ class Cases:
     """Centres of CKMEs that were fitted to some of the cases, which others may have as well."""
     compared: dict[Hashable, Any] = field(default_factory=dict)
     """Locations whose forecasts a CKME has compared, for others that compare the same ones."""
+    medians: dict[bytes, float] = field(default_factory=dict)
+    """Median distances of forecasts, likewise."""
 
     def take(self, block: slice | IntArray) -> Cases:
         """Cases of some locations."""

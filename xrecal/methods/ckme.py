@@ -409,7 +409,9 @@ class CKME(Settings):
     def fit_locations(self, cases: Cases, min_samples: int, choices: Chosen = None) -> FitArrays:
         """See :func:`xrecal.arrays.fit_ckme`."""
         given = self.array_arguments(cases, min_samples)
-        fields: FitArrays = arrays.fit_ckme(**given, choices=as_choices(choices))._asdict()
+        fields: FitArrays = arrays.fit_ckme(
+            **given, choices=as_choices(choices), medians=cases.medians
+        )._asdict()
         return fields
 
     def try_locations(

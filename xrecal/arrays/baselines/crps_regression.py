@@ -312,7 +312,7 @@ def fit_varying(
     spread.
     """
     ridge = np.zeros(r.shape[1]) if ridge is None else ridge
-    varies = np.flatnonzero((r != r[:1]).any(0))
+    varies = (r != r[:1]).any(0).nonzero()[0]
     varies = varies[np.argsort(ridge[varies] > 0, kind="stable")]
     some, own = np.ascontiguousarray(r[:, varies]), np.zeros(4 + 2 * varies.size)
     converged = fit_location(x, v, y, some, ridge[varies], lower, upper, in_spread, own)
@@ -325,7 +325,8 @@ def place_coefficients(own: FloatArray, columns: IntArray, coefficients: FloatAr
     k = coefficients.size // 2 - 2
     coefficients[:] = 0.0
     coefficients[:4] = own[:4]
-    coefficients[4 + columns], coefficients[4 + k + columns] = np.split(own[4:], 2)
+    coefficients[4 + columns] = own[4 : 4 + columns.size]
+    coefficients[4 + k + columns] = own[4 + columns.size :]
 
 
 @inner

@@ -61,6 +61,8 @@ def fit_shrunk(
     logarithm of their size where the predictors are in the spread and say nothing else. Without
     predictors, or where all of them are left out, the fit is that to the other columns.
     """
+    if predictors.size == 0:
+        return fit_varying(x, v, y, r, lower, upper, in_spread, coefficients)
     others = np.setdiff1d(np.arange(r.shape[1]), predictors)
     plain, own = np.ascontiguousarray(r[:, others]), np.zeros(4 + 2 * others.size)
     converged = fit_varying(x, v, y, plain, lower, upper, in_spread, own)

@@ -169,6 +169,7 @@ def fit_ckme(
     squared: Sequence[Squared] | None = None,
     vectors: Sequence[FloatArray] | None = None,
     choices: Choices | None = None,
+    medians: dict[bytes, float] | None = None,
 ) -> FittedCKME:
     r"""Fit the embedding at every location, with given choices or the best ones.
 
@@ -208,6 +209,9 @@ def fit_ckme(
     choices : Choices, optional
         What :func:`choose_ckme` returned, of these cases or of others, or joined from several
         places. The fit then searches nothing, and ``half_life`` is that of the choices.
+    medians : dict, optional
+        Median distances that other calls have found, to which this one adds its own: a fit of the
+        same forecasts with other settings then compares none of them.
 
     Returns
     -------
@@ -252,6 +256,7 @@ def fit_ckme(
         step=step,
         squared=squared,
         vectors=vectors,
+        medians=medians,
     )
     if choices is not None:
         lives = lives_of(np.asarray(choices.half_life, np.float64))

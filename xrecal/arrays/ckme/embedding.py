@@ -228,6 +228,8 @@ class Calibration(NamedTuple):
     """Centres that were fitted before, where another method may ask for the same"""
     compared: dict[Hashable, Any] | None = None
     """Locations whose distances were computed before, likewise"""
+    medians: dict[bytes, float] | None = None
+    """Median distances of forecasts, by these, likewise"""
 
 
 def calibration_of(
@@ -243,6 +245,7 @@ def calibration_of(
     vectors: Sequence[FloatArray] | None = None,
     centres: Centres | None = None,
     compared: dict[Hashable, Any] | None = None,
+    medians: dict[bytes, float] | None = None,
 ) -> Calibration:
     """Check shapes and fill in what is not given."""
     n_locations, n = cases.check("cases", 3)[:2]
@@ -257,7 +260,7 @@ def calibration_of(
     xp = namespace(observations)
     features = no_features(n_locations, n, xp) if features is None else features
     used = xp.isfinite(observations)
-    given = groups, blocks, step, used, days, squared, vectors, centres, compared
+    given = groups, blocks, step, used, days, squared, vectors, centres, compared, medians
     return Calibration(cases, observations, features, *given)
 
 

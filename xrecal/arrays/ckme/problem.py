@@ -10,6 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from xrecal.arrays.distributions.forms import find_bounds
+from xrecal.arrays.rows import digest
 from xrecal.arrays.status import BOUNDS, CONSTANT, IDENTICAL, INVALID, TOO_FEW
 from xrecal.typing import FloatArray, IntArray
 
@@ -60,6 +61,17 @@ class Problem:
         """True if there are enough cases for a fit."""
         return self.n >= max(self.settings.min_samples, 2)
 
+    @property
+    def median(self) -> float:
+        """Median distance of the forecasts, which another method may have found before."""
+        where, known = self.location, self.calibration.medians
+        if known is None or where.squared is not None:
+            return where.median
+        forecasts = digest((self.settings.shapes, where.laplace, where.low_rank, *where.forecasts))
+        if forecasts not in known:
+            known[forecasts] = where.median
+        return known[forecasts]
+
     @cached_property
     def solvers(self) -> Solvers:
         """Solvers by the kernel."""
@@ -86,7 +98,7 @@ class Problem:
             return without_fit(self.calibration, settings)._replace(**known)
         choices = choices._replace(ridge=choices.ridge_for(self.n))
         fitted = fit_choices(
-            choices, self.sample, settings, where.median, where.precision, self.flags
+            choices, self.sample, settings, self.median, where.precision, self.flags
         )
         landmark = np.full(_room(self.calibration, settings), -1)
         if usable and where.low_rank:

@@ -270,32 +270,51 @@ def centre_and_rounding(values: FloatArray, weights: FloatArray) -> tuple[float,
 
     And their rounding.
     """
-    members = values[(weights > 0) & ~np.isnan(values)]
-    if members.size == 0:
-        return 0.0, 0.0
-    with np.errstate(over="ignore", invalid="ignore"):  # NaN says it as well
-        centre = float(members.mean())
-    widest = max(float(members.max()) - centre, centre - float(members.min()))
+    centre, smallest, largest = _mean_and_range(values, weights)
+    widest = max(largest - centre, centre - smallest)
     return centre, ROUNDING * widest + 4 * EPSILON * abs(centre)
 
 
-def sorted_rows(
-    values: FloatArray, weights: FloatArray, centre: float
-) -> tuple[FloatArray, FloatArray, FloatArray]:
+@kernel
+def _mean_and_range(values: Matrix, weights: Matrix) -> Any:
+    """Mean, smallest and largest of all members that count; zeros without any."""
+    total, count, smallest, largest = 0.0, 0, np.inf, -np.inf
+    for i in range(values.shape[0]):
+        for j in range(values.shape[1]):
+            value = values[i, j]
+            if weights[i, j] > 0.0 and not np.isnan(value):
+                total += value
+                count += 1
+                smallest, largest = min(smallest, value), max(largest, value)
+    if count == 0:
+        return 0.0, 0.0, 0.0
+    return total / count, smallest, largest
+
+
+@kernel
+def sorted_rows(values: Matrix, weights: Matrix, centre: float) -> Any:
     """Rows centred and sorted, weights summing to one, and ``E|X-X'|`` of each row.
 
     Missing members become points of weight zero; a row without members gets NaN as its spread.
     """
-    missing = np.isnan(values) | ~(weights > 0)
-    with np.errstate(over="ignore", invalid="ignore"):  # of members near the largest number
-        points, mass = np.where(missing, 0.0, values - centre), np.where(missing, 0.0, weights)
-        total = mass.sum(axis=1, keepdims=True)
-        order = np.argsort(points, axis=1)
-        points = np.take_along_axis(points, order, axis=1)
-        mass = np.take_along_axis(mass, order, axis=1) / np.maximum(total, 1e-300)
-        pairs = points * np.cumsum(mass, axis=1) - np.cumsum(mass * points, axis=1)
-        spread = 2 * np.einsum("nm,nm->n", mass, pairs)
-    spread[total[:, 0] <= 0] = np.nan
+    points, mass, spread = np.zeros(values.shape), np.zeros(values.shape), np.empty(values.shape[0])
+    point, weight = np.empty(values.shape[1]), np.empty(values.shape[1])
+    for i in range(values.shape[0]):
+        total = 0.0
+        for j in range(point.size):
+            counts = weights[i, j] > 0.0 and not np.isnan(values[i, j])
+            point[j] = values[i, j] - centre if counts else 0.0
+            weight[j] = weights[i, j] if counts else 0.0
+            total += weight[j]
+        order = np.argsort(point)
+        below, moment, apart = 0.0, 0.0, 0.0
+        for j in range(point.size):
+            points[i, j] = point[order[j]]
+            mass[i, j] = weight[order[j]] / max(total, 1e-300)
+            below += mass[i, j]
+            moment += mass[i, j] * points[i, j]
+            apart += mass[i, j] * (points[i, j] * below - moment)
+        spread[i] = 2.0 * apart if total > 0.0 else np.nan
     return points, mass, spread
 
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from xrecal.arrays.compiled import kernel
+from xrecal.arrays.compiled import Matrix, kernel
 from xrecal.arrays.dispatch import namespace
 from xrecal.typing import FloatArray, IntArray
 
@@ -116,15 +116,26 @@ def positive_median(distance: FloatArray) -> float:
     """
     n = distance.shape[0]
     nothing = IDENTICAL * np.fmax.reduce(distance, axis=None, initial=0.0)  # not NaN
-    for size in (MEDIAN_CASES, n):
+    for size in (MEDIAN_CASES, n) if n > MEDIAN_CASES else (n,):
         chosen = subset(n, size)
-        among = distance[np.ix_(chosen, chosen)]
-        positive = among[(among > nothing) & ~np.tri(*among.shape, dtype=np.bool_)]
-        if positive.size:
-            return float(np.median(positive))
-        if size >= n:
+        among = distance if size == n else distance[np.ix_(chosen, chosen)]
+        median = _median_above(np.ascontiguousarray(among, np.float64), nothing)
+        if median < np.inf:
             break
-    return float(np.inf)
+    return float(median)
+
+
+@kernel
+def _median_above(distance: Matrix, nothing: float) -> float:
+    """Median of the entries of a matrix (n, n) right of its diagonal that are larger."""
+    n, count = distance.shape[0], 0
+    larger = np.empty(n * (n - 1) // 2)
+    for i in range(n):
+        for j in range(i + 1, n):
+            if distance[i, j] > nothing:
+                larger[count] = distance[i, j]
+                count += 1
+    return np.median(larger[:count]) if count else np.inf
 
 
 @kernel
