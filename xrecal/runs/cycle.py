@@ -108,6 +108,7 @@ class Cycle:
         now: str | Date | datetime | None = None,
         *,
         model_at: str | Date | datetime | None = None,
+        reissue: bool = False,
         covariates: Part | Given = None,
     ) -> Outcome:
         """Do the work that is due.
@@ -122,6 +123,8 @@ class Cycle:
             Time in UTC; that of the clock if not given. Starts and observations after it wait.
         model_at : date, optional
             Go back: remove the models of starts after this date.
+        reissue : bool
+            Issue anew the starts in ``forecasts`` whose models are kept, as with other quantiles.
         covariates : path, Dataset or dict from str to DataArray or Dataset, optional
             Covariates of the starts, where they are not coordinates of the forecasts. They are read
             into memory. In a file each variable is one.
@@ -139,6 +142,8 @@ class Cycle:
             If an input or the folder above is missing.
         ValueError
             If inputs do not fit together or the model, or a file is damaged.
+        OSError
+            If the disk has no room for the models and forecasts that are due.
         TaskError
             If computing a score fails.
 
@@ -164,7 +169,8 @@ class Cycle:
             if model_at is not None:
                 turn.go_back(_date(model_at))
             turn.count_future()
-            turn.issue(named)
+            turn.require_room()
+            turn.issue(named, reissue)
             turn.score()
             turn.monitor()
             return turn.result()
