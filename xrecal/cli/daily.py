@@ -14,7 +14,7 @@ from . import values
 from .options import COVARIATES, OBSERVED, QUANTILES, VARIABLE, WATCHING, command, count, option
 from .session import ALARMED, NOTHING_NEW, REFUSED, Result, Session
 from .warm import compile_all
-from .words import quoted
+from .words import quoted, require_local_figure
 
 COUNTED = {
     "issued_anew": "issued anew",
@@ -141,6 +141,27 @@ def _scores(means: dict[str, Any], units: str) -> str:
     """Mean scores in words."""
     raw = means["crps_raw"]
     return f"CRPS {means['crps']:.4g} {units}, raw {raw:.4g}, {means['n']} cases"
+
+
+@command(
+    click.argument("folder"),
+    click.argument("page"),
+    option(
+        "--days",
+        "Days before the last start that has verified.",
+        "N",
+        like=xrecal.Cycle.report,
+        type=count(1),
+    ),
+)
+def report(session: Session, folder: str, page: str, days: int) -> Result:
+    """Draw the last months of the cycle in FOLDER on PAGE (.pdf or .png).
+
+    The page has scores and coverage by lead, the monitor, and the status in words.
+    """
+    require_local_figure("the page", page)
+    xrecal.Cycle(folder).report(page, days=days)
+    return Result({"status": "complete", "report": page}, f"wrote {quoted(page)}")
 
 
 @command()

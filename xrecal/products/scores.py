@@ -437,7 +437,7 @@ def verified_of(
 
 def verify(
     model: Fitted, forecast: xr.Dataset, observations: Observations, seed: int, covariates: Given
-) -> dict[str, xr.Dataset]:
+) -> dict[str, Labelled]:
     """Scores ``crps`` and ``pit`` of recalibrated forecasts, and their ``median``, by one forecast.
 
     The first two are those of ``model.crps`` and ``model.pit``.
@@ -455,8 +455,8 @@ def verify(
         return crps
 
     made = OfModel(model, forecast, covariates)
-    crps = scored(made, observations, rule, None, None, CRPS.of(AS_ISSUED))
-    return {"crps": crps, **{what: xr.Dataset(kept) for what, kept in beside.items()}}
+    found = {"crps": scored(made, observations, rule, None, None, CRPS.of(AS_ISSUED))}
+    return found | {what: xr.Dataset(kept) for what, kept in beside.items()}
 
 
 def _along_single(

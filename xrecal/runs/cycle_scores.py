@@ -79,7 +79,8 @@ def new_ones(
     places = [d for d in observed.dims if d != dim]
     scored = like_places(old[label].sel({dim: starts}), observed, places, names=NAMES)
     scored = scored.transpose(*observed.dims)
-    return there & (observed.to_numpy() != scored.to_numpy())
+    differs: xr.DataArray = there & (observed.to_numpy() != scored.to_numpy())
+    return differs
 
 
 def digest_of(dataset: xr.Dataset, settings: str) -> str:

@@ -35,12 +35,11 @@ RECENT, FEWEST, CALM = 20, 10, 6.0
 """Cases after a finding, at least so many, that pass as calibrated below this strength."""
 
 ADVICE = {
-    "refit": "fit the model anew, with the cases since then",
-    "check observations": "check the observations there, as other places are well; if they are "
-    "right, fit the model anew",
-    "nothing": "do nothing: later cases are calibrated again",
+    "refit": "fit the model anew",
+    "check observations": "check the observations there, as other places have no such fault",
+    "nothing": "nothing to do, as later cases are calibrated",
 }
-ONE_PLACE = "check the observations; if they are right, fit the model anew"
+ONE_PLACE = "check the observations, then fit the model anew"
 """Advice to refit where no other place shows whether the observations are wrong."""
 
 
@@ -143,56 +142,63 @@ class _Watched:
 
     def _all(self) -> Iterator[Finding]:
         """Find each alarm and each change."""
-        last_alarm, changed = self.monitor["alarm"][..., -1], self.monitor["change"]
-        for place, lead in np.argwhere(last_alarm.astype(bool) | changed.any(-1)):
-            known = ~np.isnan(self.scores[place, lead])
+        last_alarm = self.monitor["alarm"][..., -1].astype(bool)
+        for place, lead in np.argwhere(last_alarm | self.monitor["change"].any(-1)):
             if last_alarm[place, lead]:
-                yield self._alarm(place, lead, known)
-            yield from self._changes(place, lead, known)
+                yield self._alarm(place, lead)
+            yield from self._changes(place, lead)
 
-    def _alarm(self, place: int, lead: int, known: np.ndarray[Any, Any]) -> Finding:
-        """The alarm that lasts, from the likeliest onset of what is wrong to its peak."""
+    def _alarm(self, place: int, lead: int) -> Finding:
+        """The alarm that lasts, up to its peak."""
         evidence = self.monitor["e_value"][place, lead]
         last = self.begins + int(np.argmax(evidence[self.begins :]))
-        cases = np.flatnonzero(known[: last + 1])
-        cases = cases[cases >= self.begins]
-        first = int(cases[onset(self.scores[place, lead, cases])])
-        return self._found("alarm", place, lead, (first, last), 1, float(evidence[last]))
+        span = self.begins, last
+        return self._found("alarm", place, lead, span, 1, float(evidence[last]))
 
-    def _changes(self, place: int, lead: int, known: np.ndarray[Any, Any]) -> Iterator[Finding]:
-        """Changes, of which those that go on in the same direction are one."""
+    def _changes(self, place: int, lead: int) -> Iterator[Finding]:
+        """Changes, of which those that follow each other at once are one."""
         statistic, since = (
             self.monitor[what][place, lead] for what in ("change_statistic", "since")
         )
-        going: Finding | None = None
-        for at in np.flatnonzero(self.monitor["change"][place, lead]):
-            span = int(since[at]), int(at)
-            one = self._found("change", place, lead, span, 1, float(statistic[at]))
-            if going is not None:
-                if one.direction == going.direction and one.first - going.last <= NEAR:
-                    span, worst = (going.first, int(at)), max(going.evidence, one.evidence)
-                    one = self._found("change", place, lead, span, going.n + 1, worst)
-                else:
-                    yield going
-            going = one
-        if going is not None:
-            yield going
+        runs: list[list[int]] = []
+        for at in np.flatnonzero(self.monitor["change"][place, lead]).tolist():
+            if runs and since[at] - runs[-1][-1] <= NEAR:
+                runs[-1].append(at)
+            else:
+                runs.append([at])
+        for run in runs:
+            first = self._found("change", place, lead, (int(since[run[0]]), run[0]), 1, 0.0).first
+            most = float(statistic[run].max())
+            yield self._found("change", place, lead, (first, run[-1]), len(run), most, first)
 
     def _found(
-        self, kind: str, place: int, lead: int, span: tuple[int, int], n: int, evidence: float
+        self,
+        kind: str,
+        place: int,
+        lead: int,
+        span: tuple[int, int],
+        n: int,
+        evidence: float,
+        begun: int | None = None,
     ) -> Finding:
-        """A finding between two cases, with its direction."""
+        """A finding between two cases, with its direction.
+
+        It began with the case ``begun``; at its likeliest onset if that is not given.
+        """
         first, last = span
         z = self.scores[place, lead]
-        now, later = z[first : last + 1], z[last + 1 :]
-        now, later = now[~np.isnan(now)], later[~np.isnan(later)][-RECENT:]
+        cases = np.flatnonzero(~np.isnan(z))
+        now, later = cases[(cases >= first) & (cases <= last)], z[cases[cases > last]][-RECENT:]
+        now = now[onset(z[now]) if begun is None else 0 :]
         is_over = later.size >= FEWEST and max(strength(later)) < CALM
         action = "nothing" if is_over else "refit"
-        return Finding(kind, place, lead, direction(now), n, first, last, evidence, action)
+        way = direction(z[now])
+        return Finding(kind, place, lead, way, n, int(now[0]), last, evidence, action)
 
     def _with_actions(self, found: Sequence[Finding]) -> Iterator[Finding]:
         """Findings, where those of few places at all leads may come of their observations."""
-        n_places, has_cases = len(self.scores), (~np.isnan(self.scores)).any(-1)
+        n_places = len(self.scores)
+        has_cases = np.asarray(np.isfinite(self.scores).any(-1))
         where: dict[str, set[tuple[int, int]]] = {}
         for one in found:
             if one.action == "refit":
@@ -307,13 +313,14 @@ def _text(entry: dict[str, Any], how_much: str) -> str:
     several = entry["places"] > 1
     where = [entry["variable"], "" if several else entry["place"]]
     where += [f"lead {entry['lead']}" if entry["lead"] else ""]
-    said = f"{how_much} since {entry['since']}"
+    since, last = (entry[name].removesuffix("T00:00:00") for name in ("since", "last"))
+    said = f"{how_much} since {since}"
     number = "e-value" if entry["kind"] == "alarm" else "statistic"
     said += f" ({number} {entry['evidence']:.3g}, limit {entry['limit']:g}"
     said += f", detected {entry['n']} times, last " if entry["n"] > entry["places"] else ""
-    said += entry["last"] if entry["n"] > entry["places"] else ""
+    said += last if entry["n"] > entry["places"] else ""
     if several:
-        at = f" at {entry['places']} of {entry['of_places']} places, worst at {entry['place']}"
+        at = f" at {entry['places']} of {entry['of_places']} places, worst at {entry['place']}:"
         said = f"{at}{said}"
     advice = ADVICE[entry["action"]]
     if entry["action"] == "refit" and entry["of_places"] == 1:

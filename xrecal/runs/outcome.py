@@ -164,7 +164,7 @@ class Outcome:
 
     def mail(self, issued: Sequence[str]) -> str:
         """The status in words."""
-        last = f"last start issued: {shown(start_of(issued[-1]))}; " if issued else ""
+        last = f"last start issued: {issued[-1]}; " if issued else ""
         lines = [f"{last}{len(issued)} starts in all"]
         for name, one in self.scores.items():
             means = one["in_all"]

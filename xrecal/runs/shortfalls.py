@@ -41,16 +41,14 @@ def missing_in(
         judged = has_fit | ~has_fit.any([d for d in has_fit.dims if d not in lead])
         places = [d for d in located if d not in lead]
         n_places = int(np.prod([empty.sizes[d] for d in places]))
-        counts = np.atleast_1d((empty & judged).sum(places).to_numpy())
+        counts = np.atleast_1d((empty & judged).sum([*places]).to_numpy())
         for at in np.flatnonzero(counts):
             of = f"lead {lead_text(form.loc[lead[0]][at])}" if lead else "the forecast"
             where = f" at {counts[at]} of {n_places} places" if n_places > 1 else ""
             texts.append(f"{name}: {of} has no value{where}")
         if form.kind == "ensemble":
-            lacking, n = (
-                forecast[name].isnull().sum(form.member_dim),
-                forecast.sizes[form.member_dim],
-            )
+            lacking = forecast[name].isnull().sum([form.member_dim])
+            n = forecast.sizes[form.member_dim]
             most = int(lacking.where(lacking < n, 0).max())
             texts += [f"{name}: {most} of {n} members are missing"] if most else []
     return "; ".join(texts)
