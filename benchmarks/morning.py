@@ -4,6 +4,7 @@ An online pool of two years at one station with five leads. Thirty mornings are 
 run; then the command of each of the next days runs in a process of its own, as cron starts it.
 """
 
+import resource
 import subprocess
 import sys
 import tempfile
@@ -43,13 +44,15 @@ def main(quick=False):
         start = time.perf_counter()
         cycle.run(folder / "days.nc", folder / "truth.nc", days["init"].to_numpy()[last])
         each = (time.perf_counter() - start) / before
-        seconds = []
+        seconds, before_all = [], processor_seconds()
         for day in range(last + 1, last + 1 + mornings):
             hand_over(folder, days, truth, day, LEADS + 1)
             seconds.append(morning(folder, days["init"].to_numpy()[day]))
+        of_processor = (processor_seconds() - before_all) / mornings
         sizes = {part: size_of(folder / "out" / part) for part in PARTS}
         counts = {part: sum(1 for _ in (folder / "out" / part).iterdir()) for part in PARTS[:2]}
     rows = [("morning, a process of its own", "seconds", float(np.median(seconds)))]
+    rows += [("the same, of a processor", "seconds", of_processor)]
     rows += [("morning made up for with others", "seconds", each)]
     rows += [(f"{part}, one of {n}", "kB", sizes.pop(part) / n / 1e3) for part, n in counts.items()]
     rows += [(part, "kB", size / 1e3) for part, size in sizes.items()]
@@ -102,6 +105,12 @@ def morning(folder, now):
     if done.returncode not in (0, 10):
         raise RuntimeError(done.stderr)
     return time.perf_counter() - start
+
+
+def processor_seconds():
+    """Seconds of a processor that commands have taken so far."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def size_of(path):
