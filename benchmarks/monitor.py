@@ -142,7 +142,7 @@ def quiet_years(rng, years):
     for i, lead in enumerate(leads):
         one = seen.isel(lead=i)
         yield (
-            f"{lead} day{'s' * (lead > 1)}",
+            f"{lead} day{'s' if lead > 1 else ''}",
             {
                 "years with an alarm": float(one["t_alarm"].any("init").mean()),
                 "changes a year": float(one["t_change"].sum("init").mean()),
