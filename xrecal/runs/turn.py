@@ -217,12 +217,14 @@ class Turn:
         """Make the model of a start, unless it is there, and its forecast, unless that is empty."""
         stem, forecast = stem_of(start), self._forecast(start)
         path = self.folder.model(stem)
+        model = self.base if parent == "" else self._model(parent)
         if parent != stem:
-            model = self._learned(start, self.base if parent == "" else self._model(parent))
+            model = self._learned(start, model)
             if self.after is not None and parent != "" and parent <= self.after:
                 self._mark(self.folder.read_json(MARK)["fit"], stem)
             self.folder.write(path, model.save)
-        model = self._model(stem)
+        if not model.is_computed:
+            model = self._model(stem)
         values = for_files(self.settings.product.of(model, forecast, self.archive.covariates))
         (values,) = self.settings.compute([values])
         fits = model.variables
