@@ -52,8 +52,8 @@ def cycle_page(
     grid = figure.add_gridspec(len(names) + 1, 3, height_ratios=[1.0] * len(names) + [0.8])
     for row, name in enumerate(names):
         axes = [figure.add_subplot(grid[row, column]) for column in range(3)]
-        _draw_scores(axes[0], last, name, dim)
-        _draw_coverage(axes[1], last[f"{name}_pit"], dim)
+        _draw_scores(axes[0], last, name)
+        _draw_coverage(axes[1], last[f"{name}_pit"])
         place = _draw_monitor(axes[2], watched, name, dim, first)
         titles = (f"Mean score of {name}", "Central intervals", f"Monitor{place}")
         for ax, title in zip(axes, titles, strict=True):
@@ -77,7 +77,7 @@ def _by_lead(array: xr.DataArray) -> tuple[list[Hashable], npt.NDArray[np.float6
     return lead, *positions(array[lead[0]])
 
 
-def _draw_scores(ax: Axes, scores: xr.Dataset, name: str, dim: Hashable) -> None:
+def _draw_scores(ax: Axes, scores: xr.Dataset, name: str) -> None:
     """Draw the mean CRPS by lead, with and without recalibration."""
     found = scores[f"{name}_crps"]
     lead, x, text = _by_lead(found)
@@ -92,7 +92,7 @@ def _draw_scores(ax: Axes, scores: xr.Dataset, name: str, dim: Hashable) -> None
     legend_above(ax)
 
 
-def _draw_coverage(ax: Axes, pit: xr.DataArray, dim: Hashable) -> None:
+def _draw_coverage(ax: Axes, pit: xr.DataArray) -> None:
     """Draw the share of observations inside central intervals by lead."""
     lead, x, text = _by_lead(pit)
     over = [d for d in pit.dims if d not in lead]
@@ -101,7 +101,8 @@ def _draw_coverage(ax: Axes, pit: xr.DataArray, dim: Hashable) -> None:
         inside = (abs(2 * pit - 1) <= level).where(pit.notnull()).mean(over)
         limits = [share_limits(int(one), np.array([level])) for one in np.maximum(n, 1)]
         low, high = (np.array([pair[i][0] for pair in limits]) for i in (0, 1))
-        ax.fill_between(x, low, high, color=GREY, alpha=0.25, lw=0)
+        ends = x if x.size > 1 else x[0] + np.array([-1, 1])
+        ax.fill_between(ends, low, high, color=GREY, alpha=0.25, lw=0)
         ax.axhline(level, color=ink(ax), alpha=0.55, lw=0.9, ls=(0, (4, 3)))
         line: Style = {"color": colour, "ms": 5, "lw": 1.4, "label": f"{level:.0%} interval"}
         ax.plot(x, np.atleast_1d(inside), "o-", **line)
