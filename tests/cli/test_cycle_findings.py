@@ -164,6 +164,17 @@ def test_one_place_with_a_fault_at_all_leads_may_have_wrong_observations():
     assert all("check the observations there" in one["text"] for one in found)
 
 
+@pytest.mark.parametrize("share", [0.3, 0.7])
+def test_missing_cases_leave_findings_as_they_are(share):
+    z = quiet()
+    z[30:] -= 3
+    z[np.random.default_rng(1).uniform(size=z.shape) < share] = np.nan
+    z[:, :, 7] = np.nan
+    found = found_in(z)
+    assert {one["direction"] for one in found} == {"too high"}
+    assert max(one["places"] for one in found) == 7
+
+
 def test_a_fault_that_is_over_asks_for_nothing():
     z = quiet(places=1)
     z[20:30] += 3
