@@ -250,6 +250,23 @@ def alarms_of_fitted() -> Markdown:
     return show(part(found, rows, columns).map(percent), "learned from")
 
 
+def quiet_years() -> Markdown:
+    """False alarms and changes in simulated years of a cycle in which nothing is wrong."""
+    found = one_of("monitor", "quiet years, 200 of a cycle").astype(float).unstack()
+    years, changes = found["years with an alarm"], found["changes a year"]
+    texts = pd.DataFrame({"years with an alarm": years.map(percent), "changes a year": changes})
+    texts.loc["all"] = [percent(years.mean()), changes.mean()]
+    texts["changes a year"] = texts["changes a year"].map(three)
+    return show(texts.rename(index={"all": "mean"}), "lead")
+
+
+def morning() -> Markdown:
+    """Time of a morning of a cycle, and sizes of what its folder holds."""
+    found = results("morning")
+    texts = found["value"].map(three) + " " + found["unit"]
+    return show(texts.to_frame("measured").set_axis(found["row"]), "")
+
+
 def better_method() -> Markdown:
     """Cases until the e-value of a score difference finds the better method."""
     found = one_of("monitor", "e-values of score differences, 1000 runs").astype(float).unstack()
