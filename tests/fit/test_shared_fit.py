@@ -469,3 +469,15 @@ def test_plans(model):
     whole = xrecal.plan(HINDCAST, TRUTH, pool="station", probe=False).largest
     assert (whole.work, whole.tasks, whole.cases) == ("shared fit", 1, DATES * KNOWN)
     assert model.plan(FORECASTS.chunk(time=10)).tasks == 3
+
+
+def test_splits_with_too_few_cases_for_features_warn(recwarn):
+    options = {"pool": "station", "features": "height", "gap": "1D"}
+    with pytest.warns(UserWarning, match="features='height' has no effect in 2 of 2") as found:
+        HINDCAST.recal.cross_validate(TRUTH, by="block", blocks=2, **options)
+    text = str(found[0].message)
+    assert "they learn from 192 pooled cases or more" in text
+    assert text.endswith("give more cases, use condition_on='height', or leave features out")
+    recwarn.clear()
+    HINDCAST.recal.cross_validate(TRUTH, by="block", blocks=12, **{**options, "gap": 0})
+    assert not [w for w in recwarn if "features" in str(w.message)]

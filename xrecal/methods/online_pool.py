@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from types import MappingProxyType
-from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -38,8 +37,10 @@ from .known import first_due
 from .online_state import (
     COMMON,
     EARLIER,
+    NOTHING_SAID,
     OF_WEIGHTS,
     Fitting,
+    Said,
     blank_arrays,
     common_at_end,
     each_place,
@@ -47,29 +48,18 @@ from .online_state import (
     known_of,
     learning_settings,
     record_known,
+    said_of_new,
     shaped_like,
     state_of,
-    verification_times,
     warm_up_cases,
+    weights_learned,
 )
 from .pool import LinearPool
 from .settings import Settings, once
 from .shared_ckme import SharedCKME, as_shared
 
-if TYPE_CHECKING:
-    from xrecal.arrays.online.state import Settings as Learning
-    from xrecal.arrays.online.state import State
-
 # Settings of the pool under the same names.
 OF_POOL = ("methods", "condition_on", "forest", "gap")
-
-Said: TypeAlias = Mapping[tuple[int, int], dict[str, FloatArray]]
-"""Quantiles (1, J) of experts by label, of a case and by so many cases as slow ones know."""
-
-NOTHING_SAID: Said = MappingProxyType({})
-
-AHEAD_OF_REFIT = 32
-"""New cases of which experts are asked at many places together: few days come at once."""
 
 FORMER = "former_"
 """Prefix of the slow experts of before the last fit."""
@@ -396,7 +386,7 @@ class OnlinePool(Settings):
             errors, _ = Errors.of(part, one, known_of(one, self.delay))
             at_issue = predictors(one, own.forecasts, np.full(members.shape[1], n))
             said |= errors.correct(said, at_issue, n, experts.limits(part))
-            settings, common = self._settings(one, part), part[COMMON][0]
+            settings, common = learning_settings(experts, one, part), part[COMMON][0]
             members[i] = issue(state_of(part), settings, experts.stacked(said), common)[0]
         return equally_likely(members, new.forecasts.loc.dtype, Linear)
 
@@ -416,7 +406,7 @@ class OnlinePool(Settings):
         self, cases: Cases, given: Arrays, fitting: Fitting, *, together: bool
     ) -> FitArrays:
         """All locations with what their cases teach, from what was learned so far."""
-        parts, said = [], self._said_of_new(cases, given)
+        parts, said = [], said_of_new(self.experts, self.delay, cases, given)
         for i, (one, part) in enumerate(each_place(cases, given)):
             if begins := part["last_fitted"][0] < 0:  # of a place that has joined, they are missing
                 part |= {name: np.zeros_like(part[name]) for name in OF_WEIGHTS}
@@ -431,22 +421,6 @@ class OnlinePool(Settings):
             for name, like in given.items()
         }
         return whole | count_cases(cases, fitting.min_samples)
-
-    def _said_of_new(self, cases: Cases, given: Arrays) -> Sequence[Said]:
-        """What experts of each location said of the first new cases, before any refit."""
-        n_slow = given["last_fitted"] + 1
-        known = np.array([known_of(one, self.delay) for one, _ in each_place(cases, {})])
-        new = np.isfinite(cases.observations) & (n_slow[:, np.newaxis] > 0)
-        new &= np.arange(known.shape[1]) > given["last_learned"][:, np.newaxis]
-        new &= (np.cumsum(new, -1) <= AHEAD_OF_REFIT) & (known >= n_slow[:, np.newaxis])
-        said: list[dict[tuple[int, int], dict[str, FloatArray]]] = [{} for _ in n_slow]
-        for case in np.flatnonzero(new.any(0)).tolist():
-            of_case, fits = cases.as_new(np.array([case])), np.where(new[:, case], n_slow, 0)
-            for place, quantiles in self.experts.said_at(
-                of_case, cases, given, fits, known[:, case]
-            ):
-                said[place][case, int(n_slow[place])] = quantiles
-        return said
 
     def _begun(
         self, cases: Cases, blank: Arrays, fitting: Fitting, *, together: bool = False
@@ -503,32 +477,12 @@ class OnlinePool(Settings):
             due = first_due(cases.axis, verified, known, int(part["last_fitted"][0]), self.refit)
             now, verified = verified[: due + 1], verified[due + 1 :]
             said, errors = self._said(cases, now, known, part, before, together=together)
-            learned = self._weights_learned(cases, part, now, said)
+            learned = weights_learned(self.experts, cases, part, now, said)
             part = part | dict(zip(OF_WEIGHTS, learned, strict=True)) | errors.named()
             part["last_learned"] = now[-1:]
             if due < now.size:
                 part = self._fitted_again(cases, part, int(now[-1]), fitting)
         return part
-
-    def _weights_learned(
-        self, cases: Cases, part: Arrays, which: IntArray, said: FloatArray
-    ) -> State:
-        """The state of a location's weights after some cases; a first pass records each step."""
-        from xrecal.arrays.online.aggregation import learn
-        from xrecal.arrays.online.common import Common, Record, comparable
-
-        settings, observed = self._settings(cases, part), cases.observations
-        state = state_of(part)
-        times, common = verification_times(cases), cases.common
-        if isinstance(common, Record):
-            for t, case in enumerate(which):
-                before = comparable(state)
-                state = learn(state, settings, said[:, t : t + 1], observed[:, case : case + 1])
-                common.add(float(times[case]), comparable(state) - before)
-            return state
-        last_known = Common(part[COMMON], np.zeros((1, which.size), np.int64))
-        found = last_known if common is None else common.before(times[which])
-        return learn(state, settings, said, observed[:, which], found)
 
     def _weighed(self, cases: Cases, part: Arrays) -> Arrays:
         """A location with the mean weights of its experts, once they are fitted."""
@@ -536,7 +490,9 @@ class OnlinePool(Settings):
 
         if part["last_fitted"][0] < 0:
             return part
-        weights = mean_weights(state_of(part), self._settings(cases, part), part[COMMON][0])
+        weights = mean_weights(
+            state_of(part), learning_settings(self.experts, cases, part), part[COMMON][0]
+        )
         return part | {"expert_weight": weights}
 
     def _said(
@@ -592,8 +548,3 @@ class OnlinePool(Settings):
         new = {name: shaped_like(fitted[name], part[name]) for name in names if name in fitted}
         new |= {"lower": lower, "upper": upper, "last_fitted": np.array([last])}
         return {**part, **former, **new}
-
-    def _settings(self, cases: Cases, part: FitArrays) -> Learning:
-        """How weights are learned at a location."""
-        share = self.pool.share_as_issued(part["pool_weight"][0])
-        return learning_settings(self.experts, share, cases, part)
