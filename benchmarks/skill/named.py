@@ -103,7 +103,7 @@ def score_set(one: Set, source: str) -> Row:
 
 def lines(rows: Iterable[Row]) -> Iterator[str]:
     """The table, and whether short records lose anything."""
-    rows, numbers = list(rows), [name for name in COLUMNS[5:-1]]
+    rows, numbers = list(rows), COLUMNS[5:-1]
     yield f"{'CRPS':<24}{'places':>7}{'cases':>6}" + "".join(f"{n:>14}" for n in numbers)
     for row in rows:
         found = "".join(f"{float(row[name]):>14.4f}" for name in numbers)
