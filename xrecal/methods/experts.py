@@ -315,5 +315,4 @@ def _as_issued(new: NewCases) -> FloatArray:
 
 def _quantiles(distribution: Any) -> FloatArray:
     """Quantiles (L, T, J) at the levels of the experts."""
-    quantiles: FloatArray = distribution.quantile(LEVELS)
-    return quantiles.astype(np.float64)
+    return np.asarray(distribution.quantile(LEVELS), np.float64)
