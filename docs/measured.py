@@ -379,6 +379,21 @@ def predictors_of_all() -> Markdown:
     return show(texts, "`LinearPool` with predictors over")
 
 
+def named_members() -> Markdown:
+    """CRPS with weights for each model over that with exchangeable members."""
+    found = results("skill_named").set_index("set")
+    ratios = found[["EMOS ratio", "pool ratio"]]
+    of_emos, of_pool = ratios.loc["Toulouse"]
+    others = ratios[(found["cases"] >= 40) & (ratios.index != "Toulouse")]
+    short = ratios[found["cases"] < 40].to_numpy()
+    return Markdown(
+        f"Measured (`python -m benchmarks.skill.named`, CRPS over that with exchangeable members): "
+        f"five centres at Toulouse {of_emos:.3f} with EMOS and {of_pool:.3f} with `LinearPool`, "
+        f"{len(others)} markets of electricity {others.to_numpy().min():.3f} to "
+        f"{others.to_numpy().max():.3f}, records of 15 to 30 cases at most {short.max():.3f}."
+    )
+
+
 def choices() -> Markdown:
     """CRPS of other pools over that of the best baseline, over sources."""
     names = {
