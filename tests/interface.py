@@ -23,6 +23,7 @@ import xrecal.arrays
 import xrecal.cli
 import xrecal.datasets
 import xrecal.diagnostics
+import xrecal.hubs
 import xrecal.plot
 
 STORED = Path(__file__).with_suffix(".txt")
@@ -145,6 +146,7 @@ def interface() -> list[str]:
         xrecal.arrays,
         xrecal.datasets,
         xrecal.diagnostics,
+        xrecal.hubs,
         xrecal.plot,
     ):
         lines.update(of_module(module))

@@ -10,7 +10,7 @@ import sys
 import sysconfig
 import warnings
 from collections.abc import Callable, Iterator
-from functools import reduce
+from functools import partial, reduce
 from importlib import import_module
 from importlib.metadata import requires, version
 from importlib.util import find_spec
@@ -105,6 +105,13 @@ def check_python(packages: set[str], folder: Path) -> None:
         assert (folder / "report.pdf").read_bytes().startswith(b"%PDF")
     elif find_spec("matplotlib") is None:
         assert "'xrecal[plot]'" in message_of(lambda: xrecal.plot)
+    rows = folder / "rows.parquet"
+    lead = xr.Variable((), 5, {"units": "days"})
+    issue = partial(xrecal.hubs.write, forecast.assign_coords(lead=lead), rows, levels=[0.1, 0.9])
+    if "pyarrow" in packages:
+        assert len(issue()) == xrecal.hubs.read(rows).size
+    elif find_spec("pyarrow") is None:
+        assert "'xrecal[hubs]'" in message_of(issue)
     sun = np.sin(observed.init.dt.dayofyear * 0.0172)
     pool, known = xrecal.LinearPool(forest=True), {"sun": sun}
     if "scikit-learn" in packages:

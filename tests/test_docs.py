@@ -30,11 +30,12 @@ def methods(of):
 
 
 def test_reference_lists_every_public_name():
-    modules = {"datasets", "diagnostics"}  # listed name by name
+    modules = {"datasets", "diagnostics", "hubs"}  # listed name by name
     assert set(xrecal.__all__) - modules <= listed()
     assert set(xrecal.arrays.__all__) <= listed()
     assert set(xrecal.diagnostics.__all__) - {"skill"} <= listed("diagnostics.")
     assert set(xrecal.plot.__all__) <= listed("plot.")
+    assert set(xrecal.hubs.__all__) == listed("hubs.")
 
 
 def test_reference_lists_every_call_of_forecasts_and_models():

@@ -18,7 +18,7 @@ import xrecal.plot
 from xrecal.accessor.plot import Plots
 from xrecal.accessor.recal import DataArrayRecal, DatasetRecal
 
-MODULES = [xrecal, xrecal.diagnostics, xrecal.plot, xrecal.arrays]
+MODULES = [xrecal, xrecal.diagnostics, xrecal.hubs, xrecal.plot, xrecal.arrays]
 DATASETS = ["lorenz96", "sinus", "open_tutorial"]
 CLASSES = [xrecal.Recalibrator, xrecal.Plan]
 DOORS = [DataArrayRecal, DatasetRecal, Plots]

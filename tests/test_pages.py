@@ -260,6 +260,21 @@ def extras_for(text, forecasts):
     return {"plt": plt, "cartopy": cartopy, "climatology": forecasts.roll(init=9)}
 
 
+def write_tables_of_a_hub(folder):
+    """Forecasts of one place and two horizons, and observations."""
+    rng = np.random.default_rng(3)
+    coords = {"reference_date": DATES, "horizon": ("horizon", [0, 1], {"units": "weeks"})}
+    coords |= {"location": ["06"], "target": "wk inc flu hosp"}
+    dims = ["reference_date", "horizon", "location", "member"]
+    members = xr.DataArray(rng.normal(9, 1, (N_WEEKS, 2, 1, 9)), coords, dims)
+    xrecal.hubs.write(members, folder / "forecasts.csv", levels=[0.05, 0.25, 0.5, 0.75, 0.95])
+    observed = xr.DataArray(
+        rng.normal(9, 1, N_WEEKS), {"target_end_date": DATES}, name="observation"
+    )
+    rows = observed.to_dataframe().reset_index().assign(location="06")
+    rows.to_csv(folder / "target-data.csv", index=False)
+
+
 @pytest.fixture
 def data(tmp_path, monkeypatch):
     """A working folder with the three files of the first page, on a grid with some sea."""
@@ -268,6 +283,7 @@ def data(tmp_path, monkeypatch):
     forecasts[:-3].to_netcdf(tmp_path / "hindcast.nc")
     forecasts[-3:].to_netcdf(tmp_path / "forecast.nc")
     observed.to_netcdf(tmp_path / "observations.nc")
+    write_tables_of_a_hub(tmp_path)
     monkeypatch.chdir(tmp_path)
     plt.switch_backend("agg")
     yield

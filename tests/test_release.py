@@ -33,7 +33,10 @@ def test_the_recipe_requires_what_pyproject_does(recipe):
     assert python == "python >=${{ python_min }}"
     assert PROJECT["requires-python"] == f">={recipe['context']['python_min']}"
     assert set(run) == as_on_conda(PROJECT["dependencies"] + EXTRAS["cli"] + EXTRAS["io"])
-    others = as_on_conda(EXTRAS["plot"] + EXTRAS["predictors"] + EXTRAS["tutorial"]) - set(run)
+    optional = [
+        one for extra in ("plot", "predictors", "tutorial", "hubs") for one in EXTRAS[extra]
+    ]
+    others = as_on_conda(optional) - set(run)
     assert set(recipe["requirements"]["run_constraints"]) == others
     built = tomllib.loads((ROOT / "pyproject.toml").read_text())["build-system"]["requires"]
     assert recipe["requirements"]["host"][1:] == ["pip", *built]

@@ -37,6 +37,7 @@ from typing import TYPE_CHECKING, Any
 from . import accessor as accessor
 from . import datasets as datasets
 from . import diagnostics as diagnostics
+from . import hubs as hubs
 from . import model
 from .chunks.blockwise import TaskError
 from .diagnostics import skill
@@ -86,6 +87,7 @@ __all__ = [
     "datasets",
     "diagnostics",
     "gaussian",
+    "hubs",
     "open_recalibrator",
     "plan",
     "skill",

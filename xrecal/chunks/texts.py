@@ -24,6 +24,12 @@ def quoted(text: object, keep: str = "") -> str:
     return "".join(c if c.isprintable() or c in keep else repr(c)[1:-1] for c in shown)
 
 
+class Lines(str):
+    """A text of several lines, each quoted already: :func:`quote` leaves it as it is."""
+
+    __slots__ = ()
+
+
 def quote(error: BaseException | None) -> None:
     """Quote the texts of an error, and of those that it comes from."""
     while error is not None:

@@ -8,15 +8,16 @@ from importlib.util import find_spec
 CRASHING = ("1.7.3", "1.7.4", "1.7.5")
 """Versions of netCDF4 that end the process when it opens a file with text twice."""
 
-_NEEDED = {"zarr": "zarr", "netcdf": "netCDF4"}
+_NEEDED = {"zarr": ("zarr", "io"), "netcdf": ("netCDF4", "io"), "parquet": ("pyarrow", "hubs")}
 
 
 def require_library(file_format: str) -> None:
     """Raise ImportError unless the library of a format is installed, in a version that works."""
-    if find_spec(_NEEDED[file_format]) is None:
+    library, extra = _NEEDED[file_format]
+    if find_spec(library) is None:
         raise ImportError(
-            f"{file_format} files need {_NEEDED[file_format]}, which is not installed; use "
-            "pip install 'xrecal[io]'"
+            f"{file_format} files need {library}, which is not installed; use "
+            f"pip install 'xrecal[{extra}]'"
         )
     if file_format == "netcdf" and version("netCDF4").startswith(CRASHING):
         raise ImportError(
