@@ -43,6 +43,7 @@ from .chunks.blockwise import TaskError
 from .diagnostics import skill
 from .diagnostics.compare import compare
 from .inputs import forecasts
+from .inputs import probabilities as from_probabilities
 from .methods import (
     CKME,
     EMOS,
@@ -90,6 +91,7 @@ __all__ = [
     "hubs",
     "open_recalibrator",
     "plan",
+    "probabilities",
     "skill",
     "weighted",
 ]
@@ -97,6 +99,7 @@ __all__ = [
 
 # These stand below what explains their calls.
 gaussian = explained("xrecal.gaussian")(forecasts.gaussian)
+probabilities = explained("xrecal.probabilities")(from_probabilities.probabilities)
 weighted = explained("xrecal.weighted")(forecasts.weighted)
 open_recalibrator = explained("xrecal.open_recalibrator")(model.open_recalibrator)
 

@@ -366,3 +366,19 @@ def test_the_forecasts_of_a_hub_come_back(tmp_path):
     observed = observations(truth.drop(columns=["lead"]))
     found, expected = back.recal.wis(observed), forecast.recal.wis(data.observation)
     np.testing.assert_allclose(found.sel(horizon=0), expected.sel(lead=0), rtol=1e-6)
+
+
+def test_a_cdf_of_a_hub_is_scored_and_written_again():
+    table = rows_of("cdf", [5, 10, 20], [0.5, 0.8, 0.9])
+    cdf = read(table, output_type="cdf")
+    forecast = xrecal.probabilities(cdf)
+    again = forecast.recal.cdf([5.0, 10.0, 20.0])
+    np.testing.assert_allclose(write(again).value, write(cdf).value)
+    labels = {"date": [np.datetime64("2024-01-13", "ns")], "location": ["01"]}
+    truth = xr.DataArray([[7.0]], labels)
+    score = (
+        forecast.sel(location=["01"], horizon=[1])
+        .isel(reference_date=[0])
+        .recal.rps(truth, [5.0, 10.0])
+    )
+    np.testing.assert_allclose(score, 0.5**2 + 0.2**2)

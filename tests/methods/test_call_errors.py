@@ -284,7 +284,9 @@ def test_functions_can_be_sent_to_other_processes(name):
     assert pickle.loads(pickle.dumps(function)) is function
 
 
-@pytest.mark.parametrize("name", ["compare", "gaussian", "open_recalibrator", "plan", "weighted"])
+@pytest.mark.parametrize(
+    "name", ["compare", "gaussian", "open_recalibrator", "plan", "probabilities", "weighted"]
+)
 def test_functions_of_the_package_too(name):
     function = getattr(xrecal, name)
     assert pickle.loads(pickle.dumps(function)) is function

@@ -51,8 +51,9 @@ def read(table: Table, target: str | None = None, *, output_type: str = "quantil
     DataArray
         ``value`` over the start (as its column is called), ``location``, ``horizon``, any other
         column that varies (such as ``model_id``), and the dimension of the output type:
-        ``quantile`` or ``member``, which :meth:`recal.fit` takes; ``category`` or ``threshold``
-        for probabilities. NaN where there is no row. Columns with a single value are coordinates.
+        ``quantile`` or ``member``, which ``recal.fit`` takes; ``category`` or ``threshold`` for
+        probabilities, which :func:`xrecal.probabilities` makes a forecast of. NaN where there is no
+        row. Columns with a single value are coordinates.
 
     Raises
     ------

@@ -94,6 +94,8 @@ def _labelled(
     forecast: Labelled, levels: Sequence[float] | np.ndarray | None
 ) -> tuple[xr.DataArray, str]:
     """The array to write, over the dimension of its output type, and that type."""
+    if isinstance(forecast, xr.Dataset) and len(forecast.data_vars) == 1:
+        (forecast,) = forecast.data_vars.values()
     if isinstance(forecast, xr.DataArray):
         for output_type in ("pmf", "cdf"):
             if DIMENSIONS[output_type] in forecast.dims:

@@ -21,7 +21,7 @@ from .dims import Labelled as Labelled
 from .labels import read_labels
 from .metadata import OF_CASES, check_units
 from .missing import read_values, require_readable, without_declared
-from .roles import LEVEL, MEMBER, Roles
+from .roles import LEVEL, MEMBER, PROBABILITIES, Roles
 
 Kind: TypeAlias = Literal["ensemble", "weighted", "quantile", "normal", "censored"]
 
@@ -179,6 +179,12 @@ def read_forms(
                 f"instead of dataset[{obj.name!r}].recal"
             )
         form = _read_array(roles, member_dim, name=name)
+        if form is None and {*PROBABILITIES} & {*obj.dims}:
+            edges = ", edges" if PROBABILITIES[0] in obj.dims else ""
+            raise ValueError(
+                f"{name} has the dimensions {[*obj.dims]}, so it holds probabilities; make a "
+                f"forecast of them: xrecal.probabilities({name}{edges})"
+            )
         if form is None:
             raise ValueError(
                 Advice(

@@ -59,6 +59,9 @@ MEMBER = Role(
 
 LEVEL = Role("quantile level", "member_dim", ("quantile", "percentile"))
 
+PROBABILITIES = ("category", "threshold")
+"""Dimensions of probabilities of categories, and of values up to thresholds."""
+
 START = "forecast_reference_time"
 """CF standard name of the time at which a forecast starts."""
 

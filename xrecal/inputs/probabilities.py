@@ -1,0 +1,156 @@
+"""Probabilities of categories, or up to thresholds, as a forecast."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+
+import numpy as np
+import xarray as xr
+
+from .forecasts import weighted
+from .roles import PROBABILITIES
+
+_MEMBER = "member"
+_CATEGORY, _THRESHOLD = PROBABILITIES
+_ROUNDED = 0.005
+"""How far a probability may be from its value, as in two decimals."""
+
+
+def probabilities(
+    values: xr.DataArray, edges: Sequence[float] | np.ndarray | xr.DataArray | None = None
+) -> xr.Dataset:
+    """Probabilities of categories, or of values up to thresholds, as a forecast.
+
+    Parameters
+    ----------
+    values : DataArray
+        Probabilities along ``category``, which sum to one, from the category of the lowest values
+        to that of the highest; or along ``threshold``, with its labels, the probability of a value
+        at or below each threshold.
+    edges : sequence of float or DataArray, optional
+        Thresholds between the categories, increasing: one fewer than categories. A DataArray has
+        one dimension that ``values`` lacks, and may have others (terciles by location). If not
+        given, the coordinate ``upper_edge`` of ``values``, which
+        :func:`~xrecal.products.categories.categories` sets. Not with ``threshold``.
+
+    Returns
+    -------
+    Dataset
+        A weighted ensemble, ``NAME`` and ``NAME_weight``: one member in each category, whose
+        weight is the probability. Lazy if ``values`` is. NaN where a probability is missing.
+
+    Raises
+    ------
+    TypeError
+        If ``values`` is no DataArray, or edges hold no numbers.
+    ValueError
+        If it has neither dimension or both, edges are missing, do not increase or are not one
+        fewer than the categories, or probabilities in memory are negative, decrease with the
+        threshold, or do not sum to one, up to rounding to two decimals.
+
+    Notes
+    -----
+    Probabilities do not say where in its category a value lies. Its member is in the middle, at
+    the ends half the width of the next category beyond the edge, or one unit where that has none.
+    Scores of events at the edges (Brier score, RPS, reliability) do not depend on this; CRPS,
+    quantiles and PIT do, and more so the wider the categories.
+
+    Examples
+    --------
+    >>> terciles = xr.DataArray([0.2, 0.3, 0.5], dims="category", name="t2m")
+    >>> forecast = xrecal.probabilities(terciles, edges=[10.0, 14.0])
+    >>> forecast["t2m"].values
+    array([ 8., 12., 16.])
+    >>> forecast.recal.exceedance(14.0)["t2m"].item()
+    0.5
+    """
+    if not isinstance(values, xr.DataArray):
+        raise TypeError(f"values must be an xarray DataArray, got {type(values).__name__}")
+    found = [d for d in PROBABILITIES if d in values.dims]
+    if len(found) != 1:
+        raise ValueError(
+            f"values need one of the dimensions {_CATEGORY!r} and {_THRESHOLD!r}; they have "
+            f"{[*values.dims]}"
+        )
+    between = _edges(values, found[0], edges)
+    weights = values.drop_vars([n for n, c in values.coords.items() if found[0] in c.dims])
+    weights = weights.rename({found[0]: _MEMBER})
+    if found[0] == _THRESHOLD:
+        first, last = (weights.isel({_MEMBER: [k]}) for k in (0, -1))
+        weights = xr.concat([first, weights.diff(_MEMBER), 1 - last], _MEMBER)
+        weights = weights.chunk({_MEMBER: -1}) if weights.chunks else weights
+    _require_probabilities(weights, found[0])
+    weights = weights.transpose(*(_MEMBER if d == found[0] else d for d in values.dims))
+    middles = _middles(between).astype(weights.dtype)
+    known = weights.notnull().all(_MEMBER) & middles.notnull().all(_MEMBER)
+    members = middles.where(known)
+    attrs = {k: v for k, v in between.attrs.items() if k == "units"}
+    members = members.transpose(*weights.dims).rename(values.name).assign_attrs(attrs)
+    return weighted(members, weights.clip(0).drop_attrs(), member_dim=_MEMBER)
+
+
+def _edges(
+    values: xr.DataArray,
+    dim: Hashable,
+    edges: Sequence[float] | np.ndarray | xr.DataArray | None,
+) -> xr.DataArray:
+    """Edges along the member dimension, in memory; ValueError unless they fit the values."""
+    n = values.sizes[dim]
+    if dim == _THRESHOLD:
+        if edges is not None or dim not in values.indexes:
+            raise ValueError(f"edges of values along {dim!r} are its labels; give these alone")
+        n, given = n + 1, values[dim].drop_vars(dim)
+    elif edges is None:
+        if "upper_edge" not in values.coords:
+            raise ValueError(f"give the {n - 1} edges between the {n} categories: edges=[...]")
+        given = values["upper_edge"].isel({dim: slice(n - 1)}).drop_vars([dim], errors="ignore")
+    elif isinstance(edges, xr.DataArray):
+        given = edges
+    else:
+        given = xr.DataArray(np.asarray(edges, np.float64), dims=[dim])
+    own = [d for d in given.dims if d == dim or d not in values.dims]
+    if len(own) != 1:
+        raise ValueError(f"edges need one dimension that values lack; they have {[*given.dims]}")
+    coords = [name for name, c in given.coords.items() if own[0] in c.dims]
+    given = given.drop_vars(coords).rename({own[0]: _MEMBER}).compute()
+    if given.dtype.kind not in "iuf":
+        raise TypeError(f"edges must hold numbers, got {given.dtype}")
+    if given.sizes[_MEMBER] != n - 1:
+        raise ValueError(
+            f"{n} categories have {n - 1} edges between them, got {given.sizes[_MEMBER]}"
+        )
+    if (given.diff(_MEMBER) < 0).any():
+        raise ValueError(f"edges must increase, got {given.to_numpy()!r:.60}")
+    return given.reset_coords(drop=True)
+
+
+def _middles(edges: xr.DataArray) -> xr.DataArray:
+    """A value in each category."""
+    first, last = (edges.isel({_MEMBER: [k]}) for k in (0, -1))
+    inner = (edges.isel({_MEMBER: slice(1, None)}) + edges.isel({_MEMBER: slice(-1)})) / 2
+    below, above = first - 1, last + 1
+    if inner.sizes[_MEMBER]:
+        low, high = (abs(inner.isel({_MEMBER: [k]}) - end) for k, end in ((0, first), (-1, last)))
+        below, above = first - low.where(low > 0, 1), last + high.where(high > 0, 1)
+    return xr.concat([below, inner, above], _MEMBER)
+
+
+def _require_probabilities(weights: xr.DataArray, dim: Hashable) -> None:
+    """Raise ValueError where values in memory are no probabilities, up to rounding."""
+    if weights.chunks is not None:
+        return
+    slack = _ROUNDED * weights.sizes[_MEMBER] + 1e-6
+    wrong = abs(weights.sum(_MEMBER, skipna=False) - 1) > slack
+    wrong |= (weights < -1e-6).any(_MEMBER)
+    if not wrong.any():
+        return
+    what = f"{int(wrong.sum())} of {wrong.size} forecasts"
+    if dim == _THRESHOLD:
+        raise ValueError(
+            f"values of {what} decrease along {dim!r} or leave 0 to 1, so they are no "
+            "probabilities of at most the threshold; of those of more take 1 - values"
+        )
+    raise ValueError(
+        f"probabilities of {what} are negative or do not sum to one along {dim!r}; of those in "
+        "percent take values / 100"
+    )
