@@ -103,3 +103,18 @@ def test_an_update_with_larger_ensembles_counts_each_as_large_as_it_is():
     updated = fitted(padded, observed, xrecal.EMOS()).update(later, verified)
     assert whole.state["inverse_size"].item() == pytest.approx((1 / 5 + 1 / 50) / 2)
     np.testing.assert_allclose(updated.state["inverse_size"], whole.state["inverse_size"])
+
+
+def test_a_fit_that_places_share_knows_the_sizes_too():
+    def network(n_members, first):
+        each = [exchangeable(200, n_members, first + place) for place in range(12)]
+        places = pd.Index([f"S{place}" for place in range(12)], name="station")
+        together = (xr.concat(values, places) for values in zip(*each, strict=True))
+        height = ("station", 10.0 * np.arange(12))
+        return [a.assign_coords(height=height) for a in together]
+
+    hindcast, observations = network(5, 0)
+    model = hindcast.recal.fit(observations, xrecal.CKME(), pool="station")
+    forecast, observed = network(51, 100)
+    low, high = model.quantile(forecast, [0.05, 0.95]).transpose("quantile", ...)
+    assert ((observed >= low) & (observed <= high)).mean().item() == pytest.approx(0.9, abs=0.02)
