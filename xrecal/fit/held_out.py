@@ -38,6 +38,7 @@ from .fitted import dtype_of_members
 from .kinds import TOGETHER, Choose
 from .loop import Fold, KnownName, LoopTask, Round, Wanted, choices_group
 from .named_members import learn_members, weigh
+from .natural_bounds import within_nature
 from .shared_component import sharing
 from .shared_places import pools_share, require_few, require_splits, shares
 from .state import Prepared, choices_of_all, given_cases
@@ -363,6 +364,7 @@ def hold_out(
     covariates: Given,
 ) -> HeldOut:
     """Pair, order and split the cases of a variable; nothing is computed."""
+    method, _ = within_nature(form, observed, method)
     prepared = prepare_all(form, observed, method, splits, dim, covariates)
     folds = folds_of(method, prepared, splits)
     return HeldOut(form, prepared, [Round(f, f.train, f.test) for f in folds], splits)

@@ -28,8 +28,9 @@ E = TypeVar("E", bound=Empirical)
 Output: TypeAlias = Literal["weighted", "normal"]
 """Form of the recalibrated forecast."""
 
-Bounds: TypeAlias = Literal["auto"] | tuple[float | None, float | None] | None
-"""Bounds of a variable: read off the observations, given, or none."""
+Bound: TypeAlias = float | Literal["auto"] | None
+Bounds: TypeAlias = Literal["auto"] | tuple[Bound, Bound] | None
+"""Bounds of a variable: read off the observations, given, or none; or so at each end."""
 
 
 FitArrays: TypeAlias = Mapping[str, npt.NDArray[Any]]

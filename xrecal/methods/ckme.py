@@ -120,8 +120,9 @@ class CKME(Settings):
         that change. "cv" chooses it by how well the past forecasts what follows.
     bounds : "auto", (lower, upper) or None
         Where errors cannot lead beyond, such as no rain. "auto": an end of a location's observed
-        range that at least 5 % of its calibration observations equal exactly. Given bounds
-        count where no observation violates them; see the status.
+        range that at least 5 % of its calibration observations equal exactly, and 0 below a
+        variable that its standard name or unit keeps from being negative. Given bounds count where
+        no observation violates them; see the status.
     condition_on : str or tuple of str, optional
         Covariates given which the forecast is calibrated as well: "season" or names. How strongly
         they count, or whether at all, is chosen by cross-validation.

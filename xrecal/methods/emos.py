@@ -41,8 +41,8 @@ class EMOS(Settings):
     ----------
     bounds : "auto", (lower, upper) or None
         "auto": an end of a location's observed range that at least 5 % of its calibration
-        observations equal exactly. Given bounds count where no observation violates them; see
-        the status.
+        observations equal exactly, and 0 below a variable that its standard name or unit keeps
+        from being negative. Given bounds count where no observation violates them; see the status.
     condition_on : str or tuple of str, optional
         Covariates: "season" or names. They add linear terms to the location, a sine and a cosine
         for a circular one. Those other than the season are shrunk by a ridge, or left out, by the

@@ -153,6 +153,7 @@ class OnlinePool(Settings):
     relearns = True
     in_order = True
     settles_covariates = True
+    has_own_bounds = True
     between: ClassVar[Between] = "linear"
     in_common = (COMMON,)
 

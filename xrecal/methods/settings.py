@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from difflib import get_close_matches
 from functools import lru_cache, wraps
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias, TypeVar, cast
@@ -14,7 +14,7 @@ import numpy as np
 from xrecal.arrays.advice import Advice, Typed
 from xrecal.arrays.rows import is_whole
 
-from .base import Method, is_method
+from .base import Bounds, Method, is_method
 from .settings_html import settings_html
 
 if TYPE_CHECKING:
@@ -51,6 +51,9 @@ class Settings(Method):
     settles_covariates: ClassVar[bool] = False
     """Whether it chooses covariates by the dates where none are given; ``()`` is for none then."""
 
+    has_own_bounds: ClassVar[bool] = False
+    """Whether it has bounds beside those of the methods that it is given."""
+
     def __new__(cls, *args: Any, **given: Any) -> Self:
         """Say which settings there are where one is not known; Python's own message does not."""
         own = settings_of(cls)
@@ -74,6 +77,17 @@ class Settings(Method):
             check_bounds(self)
         if self.condition_on != () or not self.settles_covariates:
             check_names(self)
+
+    def with_bounds(self, bounds: Bounds) -> Self:
+        """Return the settings with these bounds where they, or methods within, leave them open."""
+        changes: dict[str, Any] = {}
+        if (methods := getattr(self, "methods", None)) is not None:
+            changes["methods"] = tuple(
+                m.with_bounds(bounds) if isinstance(m, Settings) else m for m in methods
+            )
+        if vars(self).get("bounds") == "auto" and (methods is None or self.has_own_bounds):
+            changes["bounds"] = bounds
+        return replace(self, **changes) if changes else self
 
     def __repr__(self) -> str:
         settings = [f"{name}={value!r}" for name, value in changed(self).items()]
@@ -175,13 +189,14 @@ def check_bounds(settings: Any) -> None:
         return
     pair = isinstance(bounds, tuple) and len(bounds) == 2
     if isinstance(bounds, tuple) and pair:
-        lower = -np.inf if bounds[0] is None else bounds[0]
-        upper = np.inf if bounds[1] is None else bounds[1]
+        is_open = [b is None or (isinstance(b, str) and b == "auto") for b in bounds]
+        lower = -np.inf if is_open[0] else bounds[0]
+        upper = np.inf if is_open[1] else bounds[1]
         pair = all(isinstance(b, (int, float, np.number)) for b in (lower, upper)) and lower < upper
     if not pair:
         raise ValueError(
             f"{method}: bounds must be 'auto', None or (lower, upper) with lower < upper, where "
-            f"None stands for no bound, got {bounds!r}"
+            f"None stands for no bound and 'auto' for one that is found, got {bounds!r}"
         )
 
 

@@ -13,6 +13,7 @@ from xrecal.arrays.splitting import Rolling, measure, replay
 from xrecal.chunks.warnings import warn_once
 from xrecal.fit.held_out import HeldOut, Splits, more_cases, prepare_all, suited
 from xrecal.fit.loop import Round
+from xrecal.fit.natural_bounds import within_nature
 from xrecal.fit.state import Prepared
 from xrecal.fit.update import require_updates
 from xrecal.inputs.covariates import AHEAD, Given
@@ -56,6 +57,7 @@ def replayed(
     covariates: Given,
 ) -> HeldOut:
     """Pair and order the cases of a variable, and plan the loop; nothing is computed."""
+    method, _ = within_nature(form, observed, method)
     prepared = prepare_all(form, observed, method, splits, dim, covariates)
     known = _known(prepared, method, splits)
     rounds = _rounds(method, prepared, splits, known)

@@ -35,7 +35,7 @@ class Settings(NamedTuple):
     loss: str = "crps"
     projection: str = "euclidean"
     gap: Span = 0
-    bounds: str | tuple[float | None, float | None] | None = "auto"
+    bounds: str | tuple[float | str | None, float | str | None] | None = "auto"
     supports: tuple[str, ...] = ("observations",)
     kernels: tuple[tuple[float, float], ...] = ((1.0, 0.0),)
     """Factor of the bandwidth, and strength of the covariates (0: without), of each candidate."""

@@ -174,7 +174,8 @@ def _mean_std(forecast: Distribution) -> tuple[FloatArray, FloatArray]:
 
 
 def find_bounds(
-    observations: FloatArray, bounds: str | tuple[float | None, float | None] | None = "auto"
+    observations: FloatArray,
+    bounds: str | tuple[float | str | None, float | str | None] | None = "auto",
 ) -> tuple[FloatArray, FloatArray, npt.NDArray[np.bool_]]:
     """Bounds at each location.
 
@@ -186,7 +187,7 @@ def find_bounds(
         "auto": an end of the observed range is a bound if at least 5 % of the observations, and
         five of them, equal it, and more than twice as many as equal the value next to it (rounded
         values tie everywhere). Numbers are bounds at every location where no observation lies
-        beyond them, None in place of one means that there is none there.
+        beyond them, None in place of one means that there is none there, "auto" as above.
 
     Returns
     -------
@@ -210,13 +211,17 @@ def find_bounds(
     finite = np.isfinite(observations)
     least = np.where(finite, observations, np.inf).min(-1, initial=np.inf)
     most = np.where(finite, observations, -np.inf).max(-1, initial=-np.inf)
-    if not isinstance(bounds, str):
-        start = -np.inf if bounds[0] is None else float(bounds[0])
-        end = np.inf if bounds[1] is None else float(bounds[1])
-        violated = (least < start) | (most > end)
-        return np.where(violated, -np.inf, start), np.where(violated, np.inf, end), violated
-    below, above = _is_bound(observations, least), _is_bound(-observations, -most)
-    lower[below], upper[above] = least[below], most[above]
+    first, last = (bounds, bounds) if isinstance(bounds, str) else bounds
+    start = -np.inf if first is None or first == "auto" else float(first)
+    end = np.inf if last is None or last == "auto" else float(last)
+    violated = (least < start) | (most > end)
+    lower[~violated], upper[~violated] = start, end
+    if first == "auto":
+        below = _is_bound(observations, least)
+        lower[below] = least[below]
+    if last == "auto":
+        above = _is_bound(-observations, -most)
+        upper[above] = most[above]
     return lower, upper, violated
 
 

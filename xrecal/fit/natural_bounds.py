@@ -1,0 +1,69 @@
+"""The lower bound of variables that cannot be negative, such as rain, wind speed or discharge."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import xarray as xr
+
+from xrecal.inputs.forms import Form
+from xrecal.inputs.metadata import same_units
+from xrecal.methods import Method
+from xrecal.methods.settings import Settings
+
+_NAMES = re.compile(
+    r"precipitation|rainfall|snowfall|(^|_)speed(_|$)|humidity|concentration|(mole|mass)_fraction"
+    r"|water_volume_transport_in_river_channel|mixing_ratio|wave_significant_height|number_of_"
+)
+"""Words in standard names of CF."""
+
+_SIGNED = re.compile(
+    r"anomal|departure|differen|change|tendency|trend|error|bias|minus|logarithm|residual", re.I
+)
+"""Words of variables that have both signs."""
+
+_UNITS = ("m3 s-1", "kg m-3", "ug m-3", "µg m-3", "mol m-3", "count", "counts")
+_WITH_SIGN = ("standard_name", "long_name", "cell_methods")
+
+
+def never_negative(*attrs: Mapping[Any, Any]) -> str | None:
+    """Return why a variable cannot be negative, or None where it can be or nobody knows.
+
+    Parameters
+    ----------
+    *attrs : mapping
+        Attributes of forecasts and observations. A standard name decides; where there is none, the
+        unit does. Anomalies and differences have both signs.
+
+    Examples
+    --------
+    >>> never_negative({"standard_name": "wind_speed"})
+    "standard name 'wind_speed'"
+    >>> never_negative({"units": "m3 s-1"}), never_negative({"units": "K"})
+    ("unit 'm3 s-1'", None)
+    """
+    if any(_SIGNED.search(str(of.get(key, ""))) for of in attrs for key in _WITH_SIGN):
+        return None
+    names = [str(of["standard_name"]) for of in attrs if "standard_name" in of]
+    if names:
+        known = next((name for name in names if _NAMES.search(name)), None)
+        return known and f"standard name {known!r}"
+    units = [str(of["units"]) for of in attrs if "units" in of]
+    known = next((u for u in units if any(same_units(u, one) for one in _UNITS)), None)
+    return known and f"unit {known!r}"
+
+
+def within_nature(form: Form, observed: xr.DataArray, method: Method) -> tuple[Method, str | None]:
+    """Return the method, with the lower bound 0 if the variable is never negative, and a note.
+
+    Bounds that the method was given stay, and so does ``bounds=None``.
+    """
+    why = never_negative({"long_name": form.name}, form.loc.attrs, observed.attrs)
+    if why is None or not isinstance(method, Settings) or method.variables is not None:
+        return method, None
+    bounded = method.with_bounds((0.0, "auto"))
+    if bounded == method:
+        return method, None
+    return bounded, f"not below 0 by its {why} (bounds=None lifts this)"
