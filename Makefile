@@ -93,6 +93,7 @@ skill: .venv/.dev ## CRPS and calibration of all methods on real forecasts, by s
 	$(BIN)/python -m benchmarks.skill
 	$(BIN)/python -m benchmarks.skill.choices
 	$(BIN)/python -m benchmarks.skill.predictors
+	$(BIN)/python -m benchmarks.skill.named
 	$(BIN)/python -m benchmarks.small_samples
 
 streams: .venv/.dev ## experts whose weights go on learning on real streams, into benchmarks/results/streams.csv, and what a day costs: an hour

@@ -250,6 +250,23 @@ def alarms_of_fitted() -> Markdown:
     return show(part(found, rows, columns).map(percent), "learned from")
 
 
+def quiet_years() -> Markdown:
+    """False alarms and changes in simulated years of a cycle in which nothing is wrong."""
+    found = one_of("monitor", "quiet years, 200 of a cycle").astype(float).unstack()
+    years, changes = found["years with an alarm"], found["changes a year"]
+    texts = pd.DataFrame({"years with an alarm": years.map(percent), "changes a year": changes})
+    texts.loc["all"] = [percent(years.mean()), changes.mean()]
+    texts["changes a year"] = texts["changes a year"].map(three)
+    return show(texts.rename(index={"all": "mean"}), "lead")
+
+
+def morning() -> Markdown:
+    """Time of a morning of a cycle, and sizes of what its folder holds."""
+    found = results("morning")
+    texts = found["value"].map(three) + " " + found["unit"]
+    return show(texts.to_frame("measured").set_axis(found["row"]), "")
+
+
 def better_method() -> Markdown:
     """Cases until the e-value of a score difference finds the better method."""
     found = one_of("monitor", "e-values of score differences, 1000 runs").astype(float).unstack()
@@ -360,6 +377,21 @@ def predictors_of_all() -> Markdown:
     names = {"EMOS with season": "with / reference", "the best other": "with / best"}
     texts = found.map(ratio).loc[list(names.values())].set_axis(list(names))
     return show(texts, "`LinearPool` with predictors over")
+
+
+def named_members() -> Markdown:
+    """CRPS with weights for each model over that with exchangeable members."""
+    found = results("skill_named").set_index("set")
+    ratios = found[["EMOS ratio", "pool ratio"]]
+    of_emos, of_pool = ratios.loc["Toulouse"]
+    others = ratios[(found["cases"] >= 40) & (ratios.index != "Toulouse")]
+    short = ratios[found["cases"] < 40].to_numpy()
+    return Markdown(
+        f"Measured (`python -m benchmarks.skill.named`, CRPS over that with exchangeable members): "
+        f"five centres at Toulouse {of_emos:.3f} with EMOS and {of_pool:.3f} with `LinearPool`, "
+        f"{len(others)} markets of electricity {others.to_numpy().min():.3f} to "
+        f"{others.to_numpy().max():.3f}, records of 15 to 30 cases at most {short.max():.3f}."
+    )
 
 
 def choices() -> Markdown:

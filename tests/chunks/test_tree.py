@@ -42,6 +42,18 @@ def test_lazily_in_any_chunks(chunks):
     assert found == pytest.approx((EXPECTED, EXPECTED**2))
 
 
+@pytest.mark.parametrize("count", [1, 4, 5, 16, 23, 65])
+def test_those_in_memory_are_joined_in_the_same_order(count):
+    values = xr.DataArray(np.arange(count), dims=["time"])
+
+    def joined(cases):
+        given = {"cases": {"values": (cases, ())}}
+        return joined_chunks(lambda cases: int(cases["values"].sum()), lambda *both: both, given)
+
+    lazy = joined(values.chunk(time=1)).compute(scheduler="sync")
+    assert repr(joined(values)) == repr(lazy)
+
+
 def read(counted):
     def noted(block):
         counted.append(block.shape)

@@ -96,6 +96,11 @@ def test_mornings_are_the_loop_of_update_and_apply(days):
         "crps_raw": pytest.approx(float(found["t2m_crps_raw"][1].mean()), rel=1e-12),
         "units": "K",
         "n": 2,
+        "in_all": {
+            "crps": pytest.approx(float(found["t2m_crps"].mean()), rel=1e-12),
+            "crps_raw": pytest.approx(float(found["t2m_crps_raw"].mean()), rel=1e-12),
+            "n": 4,
+        },
     }
 
 

@@ -158,10 +158,7 @@ def same_states(found, expected):
     assert set(found.variables) == set(expected.variables)
     for name in expected.variables:
         a, b = found[name].transpose(*expected[name].dims), expected[name]
-        if a.dtype.kind == "f":
-            np.testing.assert_allclose(a, b, rtol=1e-7, atol=1e-7, err_msg=name)
-        else:
-            np.testing.assert_array_equal(a, b, err_msg=name)
+        np.testing.assert_array_equal(a, b, err_msg=name)
 
 
 @pytest.mark.parametrize(("places", "scheduler"), [(3, "threads"), (-1, "sync")])

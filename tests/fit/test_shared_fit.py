@@ -16,6 +16,7 @@ from xrecal.arrays.shared.folds import FOLDS, folds_of, whole_folds
 from xrecal.arrays.shared.issuing import issue
 from xrecal.arrays.shared.network import Cases
 from xrecal.arrays.shared.passes import landmarks_for, run
+from xrecal.fit import shared_fit
 from xrecal.inputs import pool as pooling
 from xrecal.methods import SharedCKME
 from xrecal.methods.shared_ckme import InMemory
@@ -128,14 +129,11 @@ def test_results_are_labelled_as_those_of_other_fits(model):
     assert "record           own_record: 16" in repr(model)
 
 
-def assert_states_close(found, expected):
+def assert_same_states(found, expected):
     assert set(found.variables) == set(expected.variables)
-    for name in expected.variables:
-        a = found[name].transpose(*expected[name].dims)
-        if a.dtype.kind == "f":
-            np.testing.assert_allclose(a, expected[name], rtol=1e-7, atol=1e-7, err_msg=name)
-        else:
-            np.testing.assert_array_equal(a, expected[name])
+    for name, array in expected.variables.items():
+        a = found[name].transpose(*array.dims)
+        np.testing.assert_array_equal(a, array, err_msg=str(name))
 
 
 @pytest.mark.parametrize(
@@ -157,11 +155,12 @@ def test_any_chunks_give_the_same_lazily(model, chunks, scheduler):
         issued = lazy.quantile(new, [0.1, 0.5, 0.9])
     assert len(issued.chunksizes["station"]) > 1
     state, issued = dask.compute(lazy.state, issued, scheduler=scheduler)
-    assert_states_close(state, model.state)
-    xr.testing.assert_allclose(issued, model.quantile(FORECASTS, [0.1, 0.5, 0.9]), rtol=1e-7)
+    assert_same_states(state, model.state)
+    xr.testing.assert_allclose(issued, model.quantile(FORECASTS, [0.1, 0.5, 0.9]), rtol=1e-12)
 
 
-def test_no_task_has_all_cases():
+def test_no_task_has_all_cases(monkeypatch):
+    monkeypatch.setattr(shared_fit, "IN_SAME_PIECES", 0)  # as if there were more
     seen = []
 
     def noted(block):
@@ -180,7 +179,7 @@ def test_no_task_has_all_cases():
 
 def test_any_order_of_dimensions_gives_the_same(model):
     turned = HINDCAST.transpose("member", "station", "time")
-    assert_states_close(turned.recal.fit(TRUTH.T, pool="station").state, model.state)
+    assert_same_states(turned.recal.fit(TRUTH.T, pool="station").state, model.state)
 
 
 def grid():
@@ -200,13 +199,13 @@ def test_several_dimensions_in_any_order_and_others_with_fits_of_their_own():
     one = forecasts.recal.fit(truth, pool=("lat", "lon"))
     other = forecasts.recal.fit(truth, pool=("lon", "lat"))
     assert one.state["status"].dims == ("lead",)
-    assert_states_close(other.state, one.state)
+    assert_same_states(other.state, one.state)
     alone = forecasts.sel(lead=2, drop=True).recal.fit(
         truth.sel(lead=2, drop=True), pool=("lat", "lon")
     )
-    assert_states_close(one.state.sel(lead=2, drop=True), alone.state)
+    assert_same_states(one.state.sel(lead=2, drop=True), alone.state)
     chunked = forecasts.chunk(lead=1, lat=3, lon=2, time=13).recal.fit(truth, pool=("lat", "lon"))
-    assert_states_close(chunked.compute().state, one.state)
+    assert_same_states(chunked.compute().state, one.state)
     # Neighbours across the meridian of Greenwich are near each other.
     features = np.sort(np.unique(alone.state["features"][:, 1]))
     np.testing.assert_allclose(np.diff(features), 3.0, atol=1e-6)
@@ -254,7 +253,7 @@ def test_several_covariates_count_as_far_as_they_tell_errors():
     assert score < 0.75 * bare.crps(HINDCAST, truth).mean()
     chunked = hindcast.chunk(time=5, station=6)  # and the coordinates with it
     lazy = chunked.recal.fit(truth, method, pool="station")
-    assert_states_close(lazy.compute().state, model.state)
+    assert_same_states(lazy.compute().state, model.state)
     few = hindcast[:1, :3]
     usual = model.novelty(few)
 
@@ -311,7 +310,7 @@ def test_missing_cases_and_short_records(model):
     new = FORECASTS[DATES:, :KNOWN]
     assert young.crps(new, OBSERVED[:, :KNOWN]).notnull().all()
     lazy = members.chunk(time=6, station=5).recal.fit(truth, pool="station", min_samples=10)
-    assert_states_close(lazy.compute().state, young.state)
+    assert_same_states(lazy.compute().state, young.state)
     gone = new.copy(deep=True)
     gone[0, 0] = np.nan
     issued = young.apply(gone)
@@ -409,7 +408,7 @@ def test_updates_add_sums(model):
     new, truth = FORECASTS[DATES:, :KNOWN], OBSERVED[DATES:, :KNOWN]
     whole = model.update(new, truth)
     parts = model.update(new[3:], truth[3:]).update(new[:3], truth[:3])
-    assert_states_close(parts.state, whole.state)
+    xr.testing.assert_allclose(parts.state, whole.state, rtol=1e-7, atol=1e-7)
     assert whole.state["n_cases"] == N * KNOWN
     assert whole.state["sum_weight"][0] == N * KNOWN
     np.testing.assert_array_equal(whole.state["observations"], OBSERVED[:, :KNOWN])
@@ -419,13 +418,13 @@ def test_updates_add_sums(model):
     updated = [lazy.update(more, truth) for more in (new.chunk(time=4), new)]  # one in memory
     assert not any(one.is_computed for one in updated)
     for state in dask.compute(*(one.state for one in updated)):
-        assert_states_close(state, whole.state)
+        assert_same_states(state, whole.state)
 
 
 def test_known_cases_are_ignored_and_revised_ones_refused(model):
     again = model.update(FORECASTS[:, :KNOWN], OBSERVED[:, :KNOWN])
     expected = model.update(FORECASTS[DATES:, :KNOWN], OBSERVED[DATES:, :KNOWN])
-    assert_states_close(again.state, expected.state)
+    assert_same_states(again.state, expected.state)
     late = TRUTH.copy(deep=True)
     late[4, 3:] = np.nan
     filled = HINDCAST.recal.fit(late, pool="station").update(HINDCAST, TRUTH)
@@ -445,7 +444,7 @@ def test_stored_and_opened_bit_by_bit(model, suffix, tmp_path):
     xr.testing.assert_identical(opened.compute().state.drop_attrs(), model.state.drop_attrs())
     xr.testing.assert_identical(opened.apply(FORECASTS).compute(), model.apply(FORECASTS))
     more = FORECASTS[DATES:, :KNOWN], OBSERVED[:, :KNOWN]
-    assert_states_close(opened.update(*more).compute().state, model.update(*more).state)
+    assert_same_states(opened.update(*more).compute().state, model.update(*more).state)
 
 
 @pytest.mark.filterwarnings("ignore:the edges of the categories are those of all positions")
@@ -470,3 +469,15 @@ def test_plans(model):
     whole = xrecal.plan(HINDCAST, TRUTH, pool="station", probe=False).largest
     assert (whole.work, whole.tasks, whole.cases) == ("shared fit", 1, DATES * KNOWN)
     assert model.plan(FORECASTS.chunk(time=10)).tasks == 3
+
+
+def test_splits_with_too_few_cases_for_features_warn(recwarn):
+    options = {"pool": "station", "features": "height", "gap": "1D"}
+    with pytest.warns(UserWarning, match="features='height' has no effect in 2 of 2") as found:
+        HINDCAST.recal.cross_validate(TRUTH, by="block", blocks=2, **options)
+    text = str(found[0].message)
+    assert "they learn from 192 pooled cases or more" in text
+    assert text.endswith("give more cases, use condition_on='height', or leave features out")
+    recwarn.clear()
+    HINDCAST.recal.cross_validate(TRUTH, by="block", blocks=12, **{**options, "gap": 0})
+    assert not [w for w in recwarn if "features" in str(w.message)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from functools import reduce
 from typing import Any
 
@@ -57,7 +57,7 @@ def joined_chunks(
     if not any(map(is_lazy, arrays)):
         whole = [with_axes(array, sizes, own) for array, own in zip(arrays, core, strict=True)]
         pieces = _pieces(whole, sizes, step)
-        return reduce(join, (call(*piece, passed=passed).item() for piece in pieces))
+        return _joined((call(*piece, passed=passed).item() for piece in pieces), join)
     from dask.base import is_dask_collection
 
     before = [value for value in passed if is_dask_collection(value)]
@@ -65,6 +65,25 @@ def joined_chunks(
         arrays = [a.copy(data=_read_after(a.data, before)) if is_lazy(a) else a for a in arrays]
     blocks = of_each_chunk(call, arrays, core, over=sizes, new={}, dtype=object, passed=passed)
     return _tree(blocks, _Join(join))
+
+
+def _joined(results: Iterable[Any], join: Callable[[Any, Any], Any]) -> Any:
+    """Results joined one after the other, in the order of the tree of Dask: the same bits."""
+    levels: list[list[Any]] = []
+    for result in results:
+        level = 0
+        while True:
+            if level == len(levels):
+                levels.append([])
+            levels[level].append(result)
+            if len(levels[level]) < FAN:
+                break
+            result, levels[level] = reduce(join, levels[level]), []
+            level += 1
+    left: list[Any] = []
+    for own in levels:
+        left = [reduce(join, own + left)] if own + left else []
+    return left[0]
 
 
 def _tree(blocks: Any, join: Callable[[Sequence[Any]], Any]) -> Any:

@@ -14,9 +14,10 @@ from . import values
 from .options import COVARIATES, OBSERVED, QUANTILES, VARIABLE, WATCHING, command, count, option
 from .session import ALARMED, NOTHING_NEW, REFUSED, Result, Session
 from .warm import compile_all
-from .words import quoted
+from .words import quoted, require_local_figure
 
 COUNTED = {
+    "issued_anew": "issued anew",
     "issued_before": "issued before",
     "in_hindcast": "in the hindcast",
     "too_late": "too late",
@@ -62,6 +63,7 @@ def _one_product(given: dict[str, Any]) -> None:
         like=xrecal.Cycle,
         type=count(1),
     ),
+    option("--reissue", "Issue past starts anew whose models are kept, as with other quantiles."),
     option("--model-at", "Go back to the model of then.", "DATE", callback=values.date),
     option(
         "--now", "The time in UTC, that of the clock if left out.", "DATE", callback=values.date
@@ -77,21 +79,24 @@ def cycle(
     output: str,
     now: Any,
     model_at: Any,
+    reissue: bool,
     covariates: str | None,
     **given: Any,
 ) -> Result:
     """Do the work of a day: learn what has verified, issue, score, and watch the calibration.
 
     MODEL is the first fit, and stays as it is. The folder of --output gets forecasts/, models/,
-    scores.nc, monitor.nc and status.json. Each start is issued by a model that has learned what had
-    verified when it was issued; starts that were missed are made up for in their order. Repeat the
-    command as often as you like: what is done is not done again. docs/cycle.md has examples.
+    scores.nc, monitor.nc, status.json and status.txt. Each start is issued by a model that has
+    learned what had verified when it was issued; starts that were missed are made up for in their
+    order. Repeat the command as often as you like: what is done is not done again. docs/cycle.md
+    has examples.
     """
     of_folder = xrecal.Cycle(output, model, compute=session.compute, **given)
     with warnings.catch_warnings():
         warnings.simplefilter("once")
         dates: dict[str, Any] = {"now": now, "model_at": model_at}
-        done = of_folder.run(forecasts, observations, **dates, covariates=covariates)
+        options: dict[str, Any] = {"reissue": reissue, "covariates": covariates}
+        done = of_folder.run(forecasts, observations, **dates, **options)
     code = 0 if done.has_written else NOTHING_NEW
     if done.has_new_change:  # reported once, so before all others
         code = ALARMED
@@ -120,15 +125,43 @@ def text_of(data: dict[str, Any]) -> str:
         f"{quoted(data['output'])}: of {data['starts']} starts {', '.join(counts)}; "
         f"learned {data['learned']} observations{revised}, scored {data['scored']}"
     ]
+    if data["removed"]:
+        lines.append(f"removed the models {quoted(', '.join(data['removed']))}")
     for name, one in data["scores"].items():
-        if one["crps"] is not None:
-            lines.append(
-                f"{quoted(name)}: CRPS {one['crps']:.4g} {one['units']}, "
-                f"raw {one['crps_raw']:.4g}, {one['n']} cases"
-            )
+        parts = {"": one, "in all ": one["in_all"]}
+        known = {words: means for words, means in parts.items() if means["crps"] is not None}
+        shown = "; ".join(words + _scores(m, one["units"]) for words, m in known.items())
+        lines += [f"{quoted(name)}: {shown}"] if shown else []
     if data["alarms"] or data["changes"]:
         lines.append(f"{data['alarms']} alarms, {data['changes']} changes of calibration")
-    return "\n".join(lines)
+    return "\n".join([*lines, *map(quoted, data["notes"])])
+
+
+def _scores(means: dict[str, Any], units: str) -> str:
+    """Mean scores in words."""
+    raw = means["crps_raw"]
+    return f"CRPS {means['crps']:.4g} {units}, raw {raw:.4g}, {means['n']} cases"
+
+
+@command(
+    click.argument("folder"),
+    click.argument("page"),
+    option(
+        "--days",
+        "Days before the last start that has verified.",
+        "N",
+        like=xrecal.Cycle.report,
+        type=count(1),
+    ),
+)
+def report(session: Session, folder: str, page: str, days: int) -> Result:
+    """Draw the last months of the cycle in FOLDER on PAGE (.pdf or .png).
+
+    The page has scores and coverage by lead, the monitor, and the status in words.
+    """
+    require_local_figure("the page", page)
+    xrecal.Cycle(folder).report(page, days=days)
+    return Result({"status": "complete", "report": page}, f"wrote {quoted(page)}")
 
 
 @command()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib.util import find_spec
 from typing import Any
 
 import click
@@ -16,7 +15,7 @@ from xrecal import diagnostics
 from . import values
 from .options import READING, ROLES, command, option
 from .session import Result, Session
-from .words import number, quoted, shown_units
+from .words import number, quoted, require_local_figure, shown_units
 from .writing import of_variable, pair, run_of
 
 LIMITS = {"novelty": ("n_novel", "novel", 0.5), "beyond": ("n_beyond", "beyond", 0.05)}
@@ -224,11 +223,8 @@ def _write_report(
     run: xrecal.Run, forecast: xr.Dataset, observed: xr.DataArray, given: Mapping[str, Any]
 ) -> str:
     """Draw the page, and write it; its path."""
-    if find_spec("matplotlib") is None:
-        raise ImportError("--report needs matplotlib; use pip install matplotlib")
     path = given["report"]
-    if "://" in path:
-        raise ValueError(f"the report must be a path on this machine, got {path!r}; copy it first")
+    require_local_figure("the report", path)
     threshold = given["threshold"]
     if threshold is not None and len(threshold) == 1:
         threshold = threshold[0]

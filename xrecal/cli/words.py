@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from importlib.util import find_spec
 from typing import Any
 
 OPTIONS = {"folder": "output"}
@@ -46,6 +47,14 @@ def _option(part: Any) -> str:
         return f"{option} " + ",".join(f"{key}={size}" for key, size in value.items())
     several = isinstance(value, (tuple, list))
     return " ".join([option, ",".join(map(str, value)) if several else str(value)])
+
+
+def require_local_figure(name: str, path: str) -> None:
+    """Raise an error unless figures can be drawn, and written to a path on this machine."""
+    if find_spec("matplotlib") is None:
+        raise ImportError(f"{name} needs matplotlib; use pip install matplotlib")
+    if "://" in path:
+        raise ValueError(f"{name} must be a path on this machine, got {path!r}; copy it first")
 
 
 def shown_units(attrs: Mapping[Any, Any]) -> str:

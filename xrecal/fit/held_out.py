@@ -40,7 +40,7 @@ from .loop import Fold, KnownName, LoopTask, Round, Wanted, choices_group
 from .named_members import learn_members, weigh
 from .natural_bounds import within_nature
 from .shared_component import sharing
-from .shared_places import pools_share, require_few, require_splits, shares
+from .shared_places import pools_share, require_few, require_splits, shares, warn_of_features
 from .state import Prepared, choices_of_all, given_cases
 
 By: TypeAlias = Literal["year", "block", "retrospective", "rolling"]
@@ -412,6 +412,7 @@ def folds_of(method: Method, prepared: Prepared, splits: Splits) -> list[Fold]:
                 ", of the lead time and the memory of the weather at least",
             )
         )
+    warn_of_features(prepared.pairs.pool, [fold.train.size for fold in folds])
     n_cases, min_samples = [fold.n_cases for fold in folds], splits.min_samples
     few = sum(n < min_samples for n in n_cases)
     if few == len(folds):

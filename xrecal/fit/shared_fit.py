@@ -60,6 +60,10 @@ def fit_shared_state(prepared: Prepared, min_samples: int) -> xr.Dataset:
     return state.assign_coords({**of_locations, **labels})
 
 
+IN_SAME_PIECES = 2**25
+"""Values of ensembles up to which sums are the same bits for all chunks. Those of more values are
+of chunks as they come, which need not be in memory together."""
+
 CoreArrays: TypeAlias = dict[Any, tuple[xr.DataArray, Sequence[Hashable]]]
 """Arrays by name with their core dimensions."""
 
@@ -149,7 +153,20 @@ class SharedChunks:
         }
         each = int(np.prod([self.sizes[d] for d in self.pool.dims]))
         what, step = work_on("the fit", self.name), max(IN_MEMORY // each, 1)
+        if sum(array.size for array, _ in here.get("forecasts", {}).values()) <= IN_SAME_PIECES:
+            here = self._in_pieces(here, step)
         return joined_chunks(task, join, here, given, step=step, what=what)
+
+    def _in_pieces(self, given: Mapping[str, CoreArrays], step: int) -> dict[str, CoreArrays]:
+        """Arrays in the pieces that those in memory come in, whatever their chunks."""
+        pieces = {DATE: step, **dict.fromkeys(self.pool.dims, -1)}
+
+        def cut(array: xr.DataArray) -> xr.DataArray:
+            ordered = array.transpose(*self.loops, ..., missing_dims="ignore")
+            own = {d: size for d, size in pieces.items() if d in array.dims}
+            return ordered.chunk(own) if is_lazy(array) else ordered
+
+        return {g: {n: (cut(a), core) for n, (a, core) in of.items()} for g, of in given.items()}
 
     def observations(self) -> tuple[xr.DataArray, xr.DataArray]:
         """Observations (..., case, place) that are learned from, NaN where there is none.

@@ -10,6 +10,8 @@ from typing import cast
 import numpy as np
 import xarray as xr
 
+from xrecal.arrays.advice import Advice, Typed
+from xrecal.chunks.warnings import warn
 from xrecal.inputs.dims import require_unique
 from xrecal.inputs.forms import Form
 from xrecal.inputs.identities import known_places
@@ -19,7 +21,7 @@ from xrecal.inputs.place_features import (
     feature_coordinates,
     middle_longitude,
 )
-from xrecal.inputs.pool import Pool
+from xrecal.inputs.pool import MAX_POOLED, Pool
 from xrecal.methods import CKME, SharedCKME
 from xrecal.methods.base import Method
 from xrecal.methods.components import Component, components_of
@@ -58,6 +60,27 @@ def require_splits(method: Method, pairs: Pairs) -> None:
             f"{type(method).__name__}, {pool} of many cases, goes on learning from all places at "
             "once, which no split does; leave pool out, use xrecal.LinearPool(), or go from day to "
             "day: model.apply(forecast), then model.update(forecast, observations)"
+        )
+
+
+def warn_of_features(pool: Pool | None, trained: Sequence[int]) -> None:
+    """Warn where splits train on too few dates to compare the features that the user names."""
+    if pool is None or not pool.features:
+        return
+    few = [n for n in trained if not pool.is_large(n)]
+    if few:
+        names = pool.features[0] if len(pool.features) == 1 else pool.features
+        warn(
+            Advice(
+                Typed("features", names),
+                f" has no effect in {len(few)} of {len(trained)} splits: they learn from "
+                f"{pool.n_cases(min(few))} pooled cases or more, and only a fit of more than "
+                f"{MAX_POOLED} compares features of places; give more cases, use ",
+                Typed("condition_on", names),
+                ", or leave ",
+                Typed("features"),
+                " out",
+            )
         )
 
 

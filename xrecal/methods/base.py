@@ -188,7 +188,7 @@ class NewCases:
     across: FloatArray | None = None
     """(L, T, n) squared energy distances to the calibration forecasts, where known already."""
 
-    def take(self, block: slice) -> NewCases:
+    def take(self, block: slice | IntArray) -> NewCases:
         """Forecasts of some locations."""
         return NewCases(self.forecasts.take(block), self.covariates.take((block,)))
 

@@ -6,7 +6,7 @@ again. Fast ones look at the last verified cases each time.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -42,6 +42,9 @@ N_ERRORS = 91
 
 MEMORY, HALF_LIFE = 250, 60.0
 """Verified cases whose errors the recent CKME has, and after how many of them one counts half."""
+
+PLACES_TOGETHER = 16
+"""Forecasts of several places that experts are asked for at once."""
 
 EMOS_LABEL, RAW, ERRORS = "slow_emos", "raw", "errors"
 
@@ -155,9 +158,9 @@ class Experts:
     def slow_said(
         self, new: NewCases, cases: Cases, slow: FitArrays, n_slow: int
     ) -> dict[str, FloatArray]:
-        """Quantiles (T, J) of forecasts (1, T) by slow experts, fitted to the first cases."""
+        """Quantiles (L, T, J) of forecasts by slow experts, fitted to the first cases."""
         learned = cases.select(np.arange(n_slow))
-        whole, every = self._with_cases(learned, slow), np.ones(1)
+        whole, every = self._with_cases(learned, slow), np.ones(len(learned.observations))
         pooled = Forecasting(self.pool.components, new, learned, whole)
         novelty = pooled.judged()
         found = {c.label: _quantiles(pooled.of(c, every)) for c in pooled.components}
@@ -167,17 +170,57 @@ class Experts:
     def fast_said(
         self, new: NewCases, cases: Cases, slow: FitArrays, known: int
     ) -> dict[str, FloatArray]:
-        """Quantiles (T, J) of forecasts (1, T) by the others, from the first ``known`` cases."""
-        fitted = {**slow, "status": np.zeros(1, np.int64)}
-        verified = last_cases(cases, known)
-        recent = np.full((new.forecasts.loc.shape[1], N_LEVELS), np.nan)
+        """Quantiles (L, T, J) of forecasts by the others, from the first ``known`` cases.
+
+        The same of these have verified at all L places.
+        """
+        places = [slice(i, i + 1) for i in range(len(cases.observations))]
+        fitted = {**slow, "status": np.zeros(len(places), np.int64)}
+        verified, every = last_cases(cases, known), np.ones(len(places))
+        recent = np.full((*new.forecasts.loc.shape[:2], N_LEVELS), np.nan)
         if verified.observations.size:
-            recent = _quantiles(self.recent.predict(new, verified, fitted, np.ones(1)))
-        return {
-            RAW: _as_issued(new),
-            RECENT: recent,
-            **rolling(new, verified, self.limits(slow)),
-        }
+            recent = _quantiles(self.recent.predict(new, verified, fitted, every))
+        each = [
+            {
+                RAW: _as_issued(new.take(at)),
+                **rolling(
+                    new.take(at),
+                    verified.take(at),
+                    self.limits({name: array[at] for name, array in slow.items()}),
+                ),
+            }
+            for at in places
+        ]
+        return {RECENT: recent, **{n: np.stack([said[n] for said in each]) for n in each[0]}}
+
+    def said_at(
+        self,
+        new: NewCases,
+        cases: Cases,
+        slow: FitArrays,
+        n_slow: IntArray,
+        known: IntArray,
+    ) -> Iterator[tuple[int, dict[str, FloatArray]]]:
+        """Quantiles (T, J) of forecasts at each place with slow experts, and its number.
+
+        The slow experts were fitted to the first ``n_slow`` (L,) cases, 0 where there are none, the
+        others know the first ``known`` (L,). Places that know the same are worked on together,
+        which spares calls.
+        """
+        step = max(PLACES_TOGETHER // max(new.forecasts.loc.shape[1], 1), 1)
+        verified = np.isfinite(cases.observations)
+        alike: dict[Any, list[int]] = {}
+        for place in np.flatnonzero(n_slow > 0).tolist():
+            knows = int(n_slow[place]), int(known[place])
+            alike.setdefault((*knows, verified[place, : knows[1]].tobytes()), []).append(place)
+        for (fitted_to, n_known, _), places in alike.items():
+            for some in (places[i : i + step] for i in range(0, len(places), step)):
+                at = np.array(some)
+                own = {name: array[at] for name, array in slow.items()}
+                given = new.take(at), cases.take(at), own
+                said = self.slow_said(*given, fitted_to) | self.fast_said(*given, n_known)
+                for i, place in enumerate(some):
+                    yield place, {label: quantiles[i] for label, quantiles in said.items()}
 
     def shared_said(self, cases: Cases, which: IntArray, known: IntArray) -> dict[str, FloatArray]:
         """Quantiles (k, J) of some cases by the law of all places, by what was known (k,) then."""
@@ -213,7 +256,7 @@ class Experts:
 
     def _with_cases(self, learned: Cases, slow: FitArrays) -> dict[str, npt.NDArray[Any]]:
         """Slow experts with what each case has of its own."""
-        whole = dict(slow) | {"status": np.zeros(1, np.int64)}
+        whole = dict(slow) | {"status": np.zeros(len(learned.observations), np.int64)}
         slots = np.arange(learned.observations.shape[1])
         for component in self.pool.components:
             method = component.method
@@ -224,9 +267,9 @@ class Experts:
 
 
 def last_cases(cases: Cases, known: int | None = None) -> Cases:
-    """The last verified of the first ``known`` cases at a location; all cases if not given.
+    """The last verified of the first ``known`` cases at a place; all cases if not given.
 
-    What counts is their number, not the time between them.
+    At several places the same ones have verified. Their number counts, not the time between them.
     """
     which = np.flatnonzero(np.isfinite(cases.observations[0, :known]))[-MEMORY:]
     return replace(cases.select(which), axis=CaseAxis(days=np.arange(which.size, dtype=np.float64)))
@@ -259,7 +302,7 @@ def _as_issued(new: NewCases) -> FloatArray:
     missing = missing_forecasts(new.forecasts)[0]
     loc, scale, weights = sort_members(new.forecasts)
     if weights is None or scale is not None:
-        quantiles = _quantiles(distribution_of(new.forecasts))
+        quantiles = _quantiles(distribution_of(new.forecasts))[0]
     else:
         quantiles = np.full((missing.size, N_LEVELS), np.nan)
         for t in np.flatnonzero(~missing):
@@ -271,6 +314,5 @@ def _as_issued(new: NewCases) -> FloatArray:
 
 
 def _quantiles(distribution: Any) -> FloatArray:
-    """Quantiles (T, J) at the levels of the experts."""
-    quantiles: FloatArray = distribution.quantile(LEVELS)[0]
-    return quantiles.astype(np.float64)
+    """Quantiles (L, T, J) at the levels of the experts."""
+    return np.asarray(distribution.quantile(LEVELS), np.float64)

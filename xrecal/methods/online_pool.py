@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -37,8 +37,10 @@ from .known import first_due
 from .online_state import (
     COMMON,
     EARLIER,
+    NOTHING_SAID,
     OF_WEIGHTS,
     Fitting,
+    Said,
     blank_arrays,
     common_at_end,
     each_place,
@@ -46,18 +48,15 @@ from .online_state import (
     known_of,
     learning_settings,
     record_known,
+    said_of_new,
     shaped_like,
     state_of,
-    verification_times,
     warm_up_cases,
+    weights_learned,
 )
 from .pool import LinearPool
 from .settings import Settings, once
 from .shared_ckme import SharedCKME, as_shared
-
-if TYPE_CHECKING:
-    from xrecal.arrays.online.state import Settings as Learning
-    from xrecal.arrays.online.state import State
 
 # Settings of the pool under the same names.
 OF_POOL = ("methods", "condition_on", "forest", "gap")
@@ -377,19 +376,19 @@ class OnlinePool(Settings):
         shared, _ = experts.shared_says(new, cases, fitted)
         if shared is not None:  # alone where the own record is too short
             members[:] = shared
-        for i, (one, part) in enumerate(each_place(cases, fitted)):
-            fits = int(part["last_fitted"][0]) + 1
-            if fits > 0 and members.shape[1]:
-                own = new.take(slice(i, i + 1))
-                said = experts.slow_said(own, one, part, fits)
-                said |= experts.fast_said(own, one, part, n)
-                if experts.shared is not None and shared is not None:
-                    said[experts.shared.label] = shared[i]
-                errors, _ = Errors.of(part, one, known_of(one, self.delay))
-                at_issue = predictors(one, own.forecasts, np.full(members.shape[1], n))
-                said |= errors.correct(said, at_issue, n, experts.limits(part))
-                settings, common = self._settings(one, part), part[COMMON][0]
-                members[i] = issue(state_of(part), settings, experts.stacked(said), common)[0]
+        of_place = self.parameters_of_place(cases.covariates.n_features)
+        slow = {name: fitted[name] for name in of_place.keys() & fitted.keys()}
+        fits = (slow["last_fitted"] + 1) * bool(members.shape[1])
+        for i, said in experts.said_at(new, cases, slow, fits, np.full(fits.shape, n)):
+            at = slice(i, i + 1)
+            own, one, part = new.take(at), cases.take(at), {n: a[at] for n, a in slow.items()}
+            if experts.shared is not None and shared is not None:
+                said[experts.shared.label] = shared[i]
+            errors, _ = Errors.of(part, one, known_of(one, self.delay))
+            at_issue = predictors(one, own.forecasts, np.full(members.shape[1], n))
+            said |= errors.correct(said, at_issue, n, experts.limits(part))
+            settings, common = learning_settings(experts, one, part), part[COMMON][0]
+            members[i] = issue(state_of(part), settings, experts.stacked(said), common)[0]
         return equally_likely(members, new.forecasts.loc.dtype, Linear)
 
     def novelty_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> FloatArray:
@@ -408,13 +407,15 @@ class OnlinePool(Settings):
         self, cases: Cases, given: Arrays, fitting: Fitting, *, together: bool
     ) -> FitArrays:
         """All locations with what their cases teach, from what was learned so far."""
-        parts = []
+        parts, said = [], said_of_new(self.experts, self.delay, cases, given)
         for i, (one, part) in enumerate(each_place(cases, given)):
-            if part["last_fitted"][0] < 0:  # of a place that has joined, they are missing
+            if begins := part["last_fitted"][0] < 0:  # of a place that has joined, they are missing
                 part |= {name: np.zeros_like(part[name]) for name in OF_WEIGHTS}
             record_known(one, part)
-            learn = self._begun if part["last_fitted"][0] < 0 else self._advanced
-            part = learn(one, part, fitting.at(i), together=together)
+            if begins:
+                part = self._begun(one, part, fitting.at(i), together=together)
+            else:
+                part = self._advanced(one, part, fitting.at(i), before=said[i])
             parts.append(self._weighed(one, part | common_at_end(one)))
         whole: Arrays = {
             name: np.concatenate([part[name] for part in parts]).astype(like.dtype, copy=False)
@@ -456,12 +457,19 @@ class OnlinePool(Settings):
         return part
 
     def _advanced(
-        self, cases: Cases, part: Arrays, fitting: Fitting, *, together: bool = False
+        self,
+        cases: Cases,
+        part: Arrays,
+        fitting: Fitting,
+        *,
+        together: bool = False,
+        before: Said = NOTHING_SAID,
     ) -> Arrays:
         """A location after all cases that have verified since the last one that was learned.
 
         Each is forecast by itself, so that it makes no difference how many come at once; or all
-        between two fits ``together``, which is faster and the same but for rounding.
+        between two fits ``together``, which is faster and the same but for rounding. Of some,
+        what experts said may be known ``before``.
         """
         known = known_of(cases, self.delay)
         verified = np.flatnonzero(np.isfinite(cases.observations[0]))
@@ -469,33 +477,13 @@ class OnlinePool(Settings):
         while verified.size:
             due = first_due(cases.axis, verified, known, int(part["last_fitted"][0]), self.refit)
             now, verified = verified[: due + 1], verified[due + 1 :]
-            said, errors = self._said(cases, now, known, part, together=together)
-            learned = self._weights_learned(cases, part, now, said)
+            said, errors = self._said(cases, now, known, part, before, together=together)
+            learned = weights_learned(self.experts, cases, part, now, said)
             part = part | dict(zip(OF_WEIGHTS, learned, strict=True)) | errors.named()
             part["last_learned"] = now[-1:]
             if due < now.size:
                 part = self._fitted_again(cases, part, int(now[-1]), fitting)
         return part
-
-    def _weights_learned(
-        self, cases: Cases, part: Arrays, which: IntArray, said: FloatArray
-    ) -> State:
-        """The state of a location's weights after some cases; a first pass records each step."""
-        from xrecal.arrays.online.aggregation import learn
-        from xrecal.arrays.online.common import Common, Record, comparable
-
-        settings, observed = self._settings(cases, part), cases.observations
-        state = state_of(part)
-        times, common = verification_times(cases), cases.common
-        if isinstance(common, Record):
-            for t, case in enumerate(which):
-                before = comparable(state)
-                state = learn(state, settings, said[:, t : t + 1], observed[:, case : case + 1])
-                common.add(float(times[case]), comparable(state) - before)
-            return state
-        last_known = Common(part[COMMON], np.zeros((1, which.size), np.int64))
-        found = last_known if common is None else common.before(times[which])
-        return learn(state, settings, said, observed[:, which], found)
 
     def _weighed(self, cases: Cases, part: Arrays) -> Arrays:
         """A location with the mean weights of its experts, once they are fitted."""
@@ -503,11 +491,20 @@ class OnlinePool(Settings):
 
         if part["last_fitted"][0] < 0:
             return part
-        weights = mean_weights(state_of(part), self._settings(cases, part), part[COMMON][0])
+        weights = mean_weights(
+            state_of(part), learning_settings(self.experts, cases, part), part[COMMON][0]
+        )
         return part | {"expert_weight": weights}
 
     def _said(
-        self, cases: Cases, which: IntArray, known: IntArray, part: Arrays, *, together: bool
+        self,
+        cases: Cases,
+        which: IntArray,
+        known: IntArray,
+        part: Arrays,
+        before: Said,
+        *,
+        together: bool,
     ) -> tuple[FloatArray, Errors]:
         """Quantiles (1, T, K, J) that experts said of some cases when these were issued.
 
@@ -521,20 +518,21 @@ class OnlinePool(Settings):
             int(part[FORMER + "last_fitted"][0]) + 1,
         )
         by_slow = known[which] >= slow[1]
-        if together and by_slow.all():
-            all_slow = experts.slow_said(cases.as_new(which), cases, *slow)
+        by_all = together and by_slow.all()
+        every = experts.slow_said(cases.as_new(which), cases, *slow) if by_all else {}
         parts = [slice(None)] if together else [slice(t, t + 1) for t in range(which.size)]
         asked = [experts.shared_said(cases, which[p], known[which[p]]) for p in parts]
         shared = {label: np.concatenate([a[label] for a in asked]) for label in asked[0]}
         for t, case in enumerate(which):
             of, fits = slow if by_slow[t] or former[1] == 0 else former
             new = cases.as_new(which[t : t + 1])
-            if together and by_slow.all():
-                from_slow = {label: q[t : t + 1] for label, q in all_slow.items()}
-            else:
-                from_slow = experts.slow_said(new, cases, of, fits)
             own, n_known = at_issue[t : t + 1], int(known[case])
-            found = from_slow | experts.fast_said(new, cases, of, n_known)
+            found = dict(before.get((int(case), fits), {}))
+            if not found:
+                said_so = {n: q[:, t : t + 1] for n, q in every.items()}
+                said_so = said_so or experts.slow_said(new, cases, of, fits)
+                said_so |= experts.fast_said(new, cases, of, n_known)
+                found = {label: quantiles[0] for label, quantiles in said_so.items()}
             found |= {label: quantiles[t : t + 1] for label, quantiles in shared.items()}
             found |= errors.correct(found, own, n_known, experts.limits(of))
             said.append(experts.stacked(found))
@@ -551,8 +549,3 @@ class OnlinePool(Settings):
         new = {name: shaped_like(fitted[name], part[name]) for name in names if name in fitted}
         new |= {"lower": lower, "upper": upper, "last_fitted": np.array([last])}
         return {**part, **former, **new}
-
-    def _settings(self, cases: Cases, part: FitArrays) -> Learning:
-        """How weights are learned at a location."""
-        share = self.pool.share_as_issued(part["pool_weight"][0])
-        return learning_settings(self.experts, share, cases, part)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +33,14 @@ EARLIER = "earlier:"
 
 COMMON = "common_regret"
 """Name of the parameter that all places share."""
+
+Said: TypeAlias = Mapping[tuple[int, int], dict[str, FloatArray]]
+"""Quantiles (1, J) of experts by label, of a case and by so many cases as slow ones know."""
+
+NOTHING_SAID: Said = MappingProxyType({})
+
+AHEAD_OF_REFIT = 32
+"""New cases of which experts are asked at many places together: few days come at once."""
 
 OF_WEIGHTS = ("regret", "square", "largest", "score", "n_scored")
 """Parameters with the fields of :class:`xrecal.arrays.online.state.State`."""
@@ -135,7 +144,7 @@ def warm_up_cases(cases: Cases, known: IntArray, min_samples: int) -> IntArray:
     return last[np.searchsorted(verified, known[last]) >= min_samples]
 
 
-def learning_settings(experts: Experts, share: float, cases: Cases, part: FitArrays) -> Learning:
+def learning_settings(experts: Experts, cases: Cases, part: FitArrays) -> Learning:
     """How weights are learned at a location; the pool, named last, is a strategy by itself.
 
     The prior of the raw forecast follows its weight in the pool: where the pool hardly changes
@@ -144,7 +153,7 @@ def learning_settings(experts: Experts, share: float, cases: Cases, part: FitArr
     """
     from xrecal.arrays.online.state import prior_weights, settings_of, with_at_least
 
-    n = len(experts.labels)
+    n, share = len(experts.labels), experts.pool.share_as_issued(part["pool_weight"][0])
     bounds = np.stack([part["lower"], part["upper"]], axis=-1)
     settings = settings_of(bounds, n, N_LEVELS, alone=n - 1)
     raw = experts.labels.index(RAW)
@@ -155,3 +164,41 @@ def learning_settings(experts: Experts, share: float, cases: Cases, part: FitArr
         law = experts.labels.index(experts.shared.label)
         prior = with_at_least(prior, law, SHORT / (SHORT + own))
     return settings._replace(prior=prior)
+
+
+def said_of_new(
+    experts: Experts, delay: int | str, cases: Cases, given: FitArrays
+) -> Sequence[Said]:
+    """What experts of each location said of the first new cases, before any refit."""
+    n_slow = given["last_fitted"] + 1
+    known = np.array([known_of(one, delay) for one, _ in each_place(cases, {})])
+    new = np.isfinite(cases.observations) & (n_slow[:, np.newaxis] > 0)
+    new &= np.arange(known.shape[1]) > given["last_learned"][:, np.newaxis]
+    new &= (np.cumsum(new, -1) <= AHEAD_OF_REFIT) & (known >= n_slow[:, np.newaxis])
+    said: list[dict[tuple[int, int], dict[str, FloatArray]]] = [{} for _ in n_slow]
+    for case in np.flatnonzero(new.any(0)).tolist():
+        of_case, fits = cases.as_new(np.array([case])), np.where(new[:, case], n_slow, 0)
+        for place, quantiles in experts.said_at(of_case, cases, given, fits, known[:, case]):
+            said[place][case, int(n_slow[place])] = quantiles
+    return said
+
+
+def weights_learned(
+    experts: Experts, cases: Cases, part: FitArrays, which: IntArray, said: FloatArray
+) -> State:
+    """The state of a location's weights after some cases; a first pass records each step."""
+    from xrecal.arrays.online.aggregation import learn
+    from xrecal.arrays.online.common import Common, Record, comparable
+
+    settings, observed = learning_settings(experts, cases, part), cases.observations
+    state = state_of(part)
+    times, common = verification_times(cases), cases.common
+    if isinstance(common, Record):
+        for t, case in enumerate(which):
+            before = comparable(state)
+            state = learn(state, settings, said[:, t : t + 1], observed[:, case : case + 1])
+            common.add(float(times[case]), comparable(state) - before)
+        return state
+    last_known = Common(part[COMMON], np.zeros((1, which.size), np.int64))
+    found = last_known if common is None else common.before(times[which])
+    return learn(state, settings, said, observed[:, which], found)

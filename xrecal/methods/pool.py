@@ -530,8 +530,9 @@ class LinearPool(Settings):
         if self.novelty is not None and (way.of_observations > 0).any():
             known = self.novelty_locations(new, cases, fitted) if novelty is None else novelty
             taking = {self.components[i].block for i in np.flatnonzero(way.takers)}
-            slots = np.repeat([block in taking for block in blocks], list(blocks.values()))
-            beside = Empirical(members[..., slots], weights[..., slots])
+            slots = np.flatnonzero(np.repeat([b in taking for b in blocks], list(blocks.values())))
+            # Rows of one piece each, which are added in the same order however many there are.
+            beside = Empirical(*(np.take(part, slots, axis=-1) for part in (members, weights)))
             given = way.of_observations, way.own, known
             keeps, gets = shares_left(cases.observations, beside, *given)
             weights[..., :n] *= keeps

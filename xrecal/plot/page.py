@@ -161,11 +161,7 @@ def report(
     >>> len(figure.axes)
     6
     """
-    if path is not None and Path(path).suffix.lower() not in SUFFIXES:
-        raise ValueError(
-            f"path must end in {' or '.join(SUFFIXES)}, got {str(path)!r}; for other formats use "
-            "figure.savefig"
-        )
+    check_page(path)
     evidence = read_evidence(forecast, observations, dim, member_dim)
     mark = of_cases(evidence.form, evidence.pairs.dim)  # for panels over all dimensions
     forecast, raw = _marked(forecast, mark), None if raw is None else _marked(raw, mark)
@@ -184,11 +180,25 @@ def report(
         datasets |= {f"{RAW} {name}": data for name, data in beside.items()}
     figure = _draw(_computed(datasets), _title(evidence), _subtitle(evidence, raw is not None))
     if path is not None:
-        kind, page = Path(path).suffix.lower().removeprefix("."), BytesIO()
-        metadata = {"CreationDate": None} if kind == "pdf" else None  # equal pages are equal files
-        figure.savefig(page, format=kind, dpi=DPI, metadata=metadata)
-        write_whole(Path(path), page.getvalue())
+        write_page(figure, path)
     return figure
+
+
+def check_page(path: str | PathLike[str] | None) -> None:
+    """Raise ValueError for the path of a page with another suffix."""
+    if path is not None and Path(path).suffix.lower() not in SUFFIXES:
+        raise ValueError(
+            f"path must end in {' or '.join(SUFFIXES)}, got {str(path)!r}; for other formats use "
+            "figure.savefig"
+        )
+
+
+def write_page(figure: Figure, path: str | PathLike[str]) -> None:
+    """Write a page as its path says."""
+    kind, page = Path(path).suffix.lower().removeprefix("."), BytesIO()
+    metadata = {"CreationDate": None} if kind == "pdf" else None  # equal pages are equal files
+    figure.savefig(page, format=kind, dpi=DPI, metadata=metadata)
+    write_whole(Path(path), page.getvalue())
 
 
 def _evidence_of(

@@ -420,6 +420,45 @@ def model_pit(
     return scored(made, observations, rule, None, None, text)
 
 
+def verified_of(
+    distribution: Distribution,
+    observations: FloatArray,
+    cases: IntArray,
+    *location: IntArray,
+    seed: int,
+) -> tuple[FloatArray, ...]:
+    """CRPS, probability integral transforms and medians (L, T)."""
+    (crps,), (pit,) = (
+        crps_of(distribution, observations),
+        pit_of(distribution, observations, cases, *location, seed=seed),
+    )
+    return crps, pit, distribution.quantile(np.array([0.5]))[..., 0]
+
+
+def verify(
+    model: Fitted, forecast: xr.Dataset, observations: Observations, seed: int, covariates: Given
+) -> dict[str, Labelled]:
+    """Scores ``crps`` and ``pit`` of recalibrated forecasts, and their ``median``, by one forecast.
+
+    The first two are those of ``model.crps`` and ``model.pit``.
+    """
+    beside: dict[str, dict[Hashable, xr.DataArray]] = {"pit": {}, "median": {}}
+
+    def rule(verified: Verified) -> xr.DataArray:
+        source = verified.source
+        extras = [verified.observations, *source.numbers()]
+        own = {"units": source.attrs["units"]} if "units" in source.attrs else {}
+        attrs = {"pit": PIT.attrs(PIT.units or {}), "median": {"long_name": "median", **own}}
+        crps, *others = source.reduce(partial(verified_of, seed=seed), {}, {}, {}, extras=extras)
+        for (what, kept), values in zip(beside.items(), others, strict=True):
+            kept[source.form.name] = source.as_given(values.assign_attrs(attrs[what]))
+        return crps
+
+    made = OfModel(model, forecast, covariates)
+    found = {"crps": scored(made, observations, rule, None, None, CRPS.of(AS_ISSUED))}
+    return found | {what: xr.Dataset(kept) for what, kept in beside.items()}
+
+
 def _along_single(
     observed: xr.DataArray, forecast: Labelled, fitted: FittedVariable
 ) -> xr.DataArray:

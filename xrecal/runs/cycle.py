@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from xrecal.storage.paths import local_path
 from xrecal.storage.stored import to_dataset
 
 from .archive import Part, Parts, open_archive
-from .cycle_folder import Folder, digest_of_file
+from .cycle_folder import MAIL, MONITOR, SCORES, Folder, digest_of_file
 from .cycle_scores import digest_of
 from .files import Source
 from .issued import Product
@@ -30,6 +30,9 @@ from .outcome import Date, Outcome
 from .run import compute_all
 from .turn import Settings, Turn, readable
 from .watching import Watch
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 class Cycle:
@@ -43,8 +46,8 @@ class Cycle:
     ----------
     folder : path
         Folder of the cycle; the first run makes it.
-    model : path or Recalibrator
-        The first fit. It stays as it is.
+    model : path or Recalibrator, optional
+        The first fit. It stays as it is. Only a report needs none.
     quantiles : sequence of float, optional
         Levels to issue; or ``members``.
     members : int, optional
@@ -72,7 +75,7 @@ class Cycle:
     def __init__(
         self,
         folder: str | PathLike[str],
-        model: str | PathLike[str] | Recalibrator,
+        model: str | PathLike[str] | Recalibrator | None = None,
         *,
         quantiles: Sequence[float] | None = None,
         members: int | None = None,
@@ -89,11 +92,12 @@ class Cycle:
         self.folder = local_path(folder, name="the output")
         self.model = (
             model
-            if isinstance(model, Recalibrator)
+            if model is None or isinstance(model, Recalibrator)
             else Source(local_path(model, name="model"), "model")
         )
         product, watch = Product(quantiles, members), Watch(alpha, run_length, restart)
-        product.require_one()
+        if model is not None:
+            product.require_one()
         self.variable, self.observed_variable = variable, observed_variable
         self._settings = Settings(product, keep, watch, compute or compute_all)
 
@@ -108,6 +112,7 @@ class Cycle:
         now: str | Date | datetime | None = None,
         *,
         model_at: str | Date | datetime | None = None,
+        reissue: bool = False,
         covariates: Part | Given = None,
     ) -> Outcome:
         """Do the work that is due.
@@ -122,6 +127,8 @@ class Cycle:
             Time in UTC; that of the clock if not given. Starts and observations after it wait.
         model_at : date, optional
             Go back: remove the models of starts after this date.
+        reissue : bool
+            Issue anew the starts in ``forecasts`` whose models are kept, as with other quantiles.
         covariates : path, Dataset or dict from str to DataArray or Dataset, optional
             Covariates of the starts, where they are not coordinates of the forecasts. They are read
             into memory. In a file each variable is one.
@@ -139,6 +146,8 @@ class Cycle:
             If an input or the folder above is missing.
         ValueError
             If inputs do not fit together or the model, or a file is damaged.
+        OSError
+            If the disk has no room for the models and forecasts that are due.
         TaskError
             If computing a score fails.
 
@@ -147,6 +156,8 @@ class Cycle:
         UserWarning
             Of starts that are not issued, observations of the future, and weeks without any.
         """
+        if self.model is None:
+            raise ValueError("the cycle has no model; write xrecal.Cycle(folder, model, ...)")
         if isinstance(self.model, Recalibrator):
             base, digest = self.model, digest_of(to_dataset(self.model), repr(self.model.method))
             named, suffix = "the model", ".nc"
@@ -164,10 +175,52 @@ class Cycle:
             if model_at is not None:
                 turn.go_back(_date(model_at))
             turn.count_future()
-            turn.issue(named)
+            turn.require_room()
+            turn.issue(named, reissue)
             turn.score()
             turn.monitor()
             return turn.result()
+
+    @explained("cycle.report")
+    def report(self, path: str | PathLike[str] | None = None, *, days: int = 92) -> Figure:
+        """Draw the last months on one page, as a figure and perhaps a file.
+
+        Parameters
+        ----------
+        path : str or path-like, optional
+            Where to write the page: a name that ends in .pdf or .png.
+        days : int
+            Days before the last start that has verified.
+
+        Returns
+        -------
+        Figure
+            Scores and coverage by lead, the monitor where it is highest, and the status in words.
+
+        Raises
+        ------
+        FileNotFoundError
+            If there is no cycle in the folder, or nothing has verified yet.
+        ValueError
+            If the path has another suffix.
+        """
+        from xrecal.plot.cycle_page import cycle_page
+        from xrecal.plot.page import check_page, write_page
+
+        check_page(path)
+        folder = Folder(self.folder, ".nc")
+        scores, seen = (folder.read_data(name) for name in (SCORES, MONITOR))
+        if scores is None or seen is None:
+            raise FileNotFoundError(
+                f"{self.folder} has no scores of a cycle; give the folder of a cycle whose "
+                "forecasts have verified"
+            )
+        last = scores.indexes[next(iter(seen["restarts"].dims))].to_numpy()[-1]
+        status = (self.folder / MAIL).read_text()
+        figure = cycle_page(scores, seen, status, last - np.timedelta64(days, "D"))
+        if path is not None:
+            write_page(figure, path)
+        return figure
 
 
 def _date(given: str | Date | datetime | None) -> Date:

@@ -37,6 +37,11 @@ MARK = "cycle.json"
 """The file by which a folder is known to be one of a cycle: which fit its models come from."""
 
 STATUS, SCORES, MONITOR = "status.json", "scores.nc", "monitor.nc"
+MAIL = "status.txt"
+"""The status in words, for people."""
+
+MISSING = "xrecal_missing"
+"""Attribute of a forecast: leads without a value, and members that are missing."""
 
 STEM = "[0-9]*T[0-9]*[0-9]"
 """Pattern of names of starts; what else somebody puts beside them is not one."""
@@ -82,18 +87,27 @@ class Folder:
                 "take another path, which need not exist"
             )
 
-    def write(self, path: Path, make: Callable[[Path], Any]) -> None:
+    def write(
+        self,
+        path: Path,
+        make: Callable[[Path], Any],
+        check: Callable[[Path], object] = require_opens,
+    ) -> None:
         """Write a file by a function of the path that it is made at."""
-        with writing(path), written_aside(path, require_opens) as aside:
+        with writing(path), written_aside(path, check) as aside:
             make(aside)
 
     def write_json(self, name: str, content: Mapping[str, Any]) -> bool:
         """Write a file of JSON, unless it says so already; whether it was written."""
         if self.read_json(name) == content:
             return False
-        text = json.dumps(content, indent=1, allow_nan=False)
-        self.write(self.path / name, lambda aside: aside.write_text(f"{text}\n"))
+        self.write_text(name, json.dumps(content, indent=1, allow_nan=False))
         return True
+
+    def write_text(self, name: str, text: str) -> None:
+        """Write a file of text."""
+        check = require_opens if name.endswith(".json") else Path.read_text
+        self.write(self.path / name, lambda aside: aside.write_text(f"{text}\n"), check)
 
     def read_json(self, name: str) -> dict[str, Any]:
         """A file of JSON; empty if there is none."""
@@ -138,6 +152,16 @@ class Folder:
     def issued(self) -> list[str]:
         """Names of the starts that were issued, in order."""
         return sorted(path.stem for path in (self.path / "forecasts").glob(f"{STEM}.nc"))
+
+    def missing_in(self, stem: str) -> str:
+        """Leads without a value and missing members of a forecast, in words."""
+        import netCDF4
+
+        try:
+            with netCDF4.Dataset(self.path / "forecasts" / f"{stem}.nc") as file:
+                return str(getattr(file, MISSING, ""))
+        except OSError as error:
+            return f"the file cannot be read ({error.strerror}); remove it, and it is issued anew"
 
     def drop_models(self, stems: list[str]) -> None:
         """Remove models, one after the other."""

@@ -14,6 +14,7 @@ from xrecal.inputs.covariates import Given
 from xrecal.inputs.identities import is_angle, naming
 from xrecal.inputs.places import like_places
 from xrecal.model import Recalibrator
+from xrecal.products.scores import verify
 
 from .files import for_files
 
@@ -30,21 +31,17 @@ def scored(
     seed: int,
     covariates: Given = None,
 ) -> xr.Dataset:
-    """CRPS with and without a model, transforms and observations of the forecast of a start.
+    """CRPS with and without a model, transforms, medians and observations of a start's forecast.
 
     ``here`` has the observations by the names of the results, ``observed`` as they are paired;
     ``valid`` the valid times.
     """
-    made = {
-        "crps": model.crps(forecast, observed, covariates=covariates),
-        "crps_raw": crps(forecast, observed),
-        "pit": model.pit(forecast, observed, seed=seed, covariates=covariates),
-    }
+    made = verify(model, forecast, observed, seed, covariates)
+    made["crps_raw"] = crps(forecast, observed)
     piece = {}
     for name, array in here.items():
         for what, values in made.items():
-            one = values if isinstance(values, xr.DataArray) else values[name]
-            piece[f"{name}_{what}"] = one
+            piece[f"{name}_{what}"] = values[name]
         ordered = [d for d in piece[f"{name}_crps"].dims if d in array.dims]
         piece[f"{name}_observation"] = array.transpose(*ordered)
         piece[f"{name}_valid_time"] = valid[name].assign_attrs(long_name="valid time")
@@ -70,17 +67,20 @@ def joined(old: xr.Dataset | None, pieces: Sequence[xr.Dataset], dim: Hashable) 
     return new.sortby(dim).drop_encoding()
 
 
-def n_new(old: xr.Dataset | None, name: Hashable, observed: xr.DataArray, dim: Hashable) -> int:
-    """Observations that are not those by which a start was scored."""
+def new_ones(
+    old: xr.Dataset | None, name: Hashable, observed: xr.DataArray, dim: Hashable
+) -> xr.DataArray:
+    """Whether each observation is another one than that by which a start was scored."""
     there = observed.notnull()
     label = f"{name}_observation"
     starts = observed.indexes[dim]
     if old is None or label not in old or not starts.isin(old.indexes[dim]).all():
-        return int(there.sum())
+        return there
     places = [d for d in observed.dims if d != dim]
     scored = like_places(old[label].sel({dim: starts}), observed, places, names=NAMES)
     scored = scored.transpose(*observed.dims)
-    return int((there & (observed.to_numpy() != scored.to_numpy())).sum())
+    differs: xr.DataArray = there & (observed.to_numpy() != scored.to_numpy())
+    return differs
 
 
 def digest_of(dataset: xr.Dataset, settings: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,6 +20,13 @@ def stem_of(start: Date) -> str:
     text = np.datetime_as_string(start.astype("datetime64[us]"), unit="us")
     whole, _, fraction = text.replace("-", "").replace(":", "").partition(".")
     return whole + (f".{fraction}" if fraction.strip("0") else "")
+
+
+def start_of(stem: str) -> Date:
+    """The start that files of a name belong to."""
+    day, time = stem.split("T")
+    date = f"{day[:-4]}-{day[-4:-2]}-{day[-2:]}T{time[:2]}:{time[2:4]}:{time[4:]}"
+    return np.datetime64(date, "us")
 
 
 def shown(date: Date) -> str:
@@ -43,8 +50,10 @@ class Outcome:
         Starts with a new forecast, such as 20261123T060000.
     late : list of str
         Those of them that were issued after later starts.
+    issued_anew : list of str
+        Starts that an earlier run has issued, and this one again, on request.
     issued_before : int
-        Number of starts that an earlier run has issued.
+        Number of other starts that an earlier run has issued.
     too_late, early, empty : list of str
         Starts that are not issued: all models know what came after, they are of the future, or all
         members are missing.
@@ -59,9 +68,21 @@ class Outcome:
     scored, unscored : int
         Numbers of forecasts that have verified, with a score and without one.
     scores : dict
-        For each variable the mean CRPS of the forecasts scored by this run.
+        For each variable the mean CRPS of the ``n`` forecasts scored by this run, and ``in_all``
+        that of all forecasts scored so far.
     alarms, changes : int
         Numbers of places and leads with an alarm, and of changes of calibration.
+    findings : list of dict
+        The alarms and changes: variable, lead, place, direction, amount, since when, evidence, and
+        what to do. Those of many places at one lead are one entry, with the numbers of the worst.
+    missing : dict from str to str
+        Of the last starts that were issued those with leads without a value, or members missing.
+    missing_starts : list of str
+        Starts of the last ones that no forecast came for, by the usual time between starts.
+    removed : list of str
+        Files of models that going back has removed.
+    notes : list of str
+        Lines for people on findings and on what is missing.
     model : str, optional
         The newest model.
     """
@@ -71,6 +92,7 @@ class Outcome:
     starts: int = 0
     issued: list[str] = field(default_factory=list)
     late: list[str] = field(default_factory=list)
+    issued_anew: list[str] = field(default_factory=list)
     issued_before: int = 0
     too_late: list[str] = field(default_factory=list)
     early: list[str] = field(default_factory=list)
@@ -85,6 +107,11 @@ class Outcome:
     scores: dict[str, dict[str, Any]] = field(default_factory=dict)
     alarms: int = 0
     changes: int = 0
+    findings: list[dict[str, Any]] = field(default_factory=list)
+    missing: dict[str, str] = field(default_factory=dict)
+    missing_starts: list[str] = field(default_factory=list)
+    removed: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
     model: str | None = None
     error: str | None = None
     has_new_change: bool = False
@@ -105,15 +132,46 @@ class Outcome:
         self.in_hindcast = len(past)
         self.too_late = [stem for stem in self.too_late if stem not in past]
 
+    def note(self) -> None:
+        """Write the notes."""
+        self.notes = [one["text"] for one in self.findings]
+        for text in dict.fromkeys(self.missing.values()):
+            stems = [stem for stem, own in self.missing.items() if own == text]
+            self.notes.append(f"{len(stems)} starts, {_range(stems)}: {text}")
+        if stems := self.missing_starts:
+            self.notes.append(f"{len(stems)} starts without a forecast, {_range(stems)}")
+
     def add_scores(self, name: Hashable, piece: xr.Dataset) -> None:
         """Add scores of a start to the sums of a variable."""
-        sums = self.scores.setdefault(
-            str(name), {"crps": 0.0, "crps_raw": 0.0, "units": "", "n": 0}
-        )
-        sums["n"] += int(piece[f"{name}_crps"].notnull().sum())
+        sums = self._sums(name, piece)
+        known = piece[f"{name}_crps"].notnull()
+        sums["n"] += int(known.sum())
         for what in ("crps", "crps_raw"):
-            sums[what] += float(piece[f"{name}_{what}"].sum())
-        sums["units"] = shown_units(piece[f"{name}_crps"].attrs)
+            sums[what] += float(piece[f"{name}_{what}"].where(known).sum())
+
+    def _sums(self, name: Hashable, scores: xr.Dataset) -> dict[str, Any]:
+        units = shown_units(scores[f"{name}_crps"].attrs)
+        none = {"crps": 0.0, "crps_raw": 0.0, "units": units, "n": 0}
+        return self.scores.setdefault(str(name), none)
+
+    def add_all(self, name: Hashable, scores: xr.Dataset) -> None:
+        """Add the means of all scores of a variable."""
+        known = scores[f"{name}_crps"].notnull()
+        means = self._sums(name, scores)["in_all"] = {"n": int(known.sum())}
+        for what in ("crps", "crps_raw"):
+            mean = float(scores[f"{name}_{what}"].where(known).mean(dtype=np.float64))
+            means[what] = mean if np.isfinite(mean) else None
+
+    def mail(self, issued: Sequence[str]) -> str:
+        """The status in words."""
+        last = f"last start issued: {issued[-1]}; " if issued else ""
+        lines = [f"{last}{len(issued)} starts in all"]
+        for name, one in self.scores.items():
+            means = one["in_all"]
+            if means["crps"] is not None:
+                lines.append(f"{name}: {means_text(means, one['units'])}")
+        counts = f"{self.alarms} alarms, {self.changes} changes of calibration"
+        return "\n".join([*lines, counts, *self.notes])
 
     def end(self, newest: str) -> None:
         """Settle means and status; ``newest`` is the last start that is not of the future."""
@@ -128,6 +186,11 @@ class Outcome:
             self.error = f"the newest start, {newest}, is not issued; the warning says why"
         if self.error is not None:
             self.status = "incomplete"
+
+
+def means_text(means: Mapping[str, Any], units: str) -> str:
+    """Mean scores in words."""
+    return f"CRPS {means['crps']:.4g} {units}, raw {means['crps_raw']:.4g}, {means['n']} cases"
 
 
 @dataclass(frozen=True)

@@ -22,15 +22,20 @@ from xrecal.fit.news import last_known
 from xrecal.model import Recalibrator, open_recalibrator
 
 from .archive import Archive
-from .cycle_folder import MARK, MONITOR, SCORES, STATUS, Folder
-from .cycle_scores import digest_of, joined, n_new, scored
+from .cycle_folder import MAIL, MARK, MISSING, MONITOR, SCORES, STATUS, Folder
+from .cycle_scores import digest_of, joined, new_ones, scored
 from .files import for_files
+from .findings import findings
 from .issued import Product
-from .outcome import Date, Outcome, Told, shown, stem_of
+from .outcome import Date, Outcome, Told, shown, start_of, stem_of
+from .shortfalls import bytes_of, missing_in, missing_starts, require_room
 from .watching import Watch, count_alarms, watched
 
 SILENCE = np.timedelta64(14, "D")
 """Without observations for longer a model is behind."""
+
+N_STARTS = 30
+"""Starts before the last one for which the status names what is missing."""
 
 OF_SCORES = "xrecal_scores"
 """Attribute of a monitor: hash of the scores that it is made of."""
@@ -105,6 +110,7 @@ class Turn:
             self._mark(self.folder.read_json(MARK)["fit"], None)
         dropped = models[len(kept) :]
         self.folder.drop_models(dropped[::-1])
+        self.done.removed = [self.folder.model(stem).name for stem in dropped]
         self.done.has_written |= bool(dropped)
 
     def count_future(self) -> None:
@@ -125,31 +131,53 @@ class Turn:
                 )
             )
 
-    def issue(self, named: str) -> None:
+    def require_room(self) -> None:
+        """Raise OSError unless the disk takes what is due."""
+        issued, models = self.folder.issued(), self.folder.models()
+        n = sum(stem_of(start) not in issued for start in self.archive.starts if start <= self.now)
+        each = sum(fit.state.nbytes for fit in self.base.variables.values())
+        if models:
+            each = bytes_of(self.folder.model(models[-1]))
+        if issued:
+            each += bytes_of(self.folder.path / "forecasts" / f"{issued[-1]}.nc")
+        anew = sum(bytes_of(self.folder.path / name) for name in (SCORES, MONITOR))
+        require_room(self.folder.path, n, each, anew)
+
+    def issue(self, named: str, again: bool) -> None:
         """Learn and issue, start by start; each start that was handed over is counted.
 
-        ``named`` is the first fit in messages.
+        ``named`` is the first fit in messages. ``again``: also starts that were issued.
         """
-        issued, done = self.folder.issued(), self.done
+        issued, models, done = self.folder.issued(), self.folder.models(), self.done
         fit_knows = self._known_of(self.base)
         for start in self.archive.starts:
             stem = stem_of(start)
-            if stem in issued:
+            if stem in issued and again and stem in models:
+                self._try_to_issue(start, stem, done.issued_anew)
+            elif stem in issued:
                 done.issued_before += 1
             elif start > self.now:
                 done.early.append(stem)
             elif (parent := self._parent(start, fit_knows)) is None:
                 done.too_late.append(stem)
-            elif self._try_to_issue(start, parent) and issued and stem < issued[-1]:
+            elif self._try_to_issue(start, parent, done.issued) and issued and stem < issued[-1]:
                 done.late.append(stem)
         dates = [v.state[f"calibration_{self.archive.dim}"] for v in self.base.variables.values()]
         cases = {stem_of(date) for one in dates for date in np.unique(one.to_numpy())}
         done.part_from_hindcast(cases, self.folder.issued())
+        if again and done.issued_before:
+            warn(
+                Advice(
+                    f"{done.issued_before} starts are not issued anew, as ",
+                    Typed("keep", self.settings.keep),
+                    " has removed the models that issued them",
+                )
+            )
         newest = None if fit_knows is None else fit_knows[1]
         for text in Told(self.now, named, newest, self.missing).warnings(done):
             warn(text)
 
-    def _try_to_issue(self, start: Date, parent: str) -> bool:
+    def _try_to_issue(self, start: Date, parent: str, issued: list[str]) -> bool:
         """Issue a start, or note why that cannot be; other starts do not wait for it."""
         stem = stem_of(start)
         try:
@@ -157,7 +185,7 @@ class Turn:
         except (ValueError, TypeError, KeyError, TaskError) as error:
             self.done.refused[stem] = text_of(error)
             return False
-        (self.done.issued if is_issued else self.done.empty).append(stem)
+        (issued if is_issued else self.done.empty).append(stem)
         return is_issued
 
     def _known_of(self, model: Recalibrator) -> tuple[Date, Date] | None:
@@ -189,28 +217,28 @@ class Turn:
         """Make the model of a start, unless it is there, and its forecast, unless that is empty."""
         stem, forecast = stem_of(start), self._forecast(start)
         path = self.folder.model(stem)
+        model = self.base if parent == "" else self._model(parent)
         if parent != stem:
-            model = self._learned(start, self.base if parent == "" else self._model(parent))
+            model = self._learned(start, model)
             if self.after is not None and parent != "" and parent <= self.after:
                 self._mark(self.folder.read_json(MARK)["fit"], stem)
             self.folder.write(path, model.save)
-        values = for_files(
-            self.settings.product.of(self._model(stem), forecast, self.archive.covariates)
-        )
+        if not model.is_computed:
+            model = self._model(stem)
+        values = for_files(self.settings.product.of(model, forecast, self.archive.covariates))
         (values,) = self.settings.compute([values])
+        fits = model.variables
         if all(bool(values[name].isnull().all()) for name in self.archive.variables):
-            if self._has_fit(stem) or all(one.isnull().all() for one in forecast.values()):
+            has_fit = any(bool((fit.state["status"] == 0).any()) for fit in fits.values())
+            if has_fit or all(one.isnull().all() for one in forecast.values()):
                 return False
             self.missing.append(stem)
         values.attrs["xrecal_model"] = path.name
+        if text := missing_in(values, forecast, self.archive.variables, fits):
+            values.attrs[MISSING] = text
         self.folder.write_data(f"forecasts/{stem}.nc", values)
         self.done.has_written = True
         return True
-
-    def _has_fit(self, stem: str) -> bool:
-        """Whether the model of a start has learned from enough cases at any place."""
-        fits = self._model(stem).variables.values()
-        return any(bool((one.state["status"] == 0).any()) for one in fits)
 
     def _model(self, stem: str) -> Recalibrator:
         return open_recalibrator(self.folder.model(stem))
@@ -267,14 +295,17 @@ class Turn:
             if stem not in issued:
                 continue
             here = {n: array.sel({dim: [start]}) for n, array in known.items()}
-            n_fresh = sum(n_new(old, name, array, dim) for name, array in here.items())
+            fresh = {n: new_ones(old, n, array, dim) for n, array in here.items()}
+            n_fresh = sum(int(one.sum()) for one in fresh.values())
             if not n_fresh:
                 continue
             if stem not in models:
                 self.done.unscored += n_fresh
                 continue
             self.done.scored += n_fresh
-            pieces.append(self._scored(start, known))
+            pieces.append(piece := self._scored(start, known))
+            for name, one in fresh.items():
+                self.done.add_scores(name, piece.where(one))
         if self.done.unscored:
             warn(
                 Advice(
@@ -301,10 +332,7 @@ class Turn:
         model, forecast = self._model(stem_of(start)), self._forecast(start)
         valid = {name: self.archive.variables[name].valid.isel(at) for name in here}
         covariates = self.archive.covariates
-        piece = scored(model, forecast, observed, here, valid, seed, covariates)
-        for name in here:
-            self.done.add_scores(name, piece)
-        return piece
+        return scored(model, forecast, observed, here, valid, seed, covariates)
 
     def monitor(self) -> None:
         """Watch the calibration of all forecasts that have verified."""
@@ -321,23 +349,45 @@ class Turn:
         self.folder.write_data(MONITOR, for_files(seen).assign_attrs({OF_SCORES: digest}))
         self.done.has_written = True
 
+    def _explain(self) -> dict[str, int]:
+        """Note the means of all scores, and alarms and changes; their numbers."""
+        scores, seen = (self.folder.read_data(name) for name in (SCORES, MONITOR))
+        if scores is None or seen is None:
+            return {"alarms": 0, "changes": 0}
+        names = list(self.archive.variables)
+        for name in names:
+            self.done.add_all(name, scores)
+        self.done.findings = findings(scores, seen, names, self.archive.dim)
+        return count_alarms(seen)
+
     def result(self) -> Outcome:
         """Remove old models, write the status, and settle what was done."""
         done, models = self.done, self.folder.models()
         old = models[: -self.settings.keep]
         self.folder.drop_models(old)
         kept, issued = models[len(old) :], self.folder.issued()
-        monitor = self.folder.read_data(MONITOR)
-        counts = {"alarms": 0, "changes": 0} if monitor is None else count_alarms(monitor)
+        counts = self._explain()
         done.alarms, done.changes = counts["alarms"], counts["changes"]
+        last = issued[-N_STARTS:]
+        done.missing = {stem: text for stem in last if (text := self.folder.missing_in(stem))}
+        starts = [start_of(stem) for stem in last]
+        done.missing_starts = missing_starts(starts, self.now)[-N_STARTS:]
+        done.note()
         done.has_new_change = done.changes > self.folder.read_json(STATUS).get("changes", 0)
         status = {
             "last_issued": issued[-1] if issued else None,
             "n_issued": len(issued),
             **done.not_issued,
+            "missing": done.missing,
+            "missing_starts": done.missing_starts,
             "models": kept,
+            "scores": {name: one["in_all"] for name, one in done.scores.items()},
             **counts,
+            "findings": done.findings,
         }
+        if not (self.folder.path / MAIL).exists() or self.folder.read_json(STATUS) != status:
+            self.folder.write_text(MAIL, done.mail(issued))
+            done.has_written = True
         done.has_written |= self.folder.write_json(STATUS, status) or bool(old)
         done.model = str(self.folder.model(kept[-1])) if kept else None
         due = self.archive.starts[self.archive.starts <= self.now]

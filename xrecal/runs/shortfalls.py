@@ -1,0 +1,88 @@
+"""What is missing in a cycle: leads, members, starts, and room on the disk."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Hashable, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import xarray as xr
+from dask.utils import format_bytes
+
+from xrecal.fit.fitted import FittedVariable
+from xrecal.inputs.roles import Roles
+
+from .archive import Verifying
+from .findings import lead_text
+from .outcome import Date, stem_of
+
+MARGIN = 1_000_000
+"""Bytes beside models, forecasts and scores."""
+
+
+def missing_in(
+    values: xr.Dataset,
+    forecast: xr.Dataset,
+    variables: Mapping[Hashable, Verifying],
+    fits: Mapping[Hashable, FittedVariable],
+) -> str:
+    """Leads of a start that are issued without a value, and members that are missing, in words.
+
+    Places without a fit have no value at any lead, which is no news of the start.
+    """
+    texts = []
+    for name, one in variables.items():
+        form, fit = one.pairs.form, fits.get(name, one.fitted)
+        lead = [d for d in Roles(form.loc).leads if d in values[name].dims][:1]
+        located = [d for d in values[name].dims if d in form.dims]
+        empty = values[name].isnull().any([d for d in values[name].dims if d not in located])
+        has_fit = fit.state["status"] == 0
+        judged = has_fit | ~has_fit.any([d for d in has_fit.dims if d not in lead])
+        places = [d for d in located if d not in lead]
+        n_places = int(np.prod([empty.sizes[d] for d in places]))
+        counts = np.atleast_1d((empty & judged).sum([*places]).to_numpy())
+        for at in np.flatnonzero(counts):
+            of = f"lead {lead_text(form.loc[lead[0]][at])}" if lead else "the forecast"
+            where = f" at {counts[at]} of {n_places} places" if n_places > 1 else ""
+            texts.append(f"{name}: {of} has no value{where}")
+        if form.kind == "ensemble":
+            lacking = forecast[name].isnull().sum([form.member_dim])
+            n = forecast.sizes[form.member_dim]
+            most = int(lacking.where(lacking < n, 0).max())
+            texts += [f"{name}: {most} of {n} members are missing"] if most else []
+    return "; ".join(texts)
+
+
+def missing_starts(issued: Sequence[Date], now: Date) -> list[str]:
+    """Starts without a forecast, by the usual time between those that were issued.
+
+    The next one counts as missing when another one is due.
+    """
+    if len(issued) < 3:
+        return []
+    steps = np.diff(issued)
+    usual = np.sort(steps)[steps.size // 2]
+    gaps = [*zip(issued[:-1], steps, strict=True), (issued[-1], now - issued[-1])]
+    return [
+        stem_of(start + k * usual)
+        for start, gap in gaps
+        for k in range(1, int(np.floor(gap / usual + 0.25)))
+    ]
+
+
+def require_room(folder: Path, n_starts: int, each: int, rewritten: int) -> None:
+    """Raise OSError unless the disk takes some starts of so many bytes, and files written anew."""
+    need, free = n_starts * each + rewritten + MARGIN, shutil.disk_usage(folder).free
+    if free < need:
+        raise OSError(
+            f"{folder} has {format_bytes(free)} free, and this run needs about "
+            f"{format_bytes(need)} for {n_starts} starts; make room, or hand over fewer starts at "
+            "a time"
+        )
+
+
+def bytes_of(path: Path) -> int:
+    """Size of a file, or of all files of a store; 0 where there is nothing."""
+    files = [path] if path.is_file() else path.rglob("*")
+    return sum(one.stat().st_size for one in files if one.is_file())
