@@ -129,6 +129,17 @@ def test_results_are_labelled_as_those_of_other_fits(model):
     assert "record           own_record: 16" in repr(model)
 
 
+def assert_states_close(found, expected):
+    """States that are equal but for rounding."""
+    assert set(found.variables) == set(expected.variables)
+    for name in expected.variables:
+        a = found[name].transpose(*expected[name].dims)
+        if a.dtype.kind == "f":
+            np.testing.assert_allclose(a, expected[name], rtol=1e-7, atol=1e-7, err_msg=name)
+        else:
+            np.testing.assert_array_equal(a, expected[name])
+
+
 def assert_same_states(found, expected):
     assert set(found.variables) == set(expected.variables)
     for name, array in expected.variables.items():
