@@ -302,7 +302,7 @@ def _as_issued(new: NewCases) -> FloatArray:
     missing = missing_forecasts(new.forecasts)[0]
     loc, scale, weights = sort_members(new.forecasts)
     if weights is None or scale is not None:
-        quantiles = _quantiles(distribution_of(new.forecasts))[0]
+        quantiles = np.array(_quantiles(distribution_of(new.forecasts))[0])
     else:
         quantiles = np.full((missing.size, N_LEVELS), np.nan)
         for t in np.flatnonzero(~missing):
