@@ -204,6 +204,7 @@ def fault():
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:cases span 59 days")
 @pytest.mark.parametrize("method", [xrecal.CKME(gap="5D"), xrecal.LinearPool(gap="5D")], ids=repr)
 def test_as_good_as_a_dense_fit_of_all_cases_at_every_station(method, monkeypatch):
     forecasts, observed = fault()

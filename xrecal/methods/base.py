@@ -57,6 +57,7 @@ class Trial(NamedTuple):
 
 ANY = -np.inf, np.inf
 FINITE = float(np.finfo(np.float64).min), float(np.finfo(np.float64).max)
+SHARE = 0.0, 1.0
 NOT_NEGATIVE = 0.0, FINITE[1]
 POSITIVE = float(np.finfo(np.float64).tiny), FINITE[1]
 POSITIVE_OR_INFINITE = POSITIVE[0], np.inf

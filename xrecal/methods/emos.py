@@ -8,16 +8,22 @@ from typing import Any
 
 import numpy as np
 
+from xrecal.arrays.distributions.ensemble_size import (
+    excess_of,
+    inverse_sizes,
+    mean_of_known,
+    narrowing,
+)
 from xrecal.arrays.distributions.forms import Censored, Distribution, Normal, find_bounds, moments
 from xrecal.arrays.status import BOUNDS, NOT_CONVERGED, TOO_FEW
 from xrecal.typing import IntArray
 
-from .base import ANY, NOT_NEGATIVE, Bounds, Cases, Chosen, FitArrays, NewCases, Parameter
+from .base import ANY, NOT_NEGATIVE, SHARE, Bounds, Cases, Chosen, FitArrays, NewCases, Parameter
 from .settings import Settings
 
 COEFFICIENTS = ("intercept", "slope", "spread_intercept", "spread_slope")
 
-PREDICTORS = ("ensemble_mean", "ensemble_variance")
+PREDICTORS = ("ensemble_mean", "ensemble_variance", "ensemble_inverse_size")
 """Parameters of each case, from which an update learns again."""
 
 
@@ -95,23 +101,30 @@ class EMOS(Settings):
             parameters["lower"] = Parameter("lower bound", True, within=ANY)
             parameters["upper"] = Parameter("upper bound", True, within=ANY)
         kept: dict[str, Any] = {"dims": {"calibration": -1}, "for_updates": True}
-        mean, variance = PREDICTORS
+        parameters["inverse_size"] = Parameter(
+            "mean of one over the number of members of past ensembles", within=SHARE
+        )
+        mean, variance, inverse_size = PREDICTORS
         parameters[mean] = Parameter("mean of the ensemble of each case", True, **kept)
         parameters[variance] = Parameter(
             "variance of the ensemble of each case", within=NOT_NEGATIVE, **kept
         )
+        parameters[inverse_size] = Parameter(
+            "one over the number of members of each case", within=SHARE, **kept
+        )
         return parameters
 
     def fit_locations(self, cases: Cases, min_samples: int, choices: Chosen = None) -> FitArrays:
-        """Coefficients at each location, and mean and variance of the cases (L, n)."""
+        """Coefficients at each location, and what updates need of the cases (L, n)."""
         kept = self.update_locations(cases, {}, np.arange(cases.observations.shape[1]))
         return {**self.relearn_locations(cases, kept, min_samples), **kept}
 
     def update_locations(self, added: Cases, fitted: FitArrays, slots: IntArray) -> FitArrays:
-        """Mean and variance of the added cases (L, n), NaN where there is no observation."""
+        """What updates need of the added cases (L, n), NaN where there is no observation."""
         assert added.forecasts is not None
         known = np.isfinite(added.observations)
-        predictors = (np.where(known, values, np.nan) for values in moments(added.forecasts))
+        of_cases = *moments(added.forecasts), inverse_sizes(added.forecasts)
+        predictors = (np.where(known, values, np.nan) for values in of_cases)
         return dict(zip(PREDICTORS, predictors, strict=True))
 
     def relearn_locations(self, cases: Cases, fitted: FitArrays, min_samples: int) -> FitArrays:
@@ -120,7 +133,7 @@ class EMOS(Settings):
 
         lower, upper, violated = find_bounds(cases.observations, self.bounds)
         features = cases.covariates.features(self.covariates)
-        mean, variance = (fitted[name] for name in PREDICTORS)
+        mean, variance, inverse_size = (fitted[name] for name in PREDICTORS)
         coefficients, n_cases, converged = fit_emos(
             mean,
             variance,
@@ -143,6 +156,7 @@ class EMOS(Settings):
             "spread_feature": coefficients[:, 4 + k :],
             "lower": np.where(few, np.nan, lower),
             "upper": np.where(few, np.nan, upper),
+            "inverse_size": mean_of_known(inverse_size),
         }
 
     def predict_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> Distribution:
@@ -155,7 +169,12 @@ class EMOS(Settings):
             location = fitted["location_feature"]
             spread = fitted["spread_feature"] if self.vary_spread else np.zeros_like(location)
             coefficients = np.concatenate([coefficients, location, spread], axis=-1)
-        loc, scale = predict_emos(coefficients, *moments(new.forecasts), features)
+        mean, variance = moments(new.forecasts)
+        past = fitted["inverse_size"][:, np.newaxis]
+        excess = excess_of(past, inverse_sizes(new.forecasts))
+        loc, scale = predict_emos(coefficients, mean, variance * (1.0 - excess), features)
+        noise = coefficients[:, 1:2] ** 2 * excess * variance
+        scale *= narrowing(noise, scale**2)
         dtype = new.forecasts.loc.dtype
         normal = loc[..., np.newaxis].astype(dtype), scale[..., np.newaxis].astype(dtype)
         if self.bounds is None:

@@ -99,6 +99,8 @@ class Embedding(NamedTuple):
     projection: str = "euclidean"
     predictors: np.ndarray = np.zeros(0, np.int64)
     """Columns of the features that regressions shrink"""
+    inverse_size: float = 0.0
+    """Mean of one over the number of members of the cases"""
 
     def similarity(self, squared, new_r, r, choice):
         """``exp(-D²/(w s) - strength sum p (v - v')²)``, D for the Laplace kernel."""
@@ -141,8 +143,17 @@ class Embedding(NamedTuple):
             np.sqrt(c**2 + d**2 * v) * np.exp(r[:k] @ h),
         )
 
-    def forecast(self, train, squared, x, v, r, choice):
-        """Points and weights of one new forecast, at ``squared`` distances of the cases."""
+    def forecast(self, train, squared, x, v, r, choice, members=None):
+        """Points and weights of one new forecast, at ``squared`` distances of the cases.
+
+        With ``members`` their number may differ from that of the cases.
+        """
+        excess = 0.0
+        if members is not None:
+            members = members[np.isfinite(members)]
+            excess = (self.inverse_size - 1 / members.size) / max(1 - 1 / members.size, 1e-9)
+            apart = np.abs(np.subtract.outer(members, members)).mean()
+            squared = np.maximum(squared + excess * apart, 0)
         omega = np.ones(self.y.size) if self.omega is None else self.omega
         omega = omega[train] / omega[train].max()
         K = self.similarity(self.d[np.ix_(train, train)], self.r[train], self.r[train], choice)
@@ -154,11 +165,23 @@ class Embedding(NamedTuple):
             place = self.centre(train, choice)
             cases = zip(self.mean[train], self.variance[train], self.r[train], strict=True)
             centres, spreads = np.array([place(*case) for case in cases]).T
-            centre, spread = place(x, v, r)
+            centre, spread = place(x, v if v is None else v * (1 - excess), r)
+            if excess:
+                errors = ((points - centres) / spreads)[(points > self.low) & (points < self.high)]
+                noise = self.slope(train, choice) ** 2 * excess * v
+                size = np.pi / 2 * (cut_mean(np.abs(errors)) * spread) ** 2
+                spread = spread * np.sqrt(max(1 - noise / size, 0.25))
             points = self.members(points, centre + spread * (points - centres) / spreads)
         if self.projection == "energy":
             return points, isotonic_projection(beta, points)
         return points, sorted_projection(beta)
+
+    def slope(self, train, choice):
+        """How the centre changes with the ensemble mean."""
+        if choice.support == "ratio":
+            return 0.0
+        place, r = self.centre(train, choice), self.r[train[0]]
+        return place(1.0, 1.0, r)[0] - place(0.0, 1.0, r)[0]
 
     def members(self, verified, moved):
         """Observations moved by the forecast: on a bound if they were, else between the others."""

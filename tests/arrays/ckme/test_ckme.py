@@ -65,6 +65,7 @@ def as_embedding(x, y, cell=0, of=None, days=None, half_life=np.inf, bounds="aut
         low[0],
         high[0],
         **({"bandwidth": np.median(pairs[np.triu_indices(slot.size, 1)])} | settings),
+        inverse_size=(1 / np.isfinite(x).sum(-1)).mean(),
     )
     return found, slot
 

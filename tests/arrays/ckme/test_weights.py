@@ -36,7 +36,8 @@ def test_weights_equal_the_dense_reference(rng, kernel, projection):
         across = double_sum_distance(new[cell], x[cell, slot])
         everything, choice = np.arange(38), Choice(fitted.ridge[cell])
         for t in range(5):
-            _, expected = embedding.forecast(everything, across[t], None, None, np.zeros(0), choice)
+            given = everything, across[t], None, None, np.zeros(0), choice
+            _, expected = embedding.forecast(*given, members=new[cell, t])
             np.testing.assert_allclose(weights[cell, t, slot], expected, atol=1e-10)
     np.testing.assert_allclose(weights.sum(-1), 1, atol=1e-13)
 
@@ -82,7 +83,9 @@ def test_supports_covariates_and_case_weights_equal_the_reference(
     across = double_sum_distance(new[0], x[0, slot])
     for t in range(5):
         ensemble = new[0, t].mean(), new[0, t].var(), new_of.values[0, t]
-        points, expected = embedding.forecast(np.arange(37), across[t], *ensemble, choice)
+        points, expected = embedding.forecast(
+            np.arange(37), across[t], *ensemble, choice, members=new[0, t]
+        )
         atol = 1e-6 if support == "standardised" else 1e-9  # EMOS is found by a search
         np.testing.assert_allclose(members[0, t, slot], points, rtol=1e-6, atol=atol)
         np.testing.assert_allclose(weights[0, t, slot], expected, atol=100 * atol)
@@ -173,7 +176,8 @@ def test_mixtures_of_scale_zero_are_ensembles(rng):
     ensembles, mixtures = fit_ckme(Forecasts(x), y), fit_ckme(Forecasts(x, np.zeros_like(x)), y)
     np.testing.assert_allclose(mixtures.bandwidth, ensembles.bandwidth, rtol=1e-10)
     np.testing.assert_allclose(mixtures.ridge, ensembles.ridge, rtol=1e-6)
-    weights = weigh(new, x, y, ensembles)
+    # Equal weights, as the number of components says nothing.
+    weights = weigh(Forecasts(new, None, np.ones_like(new)), x, y, ensembles)
     points = Forecasts(new, np.zeros_like(new)), Forecasts(x, np.zeros_like(x))
     np.testing.assert_allclose(weigh(*points, y, ensembles), weights, atol=1e-10)
 
@@ -185,6 +189,6 @@ def test_integer_weights_are_repeated_members(rng):
     repeated = Forecasts(np.repeat(x, repeats, axis=-1))
     np.testing.assert_allclose(fit_ckme(weighted, y).bandwidth, fit_ckme(repeated, y).bandwidth)
     new = Forecasts(rng.normal(size=(1, 3, 6)), None, np.ones((1, 3, 6)))
-    expected = weigh(new.loc, repeated, y, fixed(1, 0.5, 0.01))
+    expected = weigh(new, repeated, y, fixed(1, 0.5, 0.01))
     found = weigh(new, weighted, y, fixed(1, 0.5, 0.01))
     np.testing.assert_allclose(found, expected, atol=1e-10)

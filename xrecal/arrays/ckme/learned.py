@@ -9,6 +9,8 @@ from threading import RLock
 
 import numpy as np
 
+from xrecal.arrays.baselines.robust import typical_size
+from xrecal.arrays.distributions.ensemble_size import narrowing
 from xrecal.arrays.distributions.forms import Squared
 from xrecal.typing import FloatArray, IntArray
 
@@ -21,6 +23,9 @@ from .lowrank import ROUGH, LowRank
 SMALL_RIDGE = 1e-3
 """Ridge with which the novelty of forecasts is measured, whichever one the fit chose: a larger one
 shrinks ordinary forecasts, too."""
+
+STD_OF_MEAN_SIZE = np.sqrt(np.pi / 2)
+"""Standard deviation of normal errors by their mean size."""
 
 FEW = 16
 """Forecasts for which a matrix is not worth inverting."""
@@ -84,6 +89,16 @@ class Embedding:
         if np.isinf(self._kernel[0]):
             novelty[self.where.from_new(new, rows, slice(1))[:, 0] > 0] = 1.0
         return novelty
+
+    def centres(self, new: NewForecasts, code: IntArray, centre: FloatArray) -> FloatArray:
+        """Centre and spread (2, T) of forecasts, which may have other numbers of members."""
+        if new.excess is None:
+            return centres(new, code, centre)
+        found = centres(new._replace(variance=new.variance * (1.0 - new.excess)), code, centre)
+        size = error_size(self.support(code, centre).error)
+        noise = float(centre[1]) ** 2 * new.excess * new.variance
+        found[1] *= narrowing(noise, (size * found[1]) ** 2)
+        return found
 
     @property
     def familiarity(self) -> tuple[FloatArray, float]:
@@ -155,6 +170,11 @@ def centres(of: Location | NewForecasts, code: IntArray, centre: FloatArray) -> 
     coefficients = np.ascontiguousarray(centre, np.float64)
     fill_centres(int(code), coefficients, of.mean, of.variance, of.features, centred)
     return centred
+
+
+def error_size(error: FloatArray) -> float:
+    """Standard deviation of errors (n,) as their mean size gives it, a few wild ones cut."""
+    return float(STD_OF_MEAN_SIZE) * typical_size(error[np.isfinite(error)])
 
 
 def _landmarks(slot: IntArray, landmark: IntArray) -> IntArray:

@@ -10,7 +10,13 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from xrecal.arrays.distributions.distance import Arranged, arrange, distances_between
+from xrecal.arrays.distributions.distance import (
+    Arranged,
+    arrange,
+    distances_between,
+    mean_apart,
+)
+from xrecal.arrays.distributions.ensemble_size import excess_of, inverse_sizes
 from xrecal.arrays.distributions.forms import (
     VALID,
     Forecasts,
@@ -53,8 +59,17 @@ class NewForecasts(NamedTuple):
     """(T,)"""
     features: FloatArray
     """(T, k) of the covariates"""
+    inverse_size: FloatArray
+    """(T,) one over the numbers of members, NaN where these say nothing"""
     across: Squared | None = None
     """(T, n_slots) squared distances to all cases, where these are known already"""
+    excess: FloatArray | None = None
+    """(T,) of :func:`excess_of`, by the sizes of past ensembles, unless these are the same"""
+
+    def beside(self, past: float) -> NewForecasts:
+        """Where past ensembles have this mean inverse size."""
+        excess = excess_of(past, self.inverse_size)
+        return self._replace(excess=excess) if excess.any() else self
 
 
 @dataclass(frozen=True)
@@ -83,6 +98,8 @@ class Location:
     """With low rank"""
     is_invalid: bool
     """True if any case holds an invalid value"""
+    inverse_size: float
+    """Mean of one over the number of members, NaN where these say nothing"""
 
     laplace: bool = False
     """True if D is compared, not D²"""
@@ -166,10 +183,18 @@ class Location:
 
     def from_new(self, new: NewForecasts, rows: slice, chosen: slice | IntArray) -> FloatArray:
         """Squared distances (q, k) from some new forecasts to some cases."""
+        squared: FloatArray
         if new.across is not None:
             ours = np.arange(new.mean.size)[rows]
-            return np.asarray(new.across[np.ix_(ours, self.slot[chosen])], np.float64)
-        return distances_between(new.forecasts.take(rows), self.forecasts.take(chosen))
+            squared = np.asarray(new.across[np.ix_(ours, self.slot[chosen])], np.float64)
+        else:
+            squared = distances_between(new.forecasts.take(rows), self.forecasts.take(chosen))
+        if new.excess is None:
+            return squared
+        assert new.forecasts.weights is not None
+        apart = mean_apart(new.forecasts.loc[rows], new.forecasts.weights[rows])
+        wider = np.where(np.isnan(apart), 0.0, new.excess[rows] * apart)[:, np.newaxis]
+        return np.maximum(squared + wider, 0.0)
 
     def _among(self, chosen: slice | IntArray) -> FloatArray:
         """Squared distances (k, k) among some cases."""
@@ -254,11 +279,12 @@ def locations(
         slots = np.argsort(np.isnan(usable), axis=-1, kind="stable")
         in_order = partial(_in_order, slots)
         forecasts = _weighted(given.map(in_order))
-        parts = [in_order(part) for part in (*both, values, usable, weight[block])]
+        sizes = inverse_sizes(cases.take(block))
+        parts = [in_order(part) for part in (*both, values, usable, weight[block], sizes)]
         predictors = np.array(features.predictors, np.int64)  # compiled code takes no frozen one
         for cell, n_used in enumerate(np.isfinite(usable).sum(-1).tolist()):
             used = cell, slice(n_used)
-            mean, variance, of, target, logarithm = (part[used] for part in parts)
+            mean, variance, of, target, logarithm, size = (part[used] for part in parts)
             yield Location(
                 forecasts.take(used),
                 slots[used],
@@ -271,6 +297,7 @@ def locations(
                 roots_of(logarithm),
                 most_landmarks(shapes),
                 bool(invalid[cell]),
+                float(size.mean()) if n_used else np.nan,
             )
 
 
@@ -283,7 +310,7 @@ def new_forecasts(
     double = partial(np.array, dtype=np.float64, order="C")
     whole = _weighted(given.map(double))
     whole = whole._replace(loc=np.where(bad, np.nan, whole.loc))
-    parts = double(mean), double(variance), double(of.values)
+    parts = double(mean), double(variance), double(of.values), inverse_sizes(forecasts)
     for cell in range(whole.loc.shape[0]):
         yield NewForecasts(whole.take(cell), *(part[cell] for part in parts))
 

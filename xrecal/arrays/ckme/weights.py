@@ -21,7 +21,7 @@ from .embedding import (
     check_forecasts,
     lives_of,
 )
-from .learned import Embedding, centres
+from .learned import Embedding
 from .location import NewForecasts, locations, new_forecasts
 from .lowrank import TOGETHER
 from .simplex import PROJECTIONS
@@ -276,7 +276,8 @@ def _places(forecasts: Forecasts, of: _Learned) -> Iterator[tuple[int, NewForeca
         for cell, embedding in known:
             place = block.start + cell
             across = None if how.across is None else how.across[place]
-            yield place, new[cell]._replace(across=across), embedding
+            one = new[cell]._replace(across=across)
+            yield place, one.beside(embedding.where.inverse_size), embedding
 
 
 def _embeddings(of: _Learned, block: slice) -> Iterator[tuple[int, Embedding]]:
@@ -326,7 +327,7 @@ def _fill(
             supports["observed"] = supports["weights"]
             supports["weights"] = fitted.beside, fitted.beside_centre
     known = {
-        name: (learned.support(*support), centres(new, *support))
+        name: (learned.support(*support), learned.centres(new, *support))
         for name, support in supports.items()
     }
     for rows in (slice(first, first + ROWS) for first in range(0, n_new, ROWS)):

@@ -9,7 +9,7 @@ import numpy as np
 from xrecal.arrays.dispatch import distances_for, namespace
 from xrecal.arrays.distributions.distance import EPSILON, ROUNDING, check_ensembles
 
-__all__ = ["Ensembles", "across", "among", "arrange", "squared_energy_distance"]
+__all__ = ["Ensembles", "across", "among", "arrange", "mean_apart", "squared_energy_distance"]
 
 
 class Ensembles(NamedTuple):
@@ -87,6 +87,14 @@ def among(ensembles: Ensembles) -> Any:
 def across(ones: Ensembles, others: Ensembles) -> Any:
     """Squared energy distances (L, n, q) from n ensembles to q others."""
     return _rounded(distances_for(ones.points).across(ones, others), ones, others)
+
+
+def mean_apart(ensembles: Ensembles) -> Any:
+    """Mean distance (L, n) of two members of each ensemble, over all pairs."""
+    points, mass = ensembles[:2]
+    xp = namespace(points)
+    moment = xp.cumsum(mass * points, axis=-1)
+    return 2.0 * xp.sum(mass * (points * xp.cumsum(mass, axis=-1) - moment), axis=-1)
 
 
 def _rounded(squared: Any, ones: Ensembles, others: Ensembles) -> Any:

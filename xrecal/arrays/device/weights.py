@@ -15,12 +15,19 @@ from xrecal.arrays.ckme.embedding import (
     check_forecasts,
     lives_of,
 )
-from xrecal.arrays.ckme.learned import SMALL_RIDGE
+from xrecal.arrays.ckme.learned import SMALL_RIDGE, error_size
 from xrecal.arrays.ckme.simplex import PROJECTIONS
 from xrecal.arrays.ckme.weights import Compared
 from xrecal.arrays.dispatch import namespace, only_on_host, to_host
+from xrecal.arrays.distributions.ensemble_size import (
+    excess_of,
+    inverse_sizes,
+    mean_of_known,
+    narrowing,
+)
 from xrecal.arrays.distributions.forms import Forecasts
 from xrecal.arrays.kernels.kernel import check_kernel, no_features
+from xrecal.typing import FloatArray
 
 from .cases import (
     Cases,
@@ -34,7 +41,7 @@ from .cases import (
     valid,
 )
 from .centre import Bounds, centres_of, errors_of, inside, members_of
-from .ensembles import across, arrange
+from .ensembles import across, arrange, mean_apart
 from .simplex import simplex_rows
 from .stacked import linear
 
@@ -99,7 +106,8 @@ def _issue(
     lives = lives_of(fits.half_life)
     for block in blocks(n_locations, 8 * n * (4 * n + 10 * min(n_new, ROWS))):
         past, _ = cases_of(given, settings, lives[block], block)
-        learned = _Learned(past, FittedCKME._make(part[block] for part in fits), names == BOTH)
+        of_block = FittedCKME._make(part[block] for part in fits)
+        learned = _Learned(past, of_block, names == BOTH, to_host(inverse_sizes(cases))[block])
         for first in range(0, n_new, ROWS):
             rows = slice(first, first + ROWS)
             of = features.values[block, rows, :].astype(np.float64)
@@ -118,10 +126,13 @@ class _New:
         loc = xp.where(sound[..., None], forecasts.loc.astype(np.float64), float("nan"))
         ensembles = arrange(loc, forecasts.weights)
         self.mean, self.variance = moments_of(ensembles)
+        self.excess = excess_of(xp.asarray(of.inverse_size)[:, None], inverse_sizes(forecasts))
         self.features = features
         if shapes:
             ensembles = arrange(loc - self.mean[..., None], forecasts.weights)
         squared = across(ensembles, cases.ensembles)
+        wider = xp.where(sound, self.excess * mean_apart(ensembles), 0.0)
+        squared = xp.maximum(squared + wider[..., None], 0.0)
         self.differs = squared[..., 0] > 0.0  # from the first case
         self.missing = ~sound | xp.isnan(features).any(axis=-1) | xp.isnan(of.ridge)[:, None]
         squared = xp.where(cases.used[:, None, :], squared, 0.0)
@@ -132,11 +143,15 @@ class _New:
 class _Learned:
     """Cases of L locations and what was fitted to them."""
 
-    def __init__(self, cases: Cases, fitted: FittedCKME, both: bool) -> None:
+    def __init__(
+        self, cases: Cases, fitted: FittedCKME, both: bool, inverse_sizes: FloatArray
+    ) -> None:
         xp = namespace(cases.target)
         self.cases, self.fitted, self.bounds = cases, fitted, Bounds(fitted.lower, fitted.upper)
         self.kernel = xp.asarray(fitted.bandwidth), xp.asarray(fitted.strength)
         self.root, self.ridge = cases.root[:, None, :], xp.asarray(fitted.ridge)
+        in_order = np.take_along_axis(inverse_sizes, cases.slot, axis=-1)
+        self.inverse_size = mean_of_known(np.where(to_host(cases.used), in_order, np.nan))
         self._of_members = fitted.of_errors() if both else fitted
         self._gram, self._eye = cases.gram(*self.kernel), xp.eye(cases.slot.shape[1])
 
@@ -168,8 +183,12 @@ class _Learned:
         xp, of = namespace(new.mean), self._of_members
         centre = xp.asarray(of.centre)
         error = errors_of(self.cases, of.support, centre, self.bounds)
-        own = new.mean, new.variance, new.features
+        own = new.mean, new.variance * (1.0 - new.excess), new.features
         middle, spread = centres_of(of.support, centre, *own)
+        pairs = zip(to_host(error), to_host(self.cases.used), strict=True)
+        size = xp.asarray(np.array([error_size(one[used]) for one, used in pairs]))[:, None]
+        noise = centre[:, 1:2] ** 2 * new.excess * new.variance
+        spread = spread * narrowing(noise, (size * spread) ** 2)
         host = self.cases.on_host
         limits = inside(host, host.used, self.bounds)
         members = members_of(middle, spread, error, self.bounds, limits)

@@ -318,6 +318,13 @@ def sorted_rows(values: Matrix, weights: Matrix, centre: float) -> Any:
     return points, mass, spread
 
 
+def mean_apart(members: FloatArray, weights: FloatArray) -> FloatArray:
+    """Mean distance (n,) of two members of each ensemble (n, m), over all pairs."""
+    centre, _ = centre_and_rounding(members, weights)
+    spread: FloatArray = sorted_rows(members, weights, centre)[2]
+    return spread
+
+
 class Ordered(NamedTuple):
     """Points of q ensembles together, in ascending order."""
 

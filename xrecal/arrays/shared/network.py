@@ -13,6 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from xrecal.arrays.distributions.ensemble_size import excess_of, inverse_sizes, narrowing
+from xrecal.arrays.distributions.forms import Forecasts
 from xrecal.arrays.distributions.weighted import weighted_quantile
 from xrecal.typing import FloatArray, IntArray
 
@@ -113,8 +115,12 @@ class Network(NamedTuple):
         NaN where an ensemble has no members, or features that count are unknown.
         """
         mean, variance = cases.moments()
-        centre, scale = self.corrections.apply(self.pooled, cases.place, mean, variance)
+        pooled, place = self.pooled, cases.place
+        excess = excess_of(pooled.inverse_size, inverse_sizes(Forecasts(cases.members)))
+        centre, scale = self.corrections.apply(pooled, place, mean, variance * (1.0 - excess))
         shapes = shapes_of(cases.members, mean, scale)
+        slope = pooled.coefficients[1] + self.corrections.slope[place] / pooled.width
+        scale = scale * narrowing(slope**2 * excess * variance, scale**2)
         return centre, scale, self.coordinates.of(shapes, features_of(self.features, cases))
 
     def predict(self, cases: Cases) -> Law:

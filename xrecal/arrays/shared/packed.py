@@ -108,7 +108,8 @@ _SQUARE = (*_OF_LANDMARK, "landmark_")
 
 ENTRIES: dict[str, Entry] = {
     "regression": Entry(
-        "regression that all places share: a, b, c, d, level, width, kurtosis",
+        "regression that all places share: a, b, c, d, level, width, kurtosis, "
+        "and the mean of one over the number of members",
         ("coefficient",),
         lambda fit: [*fit.pooled.coefficients, *fit.pooled[1:]],
     ),

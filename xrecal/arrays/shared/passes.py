@@ -19,6 +19,8 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from xrecal.arrays.distributions.ensemble_size import inverse_sizes, mean_of_known
+from xrecal.arrays.distributions.forms import Forecasts
 from xrecal.typing import FloatArray, IntArray
 
 from .cells import NothingToLearnError
@@ -72,7 +74,9 @@ def second_regression(
     places, _ = with_record(pooled, sums, features, folds)
     cases = sample.cases
     parts = (*cases.moments(), cases.observations)
-    return without_places(pooled, places.local, cases.place, parts)
+    found = without_places(pooled, places.local, cases.place, parts)
+    inverse_size = mean_of_known(inverse_sizes(Forecasts(cases.members))[np.newaxis])
+    return found._replace(inverse_size=float(inverse_size[0]))
 
 
 class Started(NamedTuple):

@@ -31,6 +31,8 @@ class Pooled(NamedTuple):
     """Their standard deviation, by which slopes of a place are counted"""
     kurtosis: float
     """Of standardised errors: the smaller, the better a variance is known"""
+    inverse_size: float = np.nan
+    """Mean of one over the number of members of past ensembles, NaN where it is not used"""
 
     def standardised(
         self, mean: FloatArray, variance: FloatArray
