@@ -39,6 +39,7 @@ from . import datasets as datasets
 from . import diagnostics as diagnostics
 from . import model
 from .chunks.blockwise import TaskError
+from .chunks.progress import reported as progress
 from .diagnostics import skill
 from .diagnostics.compare import compare
 from .inputs import forecasts
@@ -88,6 +89,7 @@ __all__ = [
     "gaussian",
     "open_recalibrator",
     "plan",
+    "progress",
     "skill",
     "weighted",
 ]

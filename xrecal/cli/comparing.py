@@ -111,8 +111,7 @@ def compare(
     if forecast is not None:
         of = {name: given[name] for name in ("variable", "member_dim")}
         new = run.open(forecast, "forecast", **of)
-    with session.bar():
-        table = xrecal.compare(past, observed, chosen, forecast=new, **options)
+    table = xrecal.compare(past, observed, chosen, forecast=new, **options)
     data: dict[str, Any] = {
         "status": "complete",
         "n_cases": int(table["n_cases"].sum()),

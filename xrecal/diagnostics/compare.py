@@ -12,6 +12,7 @@ import xarray as xr
 from xrecal.arrays.rows import is_whole
 from xrecal.arrays.status import FEWEST
 from xrecal.chunks.blockwise import require_one_chunk
+from xrecal.chunks.progress import counted, reporting
 from xrecal.chunks.warnings import warn
 from xrecal.fit.conditioned import checked, name_some, used_by
 from xrecal.fit.held_out import By, Splits
@@ -43,6 +44,7 @@ SPLITS: tuple[By, ...] = get_args(By)
 
 
 @explained("xrecal.compare")
+@reporting("xrecal compare")
 def compare(
     hindcast: Labelled,
     observations: xr.DataArray,
@@ -68,6 +70,7 @@ def compare(
     block_length: int | None = None,
     cluster: Cluster | None = None,
     sequential: bool = False,
+    progress: bool = True,
 ) -> Comparison:
     """Score methods on cases they have not seen: by cross-validation, or on later forecasts.
 
@@ -117,6 +120,8 @@ def compare(
         Whether to add evidence that may be looked at after every case. Only of forecasts that know
         nothing of the time after them: ``forecast``, or ``by`` "retrospective" or "rolling", with a
         ``gap`` of the cases that have not verified at issue.
+    progress : bool
+        As for ``hindcast.recal.fit``.
 
     Returns
     -------
@@ -213,17 +218,18 @@ def compare(
             return on_unseen(past, unseen, candidate, case, {**roles, **learned})
 
     known_of = {}
-    for label, pair in given.items():  # first, as fits refuse too few cases before any work
+    for label, pair in counted(
+        given.items()
+    ):  # first, as fits refuse too few cases before any work
         own = learned | {"features": features if takes_features(pair[0]) else ()}
         own |= _of_each_place(own) if label == CLIMATOLOGY else {}
         known_of[label] = score(Candidate(*pair, sequential, block_length, season), own)
-    raw = issued(sequential=sequential, block_length=block_length, season=season)
-    known_of = {RAW: raw, **known_of}
+    raw = {RAW: issued(sequential=sequential, block_length=block_length, season=season)}
     attrs = {"methods": "; ".join(f"{label}: {method!r}" for label, method in labelled.items())}
     attrs |= {} if pool is None else {"pool": repr(pool)}
     if forecast is None:
         attrs["cross_validation"] = str(splits_of(splits, labelled[CLIMATOLOGY]))
-    return compare_scores(known_of, case, attrs, lags, how, by=rows, season=season)
+    return compare_scores(raw | known_of, case, attrs, lags, how, by=rows, season=season)
 
 
 def _split_and_rows(by: Any) -> tuple[By, Hashable | None]:
