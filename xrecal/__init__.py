@@ -40,6 +40,7 @@ from . import diagnostics as diagnostics
 from . import hubs as hubs
 from . import model
 from .chunks.blockwise import TaskError
+from .chunks.progress import reported as progress
 from .diagnostics import skill
 from .diagnostics.compare import compare
 from .inputs import forecasts
@@ -92,6 +93,7 @@ __all__ = [
     "open_recalibrator",
     "plan",
     "probabilities",
+    "progress",
     "skill",
     "weighted",
 ]

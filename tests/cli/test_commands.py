@@ -63,7 +63,6 @@ Q = ["--quantiles", "0.5"]
             ["score", "f", "o", "--threshold", "0"],
             "--threshold belongs to --report or --score brier",
         ),
-        (["compare", "a", "b", "--by", "month"], "'month' is not one of 'block', 'year'"),
         (["apply", "m", "f", "o", *Q, "--members", "3"], "say what to write"),
         (["apply", "m", "f", "o", "--members", "0"], "0 is not in the range x>=1"),
         (["apply", "m", "f", "o", "--quantiles", "0.5,0.1"], "must be ascending numbers from 0"),

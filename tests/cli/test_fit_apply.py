@@ -1,3 +1,5 @@
+import itertools
+
 import numpy as np
 import pytest
 import xarray as xr
@@ -245,9 +247,14 @@ def test_fit_tells_cases_and_status(files):
     )
 
 
-@pytest.mark.parametrize(("is_terminal", "more"), [(True, []), (True, ["--quiet"]), (False, [])])
-def test_progress_goes_to_a_terminal(files, monkeypatch, is_terminal, more):
+@pytest.mark.parametrize(
+    ("is_terminal", "more", "step"),
+    [(True, [], 20.0), (True, [], 0.0), (True, ["--quiet"], 20.0), (False, [], 20.0)],
+)
+def test_progress_of_long_work_goes_to_a_terminal(files, monkeypatch, is_terminal, more, step):
+    seconds = itertools.count()
+    monkeypatch.setattr("xrecal.chunks.progress.clock", lambda: step * next(seconds))
     monkeypatch.setattr("xrecal.cli.session.is_terminal", lambda: is_terminal)
     done = run("fit", files.hindcast, files.truth, files.folder / "m.nc", "--json", *more)
-    assert ("100% Completed" in done.err) == (is_terminal and not more)
+    assert ("xrecal fit: " in done.err) == (is_terminal and not more and step > 0)
     assert done.data["status"] == "complete"

@@ -307,6 +307,23 @@ def test_comparisons_by_other_splits(few, typed, options):
     same_scores(done.data, table)
 
 
+@pytest.mark.parametrize(("typed", "by"), [("lat", "lat"), ("year,season", ("year", "season"))])
+def test_comparisons_have_rows(few, typed, by):
+    done = run("compare", *few, *EMOS, "--by", typed, "--json")
+    assert done.code == 0, done.err
+    table = xrecal.compare(HINDCAST.isel(FEW), TRUTH.isel(FEW), xrecal.EMOS(), by=by)
+    same_scores(done.data, table)
+    rows = table.attrs["by"]
+    assert list(done.data["rows"]) == [str(label) for label in table[rows].values]
+    for i, found in enumerate(done.data["rows"].values()):
+        same_scores(found, table.isel({rows: i}))
+        error = table.overall_crps_error.sel({"method": "EMOS"})[i].item()
+        assert found["methods"]["EMOS"]["crps_error"] == pytest.approx(error)
+    assert run("compare", *few, *EMOS, "--by", typed).out.splitlines()[0].startswith(rows)
+    told = refused("compare", *few, *EMOS, "--by", "month")
+    assert "--by month is no dimension of places or leads of hindcast; name one of ['lat'" in told
+
+
 def test_comparisons_on_new_forecasts(files):
     both = xr.concat([TRUTH, VERIFIED], "time")
     both.to_dataset(name="t2m").to_netcdf(files.folder / "both.nc")

@@ -424,8 +424,9 @@ def test_pooled_methods_are_cross_validated(pool, by, chunks):
     few, truth = (array[::4] for array in ensemble_and_truth(n_lat=3))
     truth = truth.where(truth.lat + truth.lon > 45.5)  # nowhere at one place
     options = {"pool": POOLS[pool], "by": by, "min_samples": 3}
+    own = {"climatology": options | {"pool": None, "min_samples": 2}}  # of each place
     scores = {"raw": few.recal.crps(truth)} | {
-        label: few.recal.cross_validate(truth, method, output="crps", **options)
+        label: few.recal.cross_validate(truth, method, output="crps", **own.get(label, options))
         for label, method in POOLED.items()
     }
     if chunks is not None:
@@ -451,9 +452,25 @@ def test_pooled_methods_on_later_forecasts(pool, piece, monkeypatch):
     settings = {"pool": POOLS[pool], "min_samples": 3}
     result = validate(POOLED, few, truth, forecast=new, verification=verified, **settings)
     for label, method in POOLED.items():
-        scores = few.recal.fit(truth, method, **settings).crps(new, verified)
+        own = {"min_samples": 2} if label == "climatology" else settings
+        scores = few.recal.fit(truth, method, **own).crps(new, verified)
         np.testing.assert_allclose(one(result, label).crps, scores.mean("time"), rtol=1e-12)
     assert result.attrs["pool"] == repr(POOLS[pool])
+
+
+def test_knowing_the_climate_of_each_cell_is_no_skill():
+    """Cells of different means, pooled: the reference is the climatology of each cell."""
+    shift = xr.DataArray([-30.0, 30.0], {"lat": TRUTH.lat})
+    hindcast = (HINDCAST + shift).assign_attrs(HINDCAST.attrs)
+    truth = (TRUTH + shift).assign_attrs(TRUTH.attrs)
+    methods = {"own": xrecal.Climatology(), "EMOS": xrecal.EMOS()}
+    apart = xrecal.compare(hindcast, truth, methods)
+    np.testing.assert_allclose(one(apart, "own").skill_climatology, 0, atol=1e-12)
+    assert repr(apart).splitlines()[3].split()[3] == "0.0%"  # in the table too
+    pooled = xrecal.compare(hindcast, truth, methods, pool=("lat", "lon"))
+    reference = one(apart, "climatology").crps
+    np.testing.assert_allclose(one(pooled, "climatology").crps, reference, rtol=1e-12)
+    assert (one(pooled, "own").skill_climatology < -1).all()  # that of all cells
 
 
 def test_pooled_positions_are_not_cut_into_pieces(monkeypatch):
@@ -625,3 +642,97 @@ def test_one_lead_pairs_once_at_its_valid_time(told):
         np.testing.assert_allclose(found["crps"], expected["crps"], rtol=1e-12)
         # Relative to the climatology of a season: of the valid time here, of the start there.
         np.testing.assert_allclose(found["skce"], expected["skce"], rtol=1e-3)
+
+
+# rows ---------------------------------------------------------------------------------------------
+
+
+def cells_of(result):
+    return [line.split() for line in repr(result).splitlines()]
+
+
+@pytest.mark.parametrize("forecast", [None, NEW])
+def test_rows_by_a_dimension(forecast):
+    given = {"verification": VERIFIED} if forecast is not None else {}
+    call = {"hindcast": HINDCAST, "observations": TRUTH, "methods": [xrecal.EMOS()]}
+    plain = xrecal.compare(**call, forecast=forecast, **given)
+    found = xrecal.compare(**call, forecast=forecast, by="lat", **given)
+    xr.testing.assert_allclose(
+        timeless(found)[["crps", "p_pair"]], timeless(plain)[["crps", "p_pair"]]
+    )
+    assert found.overall_p_raw.dims == found.overall_crps_error.dims == ("method", "lat")
+    head, *rows = cells_of(found)[:7]
+    assert head[:4] == ["lat", "method", "cases", "CRPS"]
+    labels = [f"{lat:g}" for lat in HINDCAST.lat.values for _ in range(3)]
+    assert [row[0] for row in rows] == labels
+    assert [row[1] for row in rows] == ["raw", "climatology", "EMOS"] * 2
+    for row, lat in zip(rows[2::3], HINDCAST.lat.values, strict=True):
+        one_lat = {"lat": [lat]}
+        of_lat = xrecal.compare(
+            HINDCAST.sel(one_lat), TRUTH.sel(one_lat), [xrecal.EMOS()], choose="each",
+            forecast=None if forecast is None else forecast.sel(one_lat),
+            **{name: array.sel(one_lat) for name, array in given.items()},
+        )  # fmt: skip
+        crps = one(of_lat, "raw").crps.mean()
+        at = one(found, "raw").crps.sel(lat=lat).mean()
+        np.testing.assert_allclose(at, crps, rtol=1e-12)
+        expected = one(of_lat, "climatology").overall_p_raw
+        p = one(found, "climatology").overall_p_raw.sel(lat=lat)
+        np.testing.assert_allclose(p, expected, rtol=1e-9)
+        crps = one(found, "EMOS").crps.sel(lat=lat).mean().item()
+        assert float(row[3]) == pytest.approx(crps, rel=1e-3)
+    assert found._repr_html_().count("<tr>") == 7
+
+
+def test_rows_by_season_are_comparisons_of_the_cases_of_each():
+    time = np.datetime64("2001-01-15") + 45 * np.arange(HINDCAST.sizes["time"]).astype("m8[D]")
+    hindcast, truth = HINDCAST.assign_coords(time=time), TRUTH.assign_coords(time=time)
+    found = xrecal.compare(hindcast, truth, [xrecal.EMOS()], by=("year", "season"), block_length=1)
+    assert list(found.season.values) == ["DJF", "MAM", "JJA", "SON"]
+    assert int(found.n_cases.sum()) == truth.size
+    assert ", cross-validated by='year'" in repr(found)
+    scores = hindcast.recal.cross_validate(truth, xrecal.EMOS(), by="year", output="crps")
+    for season in found.season.values:
+        cases = (hindcast.time.dt.season == season).values
+        expected = scores.isel(time=cases).mean("time")
+        np.testing.assert_allclose(one(found, "EMOS").crps.sel(season=season), expected)
+        raw = one(found, "raw").sel(season=season)
+        alone = hindcast.isel(time=cases).recal.skce_test(
+            truth.isel(time=cases), test="serial", block_length=1
+        )
+        np.testing.assert_allclose(raw.skce, alone.skce, rtol=1e-9)
+        np.testing.assert_allclose(raw.skce_p_value, alone.p_value, rtol=1e-9)
+    assert [row[0] for row in cells_of(found)[1:13:3]] == list(found.season.values)
+
+
+def test_seasons_are_those_of_the_valid_time():
+    starts = np.datetime64("2000-05-28") + 365 * np.arange(40).astype("m8[D]")
+    lead = np.array([1, 10]).astype("m8[D]").astype("m8[ns]")
+    shape, rng = (40, 2, 5), np.random.default_rng(2)
+    coords = {"init": starts, "lead_time": lead}
+    hindcast = xr.DataArray(rng.normal(size=shape), coords, ("init", "lead_time", "member"), "t")
+    truth = hindcast.mean("member") + 0.1
+    found = xrecal.compare(hindcast, truth, [xrecal.EMOS()], by="season")
+    np.testing.assert_array_equal(found.n_cases.sel(season="JJA") > 0, [False, True])
+    by_lead = cells_of(xrecal.compare(hindcast, truth, [xrecal.EMOS()], by="lead_time"))
+    assert [row[:2] for row in by_lead[1:7:3]] == [["1", "d"], ["10", "d"]]
+
+
+@pytest.mark.parametrize(
+    ("by", "message"),
+    [
+        ("latt", r"by='latt' is no dimension of places or leads of hindcast; name one of \['lat'"),
+        ("time", "by='time' is no dimension of places or leads of hindcast"),
+        (("year", "block"), "must name one split of"),
+        (("lat", "lon"), "one dimension of places or leads or 'season'"),
+    ],
+)
+def test_wrong_rows(by, message):
+    with pytest.raises(ValueError, match=message):
+        xrecal.compare(HINDCAST, TRUTH, [xrecal.EMOS()], by=by)
+
+
+def test_seasons_need_dates():
+    hindcast, truth = (a.assign_coords(time=np.arange(a.sizes["time"])) for a in (HINDCAST, TRUTH))
+    with pytest.raises(ValueError, match="by='season' needs dates along 'time'"):
+        xrecal.compare(hindcast, truth, [xrecal.EMOS()], by="season")

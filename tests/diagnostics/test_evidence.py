@@ -8,7 +8,7 @@ import xarray as xr
 
 from tests.labelled import freeze
 from tests.marks import forbid_compute
-from xrecal.arrays.status import EVIDENCE_MEANINGS, FEW, TOO_FEW
+from xrecal.arrays.status import EVIDENCE_MEANINGS, FEW, NO_EVENT, TOO_FEW
 
 from .calls import EVIDENCE, FORMS, PIT, SCORES, WHOLE, hindcast, pairs_of, variables
 
@@ -108,6 +108,8 @@ def test_several_dimensions_of_cases_are_one_stacked(name, dim):
                 array = array.stack(case=dims).drop_vars(["case", *dims])
             if variable.endswith(OF_SUCCESSIVE) and len(dims) > 1:
                 continue  # neighbours along other dimensions are no successive cases
+            if variable == "skill" and len(dims) > 1:
+                continue  # each place has the shares of its own dates
             wanted = expected[variable].transpose(*array.dims)
             np.testing.assert_allclose(array, wanted, rtol=1e-10, atol=1e-12)
 
@@ -224,7 +226,7 @@ def test_few_cases_are_flagged_and_too_few_have_no_result(name):
     for n, status in ((1, TOO_FEW), (2, FEW), (9, FEW), (10, 0)):
         found = EVIDENCE[name](ENSEMBLE[:n], TRUTH[:n])
         assert found.status.dtype == np.int16
-        assert (found.status == status).all()
+        assert (found.status & ~NO_EVENT == status).all()  # few cases may be without an event
         assert (found.n_cases == n).all()
         for variable in set(found.data_vars) - {"status", "n_cases"}:
             array = found[variable]

@@ -184,3 +184,38 @@ def test_clusters_need_dates():
         skill(SCORES, REFERENCE, cluster="month")
     with pytest.raises(ValueError, match="give one of lag, block_length and cluster, not block_le"):
         skill(SCORES, REFERENCE, cluster="year", block_length=2)
+
+
+# rows ---------------------------------------------------------------------------------------------
+
+
+def test_rows_by_a_place():
+    found = skill(SCORES, REFERENCE, by="lat")
+    for lat in SCORES.lat.values:
+        alone = skill(SCORES.sel(lat=lat), REFERENCE.sel(lat=lat), ["time", "lon"])
+        for name in (*NAMES, "n_cases"):
+            np.testing.assert_allclose(found[name].sel(lat=lat), alone[name], rtol=1e-12)
+    head, *rows = [line.split() for line in repr(found).splitlines()[:3]]
+    assert head == ["lat", "cases", "skill", "±", "95", "%", "interval", "p"]
+    assert [row[2] for row in rows] == [f"{value:.1%}" for value in found.skill.values]
+    assert found._repr_html_().count("<tr>") == 3
+    assert "Dimensions" in repr(skill(SCORES, REFERENCE, "time", by="lat"))  # places are no rows
+
+
+def test_rows_by_season():
+    found = skill(SCORES, REFERENCE, ["time", "lat", "lon"], by="season")
+    assert list(found.season.values) == [
+        s for s in ("DJF", "MAM", "JJA", "SON") if s in SCORES.time.dt.season
+    ]
+    for season in found.season.values:
+        cases = (SCORES.time.dt.season == season).values
+        alone = skill(SCORES.isel(time=cases), REFERENCE.isel(time=cases), ...)
+        np.testing.assert_allclose(found.skill.sel(season=season), alone.skill, rtol=1e-12)
+        assert found.n_cases.sel(season=season) == alone.n_cases
+    lazy = skill(SCORES.chunk(lat=1), REFERENCE, by="season")
+    assert lazy.chunks
+    assert "season" in repr(lazy.compute()).splitlines()[0]
+    with pytest.raises(ValueError, match="by='month' is no dimension of places or leads of scores"):
+        skill(SCORES, REFERENCE, by="month")
+    with pytest.raises(ValueError, match="by='season' needs dates along 'time'"):
+        skill(SCORES.drop_vars("time"), REFERENCE.drop_vars("time"), by="season")

@@ -6,6 +6,7 @@ import xskillscore
 import xrecal
 from tests.strategies import points
 from xrecal import arrays
+from xrecal.arrays.status import NO_EVENT, TOO_FEW
 
 from .calls import FORMS, THRESHOLDS, hindcast
 
@@ -71,6 +72,38 @@ def test_places_are_compared_with_their_own_climate():
         )
     )
     assert (found.skill < 0.05).all()
+
+
+def test_shares_of_places_are_not_mixed():
+    """One threshold for cells of different means: the climatology of each cell has skill 0."""
+    shift = xr.DataArray([0.0, 4.0], dims="lat")
+    climate = (CLIMATE + shift).assign_attrs(TRUTH.attrs).rename("t2m")
+    truth = (TRUTH + shift).assign_attrs(TRUTH.attrs)
+    for dim in (["time"], ["time", "lat"], ...):
+        for found in (
+            climate.recal.brier_skill_score(truth, 282.0, dim),
+            climate.recal.rpss(truth, [281.0, 283.0], dim),
+        ):
+            np.testing.assert_allclose(found.skill, 0, atol=1e-12)
+    np.testing.assert_allclose(climate.recal.tercile_summary(truth, ...).rpss, 0, atol=1e-12)
+
+
+def test_the_status_says_where_an_event_never_happened():
+    for score in ("brier_skill_score", "roc", "economic_value"):
+        found = getattr(ENSEMBLE.recal, score)(TRUTH, [100.0, 280.0, 500.0])
+        flagged = found.status & NO_EVENT > 0
+        np.testing.assert_array_equal(flagged.any(["lat", "lon"]), [True, False, True])
+        assert "event_or_category_in_none_or_all_cases" in found.status.attrs["flag_meanings"]
+        assert "units" not in found.status.attrs
+        assert (getattr(ENSEMBLE.recal, score)(TRUTH, 500.0).status & NO_EVENT).all()
+    assert np.isnan(ENSEMBLE.recal.brier_skill_score(TRUTH, 500.0).skill).all()
+    assert (ENSEMBLE.recal.rpss(TRUTH, [280.0, 500.0]).status & NO_EVENT).all()
+    assert (ENSEMBLE.recal.rpss(TRUTH, [500.0, 501.0]).status & NO_EVENT).all()
+    assert not (ENSEMBLE.recal.rpss(TRUTH, THRESHOLDS).status & NO_EVENT).any()
+    summary = ENSEMBLE.recal.tercile_summary(TRUTH, edges=[280.0, 500.0])
+    assert (summary.status & NO_EVENT).all()
+    few = ENSEMBLE[:1].recal.brier_skill_score(TRUTH[:1], 280.0)
+    assert (few.status == TOO_FEW).all()  # one case is all cases
 
 
 def test_a_reference_in_another_order_and_a_dataset():
@@ -171,6 +204,57 @@ def test_terciles_lazy_and_pooled():
     scores = HALF[0].recal.rps(HALF[1], pooled.upper_edge.isel(category=[0, 1]).drop_vars(
         ["category", "lower_edge", "upper_edge"]).rename(category="edge"), ...)  # fmt: skip
     np.testing.assert_allclose(pooled.rps, scores, rtol=1e-12)
+
+
+CATEGORIES = {
+    "edges of each place": lambda: ENSEMBLE.recal.categories(
+        TRUTH.quantile([1 / 3, 2 / 3], "time")
+    ),
+    "edges of each fold": lambda: ENSEMBLE.recal.cross_validate(
+        TRUTH, xrecal.EMOS(), by="block", output="categories", min_samples=5
+    ),
+    "edges in a list": lambda: ENSEMBLE.recal.categories(THRESHOLDS),
+    "after a model": lambda: (
+        ENSEMBLE.recal.fit(TRUTH, xrecal.EMOS())
+        .apply(ENSEMBLE)
+        .recal.categories(TRUTH.quantile([1 / 3, 2 / 3], "time"))
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CATEGORIES)
+def test_categories_are_scored_as_they_come(name):
+    given = CATEGORIES[name]()
+    values = given["t2m"] if isinstance(given, xr.Dataset) else given
+    (upper,) = (c for n, c in values.coords.items() if n.endswith("upper_edge"))
+    edges = upper.isel(category=[0, 1]).rename(category="edge")
+    edges = edges.drop_vars(
+        [n for n, c in edges.coords.items() if n not in edges.dims or n == "edge"]
+    )
+    happened = (edges < TRUTH) * 1.0
+    below = values.cumsum("category").isel(category=[0, 1]).rename(category="edge")
+    squares = ((1 - below.drop_vars(below.coords) - happened.drop_vars(happened.coords)) ** 2).sum(
+        "edge"
+    )
+    shares = ((happened - happened.mean("time")) ** 2).sum("edge")
+    expected = 1 - squares.mean("time") / shares.mean("time").drop_vars(["lat", "lon"])
+    found = given.recal.rpss(TRUTH)
+    np.testing.assert_allclose(found.skill, expected.transpose("lat", "lon"), rtol=1e-9)
+    turned = given.transpose("category", ...).recal.rpss(TRUTH)
+    np.testing.assert_allclose(turned.skill.transpose("lat", "lon"), found.skill)
+    xr.testing.assert_allclose(given.chunk(lat=1).recal.rpss(TRUTH).compute(), found)
+    summary = given.recal.tercile_summary(TRUTH)
+    np.testing.assert_allclose(summary.probability, values.transpose(*summary.probability.dims))
+    np.testing.assert_allclose(summary.rps, squares.mean("time").transpose("lat", "lon"), rtol=1e-9)
+    own = given.recal.rpss(TRUTH, reference=given)
+    np.testing.assert_allclose(own.skill, 0, atol=1e-12)
+    with pytest.raises(ValueError, match="the forecast holds categories, which have edges"):
+        given.recal.rpss(TRUTH, THRESHOLDS)
+
+
+def test_other_forecasts_need_edges():
+    with pytest.raises(ValueError, match=r"edges are needed, such as edges=\[0.0, 5.0\]"):
+        ENSEMBLE.recal.rpss(TRUTH)
 
 
 # error-spread score -------------------------------------------------------------------------------

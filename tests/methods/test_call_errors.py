@@ -70,7 +70,7 @@ CALLS = {
         lambda: FIT(TRUTH, min_sample=3),
         "hindcast.recal.fit has no parameter 'min_sample'; did you mean 'min_samples'? It takes "
         "observations, method, dim, member_dim, condition_on, covariates, pool, jointly, period, "
-        "features, choose, min_samples",
+        "features, choose, min_samples, progress",
     ),
     "of a figure": (
         lambda: PLOT.coverage(TRUTH, treshold=1),
@@ -163,7 +163,7 @@ MODELS = {
         "xrecal.compare has no parameter 'metods'; did you mean 'methods'? It takes hindcast, "
         "observations, methods, forecast, verification, dim, member_dim, by, gap, blocks, window, "
         "every, refit, year_start, condition_on, covariates, pool, features, choose, min_samples, "
-        "block_length, cluster, sequential",
+        "block_length, cluster, sequential, progress",
     ),
     "compare without observations": (
         lambda: xrecal.compare(HINDCAST),

@@ -7,6 +7,7 @@ import xarray as xr
 from cartopy.mpl.gridliner import Gridliner
 from matplotlib.collections import LineCollection, PathCollection, QuadMesh
 
+import xrecal
 from xrecal import diagnostics, plot
 
 from .evidence import LATITUDES, LONGITUDES, data_of, lead_skill, many
@@ -188,6 +189,20 @@ def test_a_summary_of_terciles_has_a_map_of_its_skill():
     one = plot.tercile_map(summary.isel(time=0))
     expected = plot.tercile_map(summary["probability"].isel(time=0))
     np.testing.assert_array_equal(mesh(one).get_array(), mesh(expected).get_array())
+
+
+def test_categories_have_a_map_as_they_come():
+    forecast, truth = many()
+    edges = truth.quantile([1 / 3, 2 / 3])
+    issued = forecast.recal.categories(edges)
+    expected = mesh(plot.tercile_map(issued.isel(time=0))).get_array()
+    as_dataset = forecast.to_dataset(name="t2m").recal.categories(edges)
+    found = mesh(plot.tercile_map(as_dataset.isel(time=0))).get_array()
+    np.testing.assert_array_equal(found, expected)
+    held_out = forecast.recal.cross_validate(
+        truth, xrecal.Climatology(), by="block", output="categories", min_samples=5
+    )
+    assert mesh(plot.tercile_map(held_out.isel(time=0))).get_array().shape == expected.shape
 
 
 def test_what_has_no_map_of_terciles():

@@ -39,6 +39,7 @@ def report(
     augmented: bool = False,
     seed: int = 0,
     member_dim: Hashable | None = None,
+    progress: bool = True,
 ) -> Figure:
     """One page of evidence, as a figure and perhaps a file; see :func:`xrecal.plot.report`."""
     from xrecal.plot import report  # needs matplotlib
@@ -56,6 +57,7 @@ def report(
         augmented=augmented,
         seed=seed,
         member_dim=member_dim,
+        progress=progress,
     )
 
 

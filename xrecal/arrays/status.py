@@ -58,6 +58,9 @@ NOT_TOLD = 4096
 SEASONAL = 8192
 """Forecasts are compared relative to their season, which explains most of their variance."""
 
+NO_EVENT = 16384
+"""An event, or a category, in none or all of the cases: its skill and ROC area are not known."""
+
 EVIDENCE_MEANINGS = {
     TOO_FEW: "too_few_cases",
     IDENTICAL: "identical_forecasts",
@@ -68,5 +71,6 @@ EVIDENCE_MEANINGS = {
     DEPENDENT: "successive_cases_depend",
     NOT_TOLD: "too_few_cases_for_their_dependence",
     SEASONAL: "relative_to_the_season",
+    NO_EVENT: "event_or_category_in_none_or_all_cases",
 }
 """Bits of a test of calibration, with the meaning of ``TOO_FEW`` there: fewer than two cases."""

@@ -21,6 +21,7 @@ import xarray as xr
 from xrecal.arrays.dispatch import as_array, contiguous, namespace
 
 from .blockwise import TaskError, is_lazy, one_blas_thread, require_free, require_one_side
+from .progress import parts
 from .texts import quoted
 from .windows import overlapped, trimmed
 
@@ -67,7 +68,8 @@ def run(
     ----------
     task : callable
         May have attributes ``on_device`` and ``description``; see
-        :func:`xrecal.chunks.blockwise.require_one_side`.
+        :func:`xrecal.chunks.blockwise.require_one_side`. A true attribute ``by_place`` says that it
+        takes long, and may get some places at a time, so that its progress can be shown.
     given, out : mapping
         See :data:`Inputs` and :data:`Outputs`.
     what : str
@@ -335,13 +337,27 @@ class Call:
             alone = np.empty((1,) * len(lead), dtype=object)
             alone[(0,) * len(lead)] = self.task(*map(_in_rows, passed), **groups)
             return alone
-        results = self.task(**groups, **({} if inside is None else {INSIDE: inside.ravel()}))
+        if inside is None and getattr(self.task, "by_place", False):
+            results = self._in_parts(groups, math.prod(places))
+        else:
+            results = self.task(**groups, **({} if inside is None else {INSIDE: inside.ravel()}))
         return _one_or_all(
             _shaped(as_array(results[name]), places, rest if each else None).astype(
                 dtype, copy=False
             )
             for name, (each, _, dtype) in self.out.items()
         )
+
+    def _in_parts(self, groups: Mapping[str, Named], n: int) -> Named:
+        """Results of n places, of some at a time where their progress is shown."""
+        found = list[Named]()
+        for at in parts(n):
+            some = {g: {name: a[at] for name, a in of.items()} for g, of in groups.items()}
+            found.append(self.task(**(groups if at == slice(0, n) else some)))
+        if len(found) == 1:
+            return found[0]
+        xp = namespace(found[0][next(iter(self.out))])
+        return {name: xp.concatenate([as_array(one[name]) for one in found]) for name in self.out}
 
 
 def _one_or_all(results: Iterable[Any]) -> Any:

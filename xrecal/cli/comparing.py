@@ -26,6 +26,9 @@ def _require_one_method(given: dict[str, Any]) -> None:
 SPLITS = ("by", "gap", "window", "every", "refit")
 """Options that split a hindcast."""
 
+KINDS = ("block", "year", "retrospective", "rolling")
+"""Ways to split it; another --by names rows."""
+
 NUMBERS = ("pit_p_value", "skce", "skce_p_value")
 """Of a comparison at a single location."""
 
@@ -42,10 +45,13 @@ NUMBERS = ("pit_p_value", "skce", "skce_p_value")
     ),
     option(
         "--by",
-        "What is predicted together: fifths, years, fifths from those before them, or the "
-        "cases up to the next fit (--every) from those before them.",
-        type=click.Choice(["block", "year", "retrospective", "rolling"]),
+        "Cases that are predicted together: fifths (block), years (year), fifths from those before "
+        "them (retrospective), or the cases up to the next fit (--every) from those before them "
+        "(rolling). Or rows of the table: a dimension of places or leads, or the season. Or both, "
+        "as in year,season.",
+        "SPLIT|DIM|season,...",
         like=xrecal.compare,
+        callback=values.names,
     ),
     option(
         "--gap",
@@ -105,8 +111,27 @@ def compare(
     if forecast is not None:
         of = {name: given[name] for name in ("variable", "member_dim")}
         new = run.open(forecast, "forecast", **of)
-    with session.bar():
-        table = xrecal.compare(past, observed, chosen, forecast=new, **options)
+    table = xrecal.compare(past, observed, chosen, forecast=new, **options)
+    data: dict[str, Any] = {
+        "status": "complete",
+        "n_cases": int(table["n_cases"].sum()),
+        "units": shown_units(table["crps"].attrs),
+        "methods": _by_method(table, of_all=True),
+    }
+    rows = table.attrs.get("by")
+    if rows is not None:
+        data["rows"] = {
+            str(table[rows][i].to_numpy()): {
+                "n_cases": int(table["n_cases"].isel({rows: i}).sum()),
+                "methods": _by_method(table.isel({rows: i})),
+            }
+            for i in range(table.sizes[rows])
+        }
+    return Result(data, repr(table))
+
+
+def _by_method(table: xr.Dataset, *, of_all: bool = False) -> dict[str, dict[str, float | None]]:
+    """Numbers of each method, over all locations of a table; seconds only of the whole table."""
     cases = table["n_cases"]
     others = [d for d in table["crps"].dims if d != "method"]
     whole = "overall_" if others else ""
@@ -117,28 +142,24 @@ def compare(
             f"skill_{reference}": 1 - means / means.sel({"method": reference}, drop=True)
             for reference in ("climatology", "raw")
         },
-        **{n: table[f"{whole}{n}"] for n in ("crps_error", "p_climatology", "p_raw")},
-        **{n: table[n] for n in ("fit_seconds", "apply_seconds")},
     }
+    tested = {n: table[f"{whole}{n}"] for n in ("crps_error", "p_climatology", "p_raw")}
+    numbers |= {n: one for n, one in tested.items() if one.dims == ("method",)}  # else of each row
+    if of_all:
+        numbers |= {n: table[n] for n in ("fit_seconds", "apply_seconds")}
     if not others:  # p-values of many locations are no number
         numbers |= {n: table[n] for n in NUMBERS}
-    by_method = {
+    return {
         str(label): {name: number(one[i].item()) for name, one in numbers.items()}
         for i, label in enumerate(table["method"].to_numpy())
     }
-    data = {
-        "status": "complete",
-        "n_cases": int(cases.sum()),
-        "units": shown_units(table["crps"].attrs),
-        "methods": by_method,
-    }
-    return Result(data, repr(table))
 
 
 def _planned(
     past: xr.Dataset, observed: Any, methods: Any, options: dict[str, Any], *, with_new: bool
 ) -> Result:
     """The plan of each method: of its cross-validation, or of its fit to the whole hindcast."""
+    options["by"] = next((one for one in options["by"] if one in KINDS), "block")
     if with_new:
         options = {name: value for name, value in options.items() if name not in SPLITS}
     methods = methods or (xrecal.EMOS(), xrecal.CKME(), xrecal.LinearPool())

@@ -96,8 +96,7 @@ def score(session: Session, forecast: str, observations: str, **given: Any) -> R
     data: dict[str, Any] = {"status": "complete", "scores": by_variable}
     if given["report"] is not None:
         ((name, one),) = parts.items()
-        with session.bar():
-            data["report"] = _write_report(run, one, of_variable(observed, name), given)
+        data["report"] = _write_report(run, one, of_variable(observed, name), given)
         lines.append(f"wrote {quoted(given['report'])}")
     return Result(data, "\n".join(lines))
 

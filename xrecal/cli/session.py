@@ -46,21 +46,10 @@ class Result(NamedTuple):
 
 @dataclass(frozen=True)
 class Session:
-    """Dask on this machine or on a cluster, with its progress bar on standard error."""
+    """Dask on this machine or on a cluster."""
 
     cluster: Cluster | None
     quiet: bool
-
-    @contextmanager
-    def bar(self) -> Iterator[None]:
-        """Progress of all that is computed within; on a cluster of :meth:`compute` alone."""
-        if self.quiet or self.cluster is not None:
-            yield
-            return
-        from dask.diagnostics.progress import ProgressBar
-
-        with ProgressBar(dt=0.5, out=sys.stderr):
-            yield
 
     def compute(self, collections: list[Any]) -> list[Any]:
         """Compute Dask collections together."""
@@ -68,8 +57,7 @@ class Session:
             return self.cluster.compute(collections, quiet=self.quiet)
         from dask.base import compute
 
-        with self.bar():
-            return list(compute(*collections))
+        return list(compute(*collections))
 
 
 def run(
@@ -87,7 +75,10 @@ def run(
     try:
         with _warnings_as_lines(), interruptible(signals), ExitStack() as stack:
             cluster = stack.enter_context(connected(scheduler, timeout)) if scheduler else None
-            data, text, code = work(Session(cluster, quiet or not is_terminal()))
+            quiet = quiet or not is_terminal()
+            shown = not quiet and cluster is None  # a cluster has its own bar
+            stack.enter_context(xrecal.progress(f"xrecal {command}", shown=shown))
+            data, text, code = work(Session(cluster, quiet))
     except (Exception, KeyboardInterrupt) as error:
         failure = _failure(error, signals)
         if failure is None:

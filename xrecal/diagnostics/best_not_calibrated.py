@@ -9,6 +9,7 @@ import numpy as np
 from xrecal.typing import FloatArray
 
 from .p_values import rejections, shown_p
+from .rows import SEASON
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -36,7 +37,8 @@ def remark_on_best(comparison: xr.Dataset, crps: FloatArray) -> str:
     labels = [str(label) for label in comparison["method"].to_numpy()]
     test = next(test for test, (rejected, _) in found.items() if rejected)
     rejected, n = found[test]
-    where = f"p {_shown(p_values[test][best, 0])}" if n == 1 else f"at {rejected} of {n} locations"
+    noun = "seasons and places" if SEASON in comparison["crps"].dims else "locations"
+    where = f"p {_shown(p_values[test][best, 0])}" if n == 1 else f"at {rejected} of {n} {noun}"
     reason = _reason(comparison, best) if test == "PIT" else _GIVEN
     text = f"{labels[best]} has the best CRPS, but {test} rejects it ({where}): {reason}"
     passed = [

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, get_args
 
 import xarray as xr
 
 from xrecal.arrays.rows import is_whole
+from xrecal.arrays.status import FEWEST
 from xrecal.chunks.blockwise import require_one_chunk
+from xrecal.chunks.progress import counted, reporting
 from xrecal.chunks.warnings import warn
 from xrecal.fit.conditioned import checked, name_some, used_by
 from xrecal.fit.held_out import By, Splits
@@ -18,6 +20,7 @@ from xrecal.fit.kinds import TOGETHER, Choose
 from xrecal.fit.pooling import read_pool
 from xrecal.fit.shared_places import takes_features
 from xrecal.inputs.covariates import Given
+from xrecal.inputs.dims import listed
 from xrecal.inputs.forms import Form, Labelled, read_forms
 from xrecal.inputs.labels import read_labels
 from xrecal.inputs.lengths import Span
@@ -32,12 +35,16 @@ from .compare_evidence import Candidate, as_issued, cross_validated, on_unseen, 
 from .comparison import CLIMATOLOGY, RAW, Comparison, Dependence, Known, compare_scores
 from .evidence import Cluster, case_dim
 from .lags import verification_lag
+from .rows import season_of_rows
 
 DEFAULTS: dict[str, Method] = {"EMOS": EMOS(), "CKME": CKME(), "LinearPool": LinearPool()}
 """Methods that are compared if none are named."""
 
+SPLITS: tuple[By, ...] = get_args(By)
+
 
 @explained("xrecal.compare")
+@reporting("xrecal compare")
 def compare(
     hindcast: Labelled,
     observations: xr.DataArray,
@@ -47,7 +54,7 @@ def compare(
     verification: xr.DataArray | None = None,
     dim: Hashable | None = None,
     member_dim: Hashable | None = None,
-    by: By = "block",
+    by: Hashable | tuple[By, Hashable] = "block",
     gap: Span | None = None,
     blocks: int = 5,
     window: Span | None = None,
@@ -63,6 +70,7 @@ def compare(
     block_length: int | None = None,
     cluster: Cluster | None = None,
     sequential: bool = False,
+    progress: bool = True,
 ) -> Comparison:
     """Score methods on cases they have not seen: by cross-validation, or on later forecasts.
 
@@ -79,9 +87,14 @@ def compare(
         cross-validated.
     verification : DataArray, optional
         What verified ``forecast``; ``observations`` if not given, which must reach over both.
-    by, gap, blocks, window, every, refit, year_start
-        Splits of the cross-validation, as for ``hindcast.recal.cross_validate``. With ``refit`` all
-        methods are updated in between; those with a setting ``refit`` keep to their own.
+    by : str or tuple of str
+        Split of the cross-validation ("block", "year", "retrospective", "rolling"), as for
+        ``hindcast.recal.cross_validate``; or rows of the table: the name of a dimension of places
+        or leads, such as "lead_time" or "station", or "season", that of the valid date (DJF, MAM,
+        JJA, SON). A pair gives both: ``by=("year", "season")``.
+    gap, blocks, window, every, refit, year_start
+        As for ``hindcast.recal.cross_validate``. With ``refit`` all methods are updated in between;
+        those with a setting ``refit`` keep to their own.
     condition_on : str or tuple of str, optional
         Covariates for all methods that leave them open. The reference stays plain.
     covariates : dict from str to DataArray, optional
@@ -90,8 +103,8 @@ def compare(
         on all of them.
     pool : str, tuple of str or dict, optional
         Location dimensions whose cases every fit learns from together, as for
-        ``hindcast.recal.fit``. So does the climatology, which is then that of all positions
-        pooled, and easy to beat where they differ.
+        ``hindcast.recal.fit``. The climatology stays that of each place, from two cases on: one of
+        all places together would be easy to beat where they differ.
     features : str or sequence of str, optional
         Coordinates of places, as for ``hindcast.recal.fit``; methods that compare no features of
         places do without.
@@ -107,6 +120,8 @@ def compare(
         Whether to add evidence that may be looked at after every case. Only of forecasts that know
         nothing of the time after them: ``forecast``, or ``by`` "retrospective" or "rolling", with a
         ``gap`` of the cases that have not verified at issue.
+    progress : bool
+        As for ``hindcast.recal.fit``.
 
     Returns
     -------
@@ -124,7 +139,9 @@ def compare(
         cross-validation counts as fit. With locations ``overall_crps_error``,
         ``overall_p_climatology`` and ``overall_p_raw`` of all of them together. Over ``method`` and
         ``other``: ``p_pair``, significance of the difference of any two, of all locations together;
-        ``pairs()`` adjusts it for the number of pairs. If sequential
+        ``pairs()`` adjusts it for the number of pairs. Rows by a dimension, or by ``season``,
+        which is then a dimension of the scores and tests too, stay apart in the ``overall_``
+        results, and the table has a row for each value and method. If sequential
         ``e_climatology`` and ``e_raw``, which run along the cases too. Computed, also from Dask.
         Prints as a table. Pick a method by ``sel({"method": label})``, as ``sel`` has another
         argument of that name. Where a test rejects the method of the least CRPS, the table says
@@ -175,41 +192,71 @@ def compare(
     _require_whole(form, observed, (case, *positions))
     given_observations, observed = observed, _at_leads(form, observed, case, "hindcast")
     learned: dict[str, Any] = {"pool": pool, "choose": choose, "min_samples": min_samples}
-    options = {"dim": dim, "member_dim": member_dim, **learned}
-    splits = Splits(by, gap, blocks, window, every, year_start=year_start, refit=refit, **learned)
+    roles = {"dim": dim, "member_dim": member_dim}
+    split, rows = _split_and_rows(by)
+    splits = Splits(
+        split, gap, blocks, window, every, year_start=year_start, refit=refit, **learned
+    )
     scored = form if forecast is None else _only_form(forecast, member_dim, "forecast")
-    lags = _lags(scored, case, by if forecast is None else None) if sequential else None
+    season = _season(rows, scored, case, "hindcast" if forecast is None else "forecast")
+    lags = _lags(scored, case, split if forecast is None else None) if sequential else None
     if forecast is None:
         _check_held_out(verification, splits, labelled.values())
-        issued = partial(as_issued, form, observed, case, name="hindcast", sequential=sequential)
+        issued = partial(as_issued, form, observed, case, name="hindcast")
 
-        def score(candidate: Candidate) -> Known:
-            own = features if takes_features(candidate.method) else ()
-            return cross_validated(form, observed, candidate, case, replace(splits, features=own))
+        def score(candidate: Candidate, learned: dict[str, Any]) -> Known:
+            return cross_validated(form, observed, candidate, case, replace(splits, **learned))
     else:
         _check_unseen(form, scored, case, splits)
-        verified = (
-            given_observations
-            if verification is None
-            else _only_variable(verification, "verification")
-        )
-        verified = _at_leads(scored, verified, case, "forecast")
-        issued = partial(as_issued, scored, verified, case, sequential=sequential)
+        if verification is not None:
+            given_observations = _only_variable(verification, "verification")
+        verified = _at_leads(scored, given_observations, case, "forecast")
+        issued = partial(as_issued, scored, verified, case)
 
-        def score(candidate: Candidate) -> Known:
+        def score(candidate: Candidate, learned: dict[str, Any]) -> Known:
             past, unseen = (hindcast, observed), (forecast, verified)
-            own = options | {"features": features if takes_features(candidate.method) else ()}
-            return on_unseen(past, unseen, candidate, case, own)
+            return on_unseen(past, unseen, candidate, case, {**roles, **learned})
 
     known_of = {}
-    for label, pair in given.items():  # first, as fits refuse too few cases before any work
-        known_of[label] = score(Candidate(*pair, sequential, block_length))
-    known_of = {RAW: issued(block_length=block_length), **known_of}
+    for label, pair in counted(
+        given.items()
+    ):  # first, as fits refuse too few cases before any work
+        own = learned | {"features": features if takes_features(pair[0]) else ()}
+        own |= _of_each_place(own) if label == CLIMATOLOGY else {}
+        known_of[label] = score(Candidate(*pair, sequential, block_length, season), own)
+    raw = {RAW: issued(sequential=sequential, block_length=block_length, season=season)}
     attrs = {"methods": "; ".join(f"{label}: {method!r}" for label, method in labelled.items())}
     attrs |= {} if pool is None else {"pool": repr(pool)}
-    text = known_of[CLIMATOLOGY].scores.attrs.get("cross_validation")
-    attrs |= {} if text is None else {"cross_validation": text}
-    return compare_scores(known_of, case, attrs, lags, how)
+    if forecast is None:
+        attrs["cross_validation"] = str(splits_of(splits, labelled[CLIMATOLOGY]))
+    return compare_scores(raw | known_of, case, attrs, lags, how, by=rows, season=season)
+
+
+def _split_and_rows(by: Any) -> tuple[By, Hashable | None]:
+    """The split of the hindcast, and the name of the rows if there is one."""
+    given = listed(by)
+    splits = [one for one in given if one in SPLITS]
+    rows = [one for one in given if one not in SPLITS]
+    if not given or len(splits) > 1 or len(rows) > 1:
+        raise ValueError(
+            f"by={by!r} must name one split of {list(SPLITS)}, one dimension of places or leads or "
+            "'season' for rows, or one of each"
+        )
+    return (splits or ["block"])[0], (rows or [None])[0]
+
+
+def _season(rows: Hashable | None, scored: Form, case: Hashable, name: str) -> xr.DataArray | None:
+    """Season of each case, if rows are seasons."""
+    if rows is None:
+        return None
+    return season_of_rows(rows, scored.roles.obj, case, name=name, others=SPLITS)
+
+
+def _of_each_place(learned: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters by which a reference is that of each place; of all places it is easy to beat."""
+    if learned["pool"] is None:
+        return {}
+    return {"pool": None, "min_samples": min(learned["min_samples"], FEWEST)}
 
 
 def _require_use_of(features: str | Sequence[str], methods: Mapping[str, Method]) -> None:
@@ -268,6 +315,7 @@ def _check_held_out(
 def _check_unseen(past: Form, new: Form, dim: Hashable, splits: Splits) -> None:
     """Raise ValueError or warn unless forecasts can be scored as unseen ones."""
     given = replace(splits, gap=splits.gap or 0, pool=None, min_samples=Splits.min_samples)
+    given = replace(given, choose=TOGETHER)
     if given != Splits("block"):
         raise ValueError(
             "by, gap, blocks, window, every, refit, year_start split the hindcast, but there is a "

@@ -31,6 +31,7 @@ from xrecal.typing import FloatArray, IntArray
 from .comparison import Known
 from .evidence import Evidence
 from .pit import pit_of_cases
+from .rows import each_season
 from .skce import skce_test, skce_test_of
 
 LEVELS = equal_mass_levels(N_QUANTILES)
@@ -51,6 +52,8 @@ class Candidate(NamedTuple):
     """Whether its quantiles are kept for a sequential comparison"""
     block_length: int | None = None
     """Successive cases that count as one in tests; None: from the data"""
+    season: xr.DataArray | None = None
+    """Season of each case, where each is tested by itself"""
 
 
 def evidence_of(
@@ -134,6 +137,7 @@ def as_issued(
     name: str = "forecast",
     sequential: bool = False,
     block_length: int | None = None,
+    season: xr.DataArray | None = None,
 ) -> Known:
     """Evidence on the forecast as it is."""
     start = perf_counter()
@@ -141,7 +145,14 @@ def as_issued(
     form = pairs.form
     scores = reduce(Issued(form), crps_of, extras=[pairs.observations])
     pit = pit_of_cases(Evidence(pairs, (case,)), SEED)
-    calibration = skce_test_of(_whole(in_order(pairs), case), block_length, SEED)
+    whole = _whole(in_order(pairs), case)
+
+    def test(observed: xr.DataArray) -> xr.Dataset:
+        of_these = replace(whole, pairs=replace(whole.pairs, observations=observed))
+        return skce_test_of(of_these, block_length, SEED)
+
+    observed = whole.pairs.observations
+    calibration = test(observed) if season is None else each_season(observed, season, test)
     kept: tuple[xr.DataArray, ...] = ()
     if sequential:
         quantiles = partial(quantiles_of, levels=LEVELS)
@@ -158,14 +169,16 @@ def _known(
     if quantiles.chunks is not None:
         quantiles = quantiles.chunk({case: -1})
         observed = observed if observed.chunks is None else observed.chunk({case: -1})
-    calibration = skce_test(
+    test = partial(
+        skce_test,
         quantiles.drop_attrs(deep=False),
-        observed.drop_attrs(deep=False),
-        case,
+        dim=case,
         test="serial",
         block_length=candidate.block_length,
         seed=SEED,
     )
+    observed, season = observed.drop_attrs(deep=False), candidate.season
+    calibration = test(observed) if season is None else each_season(observed, season, test)
     kept = (quantiles,) if candidate.sequential else ()
     return _computed((scores, pit), calibration, start, kept)
 

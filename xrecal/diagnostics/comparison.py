@@ -22,6 +22,7 @@ from .best_not_calibrated import TESTS, remark_on_best
 from .evidence import Cluster, clusters_along
 from .p_values import UNTOLD, Adjust, adjusted_p_values, rejections, shown_p, told_tests
 from .pit import BLOCK_TEXT, P_TEXTS
+from .rows import each_season, head_of_rows, texts_of_rows
 from .sequential import sequential_evidence
 
 RAW, CLIMATOLOGY = "raw", "climatology"
@@ -95,43 +96,66 @@ class Comparison(xr.Dataset):
         return has_scores and set(REFERENCES) <= set(self.indexes["method"])
 
     def _table(self) -> Table:
-        """Head, rows and foot."""
+        """Head, rows and foot; a row of each method, at each value of ``by`` if there is one."""
+        by, cases = self.attrs.get("by"), self["n_cases"]
+        whole = int(cases.sum()) == self.attrs.get("n_scores")
         others = [d for d in self["crps"].dims if d != "method"]
-        cases = self["n_cases"]
-        crps = ((self["crps"] * cases).sum(others) / cases.sum()).to_numpy()
-        labels = [str(label) for label in self["method"].to_numpy()]
-        head, columns = ["", "CRPS"], [labels, [f"{value:.4g}" for value in crps]]
-
-        def add(name: str, cells: list[str]) -> None:
-            head.append(name)
-            columns.append(cells)
-
-        error = self._over_locations("crps_error", others)
-        if error is not None:
-            add("±", [f"{value:.2g}" for value in error])
-        for reference in REFERENCES:
-            with np.errstate(invalid="ignore", divide="ignore"):  # without error, or cases
-                skill = 1 - crps / crps[labels.index(reference)]
-            add(f"skill v {reference}", [f"{value:.1%}" for value in skill])
-            p = self._over_locations(f"p_{reference}", others)
-            if p is not None:
-                own = labels.index(reference)
-                add("p", ["" if i == own else shown_p(value) for i, value in enumerate(p)])
-        for name in ("pit", "skce"):
-            if f"{name}_p_value" in self:
-                add(*self._tested(name, others))
-        if {"fit_seconds", "apply_seconds"} <= set(self):
-            seconds = self["fit_seconds"] + self["apply_seconds"].fillna(0)
-            add("seconds", [f"{value:.3g}" for value in seconds.to_numpy()])
+        if by in others:
+            parts = [self.isel({by: i}) for i in range(self.sizes[by])]
+            found = [part._columns(whole) for part in parts]
+            head = [head_of_rows(self[by]), "method", "cases", *(name for name, _ in found[0])]
+            rows = [
+                [text, label, f"{int(part['n_cases'].sum())}", *cells]
+                for text, part, columns in zip(texts_of_rows(self[by]), parts, found, strict=True)
+                for label, *cells in zip(self._labels(), *(c for _, c in columns), strict=True)
+            ]
+        else:
+            columns = self._columns(whole)
+            if {"fit_seconds", "apply_seconds"} <= set(self):
+                seconds = self["fit_seconds"] + self["apply_seconds"].fillna(0)
+                columns.append(("seconds", [f"{value:.3g}" for value in seconds.to_numpy()]))
+            head = ["", *(name for name, _ in columns)]
+            rows = list(map(list, zip(self._labels(), *(c for _, c in columns), strict=True)))
         units = shown_units(self["crps"].attrs)
         foot = f"{int(cases.sum())} cases" + (f", CRPS in {units}" if units else "")
         splits = self.attrs.get("cross_validation")
         foot += f", cross-validated {splits}" if splits else ""
-        told = told_tests(self, untold=any(UNTOLD in column for column in columns))
+        told = told_tests(self, untold=any(UNTOLD in row for row in rows))
         foot += f"\n{told}" if told else ""
         if {"pit_mean", "pit_variance", *TESTS} <= set(self):
-            foot = "\n".join(filter(None, (foot, remark_on_best(self, crps))))
-        return Table(head, list(zip(*columns, strict=True)), foot)
+            foot = "\n".join(filter(None, (foot, remark_on_best(self, self._crps()))))
+        return Table(head, rows, foot, 2 if by in others else 1)
+
+    def _labels(self) -> list[str]:
+        return [str(label) for label in self["method"].to_numpy()]
+
+    def _crps(self) -> np.ndarray:
+        """CRPS of each method over all locations, each weighted by its number of cases."""
+        others, cases = [d for d in self["crps"].dims if d != "method"], self["n_cases"]
+        return ((self["crps"] * cases).sum(others) / cases.sum()).to_numpy()
+
+    def _columns(self, whole: bool) -> list[tuple[str, list[str]]]:
+        """Heads and cells of the columns of numbers.
+
+        ``whole``: whether no location was left out since all of them were tested together.
+        """
+        others = [d for d in self["crps"].dims if d != "method"]
+        crps, labels = self._crps(), self._labels()
+        columns = [("CRPS", [f"{value:.4g}" for value in crps])]
+        error = self._over_locations("crps_error", others, whole)
+        if error is not None:
+            columns.append(("±", [f"{value:.2g}" for value in error]))
+        for reference in REFERENCES:
+            own = labels.index(reference)
+            with np.errstate(invalid="ignore", divide="ignore"):  # without error, or cases
+                skill = 1 - crps / crps[own]
+            columns.append((f"skill v {reference}", [f"{value:.1%}" for value in skill]))
+            p = self._over_locations(f"p_{reference}", others, whole)
+            if p is not None:
+                shown = ["" if i == own else shown_p(value) for i, value in enumerate(p)]
+                columns.append(("p", shown))
+        tests = [name for name in ("pit", "skce") if f"{name}_p_value" in self]
+        return columns + [self._tested(name, others) for name in tests]
 
     def _tested(self, name: str, others: list[Hashable]) -> tuple[str, list[str]]:
         """P-values of one location, or how many of several locations are rejected."""
@@ -142,11 +166,10 @@ class Comparison(xr.Dataset):
         counts = [rejections(row) for row in rows]
         return f"{name.upper()} rejects", [f"{rejected}/{n}" for rejected, n in counts]
 
-    def _over_locations(self, name: str, others: list[Hashable]) -> np.ndarray | None:
+    def _over_locations(self, name: str, others: list[Hashable], whole: bool) -> np.ndarray | None:
         """A variable for all locations together; None if that is not known."""
         if not others:
             return self[name].to_numpy() if name in self else None
-        whole = int(self["n_cases"].sum()) == self.attrs.get("n_scores")
         name = f"overall_{name}"
         return self[name].to_numpy() if whole and name in self else None
 
@@ -182,6 +205,9 @@ def compare_scores(
     attrs: dict[str, Any],
     lags: xr.DataArray | None = None,
     how: Dependence = FROM_DATA,
+    *,
+    by: Hashable | None = None,
+    season: xr.DataArray | None = None,
 ) -> Comparison:
     """Put CRPS of the same cases by several methods into one Dataset.
 
@@ -197,6 +223,8 @@ def compare_scores(
         Cases from issue to verification, by lead, for a sequential comparison.
     how
         Cases depend on each other.
+    by, season
+        Rows of the table, and the season of each case where these are seasons.
     """
     first, score_attrs = known_of[RAW].scores, known_of[CLIMATOLOGY].scores.attrs
     by_method = _by_method({label: one.scores for label, one in known_of.items()})
@@ -205,6 +233,8 @@ def compare_scores(
     )
     if dim in by_method.indexes:
         by_method = by_method.sortby(dim)
+    if season is not None:
+        by_method = each_season(by_method, season, lambda scores: scores)
     common = by_method.notnull().all("method")
     scores = by_method.where(common).transpose("method", ..., dim).astype(np.float64)
     crps = scores.mean([dim])
@@ -240,10 +270,11 @@ def compare_scores(
             dims="method",
             attrs={"long_name": f"wall clock of {what.removesuffix('_seconds')}", "units": "s"},
         )
-    variables |= _overall(scores, dim, units, options)
+    variables |= _overall(scores, dim, units, options, by)
     if lags is not None:
         kept_of = {label: one.kept for label, one in known_of.items()}
         variables |= sequential_evidence(kept_of, REFERENCES, dim, lags)
+    attrs = attrs if by is None else {**attrs, "by": by}
     return Comparison(variables, attrs={**attrs, "n_scores": int(common.sum())})
 
 
@@ -308,19 +339,25 @@ def _pairs(series: xr.DataArray, options: dict[str, Any]) -> xr.DataArray:
 
 
 def _overall(
-    scores: xr.DataArray, dim: Hashable, units: dict[str, Any], options: dict[str, Any]
+    scores: xr.DataArray,
+    dim: Hashable,
+    units: dict[str, Any],
+    options: dict[str, Any],
+    by: Hashable | None,
 ) -> dict[str, xr.DataArray]:
     """Error and significance of all locations together, from means over them in each case.
 
     Locations of a field depend on each other, so they are no repetitions: the mean over them is
-    one number a case, and only cases count.
+    one number a case, and only cases count. Positions along ``by`` stay apart.
     """
     locations = [d for d in scores.dims if d not in ("method", dim)]
-    series = scores.mean(locations)
-    variables = {"p_pair": _pairs(series, options)}
+    variables = {"p_pair": _pairs(scores.mean(locations), options)}
     if not locations:
         return variables
-    error = xr.DataArray(arrays.standard_error(series.to_numpy(), **options), dims="method")
+    series = scores.mean([d for d in locations if d != by])
+    error = series.isel({dim: 0}, drop=True).copy(
+        data=arrays.standard_error(series.to_numpy(), **options)
+    )
     variables |= {
         "overall_crps_error": error.assign_attrs(
             long_name="standard error of the mean CRPS over all locations", **units
@@ -337,16 +374,18 @@ class Table(NamedTuple):
     head: Sequence[str]
     rows: Sequence[Sequence[str]]
     foot: str
+    n_labels: int = 1
+    """First columns, which are labels."""
 
     def text(self) -> str:
-        """Columns of equal width; the first to the left, numbers to the right."""
+        """Columns of equal width; labels to the left, numbers to the right."""
         given = [self.head, *self.rows] if self.head else self.rows
         every = [[quoted(cell) for cell in row] for row in given]
         widths = [max(map(len, column)) for column in zip(*every, strict=True)]
         lines = [
             "  ".join(
-                [row[0].ljust(widths[0])]
-                + [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
+                cell.ljust(width) if i < self.n_labels else cell.rjust(width)
+                for i, (cell, width) in enumerate(zip(row, widths, strict=True))
             ).rstrip()
             for row in every
         ]
@@ -354,12 +393,14 @@ class Table(NamedTuple):
 
     def html(self) -> str:
         """The same table in a notebook."""
-        right = ' style="text-align: right"'
 
         def line(row: Sequence[str], tag: str) -> str:
-            first = f'<{tag} style="text-align: left">{escape(row[0])}</{tag}>'
-            rest = (f"<{tag}{right}>{escape(cell)}</{tag}>" for cell in row[1:])
-            return f"<tr>{first}{''.join(rest)}</tr>"
+            sides = ["left" if i < self.n_labels else "right" for i in range(len(row))]
+            cells = (
+                f'<{tag} style="text-align: {side}">{escape(cell)}</{tag}>'
+                for side, cell in zip(sides, row, strict=True)
+            )
+            return f"<tr>{''.join(cells)}</tr>"
 
         head = f"<thead>{line(self.head, 'th')}</thead>" if self.head else ""
         body = "".join(line(row, "td") for row in self.rows)

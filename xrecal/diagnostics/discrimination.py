@@ -23,6 +23,7 @@ from .evidence import (
     Evidence,
     by_name,
     described,
+    flag_events,
     read_evidence,
 )
 from .reliability import read_events
@@ -89,8 +90,8 @@ def roc(
         share of events at which one acts, and ``false_alarm_rate``, that of cases without an event.
         Over locations and ``threshold``: ``area`` in [0, 1], 1 perfect, ½ no discrimination; its
         standard error ``area_error``; ``base_rate``, the share of events; ``n_cases`` and
-        ``status``. NaN without an event or without a case in which it did not happen, or with fewer
-        than 2 cases. Lazy if an input is.
+        ``status``. NaN without an event or without a case in which it did not happen, as the status
+        says, or with fewer than 2 cases. Lazy if an input is.
 
     Raises
     ------
@@ -136,7 +137,8 @@ def roc(
     variables |= described(area_parts(evidence, *given), _AREA, NO_UNIT)
     known = events.probability.notnull() & events.happened.notnull()
     what, along = "relative operating characteristics", {LEVEL: (wanted, attrs)}
-    return events.label(evidence.result(variables, what, known, sure=True, along=along))
+    result = evidence.result(variables, what, known, sure=True, along=along)
+    return events.label(flag_events(result, events.happened.where(known), evidence.dims))
 
 
 def area_parts(
@@ -183,7 +185,8 @@ def economic_value(
         ``potential_value`` to who does so from the best probability of these cases on. 1 is as
         good as a perfect forecast, 0 as the better of always and never protecting oneself, less is
         worse. Over locations and ``threshold``: ``base_rate``, the share of events, at whose ratio
-        forecasts are worth most; ``n_cases`` and ``status``. Lazy if an input is.
+        forecasts are worth most; ``n_cases`` and ``status``, which has a bit where the event
+        happened in none or all of the cases. Lazy if an input is.
 
     Raises
     ------
@@ -226,7 +229,8 @@ def economic_value(
     known = events.probability.notnull() & events.happened.notnull()
     attrs = {"long_name": "cost of protection over the loss that it saves", **NO_UNIT}
     what, along = "relative economic value", {COST_LOSS: (ratios, attrs)}
-    result = events.label(evidence.result(variables, what, known, sure=True, along=along))
+    result = evidence.result(variables, what, known, sure=True, along=along)
+    result = events.label(flag_events(result, events.happened.where(known), evidence.dims))
     return result.isel({COST_LOSS: 0}) if np.ndim(cost_loss) == 0 else result
 
 

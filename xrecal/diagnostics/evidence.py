@@ -18,7 +18,15 @@ import xarray as xr
 from xrecal import arrays
 from xrecal.arrays.advice import Advice, Typed
 from xrecal.arrays.distributions.forms import N_QUANTILES, equal_mass_levels
-from xrecal.arrays.status import DEPENDENT, ENOUGH, EVIDENCE_MEANINGS, FEW, FEWEST, TOO_FEW
+from xrecal.arrays.status import (
+    DEPENDENT,
+    ENOUGH,
+    EVIDENCE_MEANINGS,
+    FEW,
+    FEWEST,
+    NO_EVENT,
+    TOO_FEW,
+)
 from xrecal.chunks.blockwise import require_free, work_on
 from xrecal.chunks.over_cases import over_cases
 from xrecal.chunks.warnings import warn_once
@@ -81,10 +89,23 @@ class Evidence:
         return (self.time, *(d for d in self.dims if d != self.time))
 
     @property
+    def _sizes(self) -> dict[Hashable, int]:
+        return {d: n for part in self.form.parts.values() for d, n in part.sizes.items()}
+
+    @property
     def simultaneous(self) -> int:
         """Number of cases of one date."""
-        sizes = {d: n for part in self.form.parts.values() for d, n in part.sizes.items()}
-        return math.prod(sizes[d] for d in self.dims if d != self.time)
+        return math.prod(self._sizes[d] for d in self.dims if d != self.time)
+
+    @property
+    def dims_of_climate(self) -> list[Hashable]:
+        """Dimensions of the cases that make up the climatology of a place: time, if there is any.
+
+        Cases of many places together would make one climatology of all of them, which any forecast
+        beats that knows which places are warm or wet.
+        """
+        has_time = self.pairs.dim in self.dims and self._sizes[self.pairs.dim] > 1
+        return [self.pairs.dim] if has_time else [*self.dims]
 
     @property
     def units(self) -> dict[str, Any]:
@@ -314,6 +335,34 @@ def counted(known: xr.DataArray, dims: Sequence[Hashable]) -> dict[str, xr.DataA
     few = (n.data >= FEWEST) & (n.data < ENOUGH)
     status = n.copy(data=(n.data < FEWEST) * TOO_FEW + few * FEW)
     return {"n_cases": n.assign_attrs(long_name="number of cases"), "status": with_meanings(status)}
+
+
+def flag_events(
+    result: xr.Dataset, happened: xr.DataArray, dims: Sequence[Hashable], edges: Hashable = None
+) -> xr.Dataset:
+    """Result whose status says where an event happened in none of the cases, or in all of them.
+
+    Parameters
+    ----------
+    result : Dataset
+        With the status.
+    happened : DataArray
+        1 for an observation above a threshold, 0 for others, NaN where one is not known.
+    dims : sequence of hashable
+        Dimensions of the cases.
+    edges : hashable, optional
+        Dimension of thresholds between categories, each of which has a case or not; without it
+        each threshold is an event of its own.
+    """
+    above, n = (f(list(dims), keep_attrs=False) for f in (happened.sum, happened.count))
+    if edges is None:
+        empty = (above == 0) | (above == n)
+    else:
+        ends = [n.isel({edges: [0]}, drop=True), above, 0 * above.isel({edges: [0]})]
+        bare = [end.drop_vars([edges], errors="ignore") for end in ends]
+        empty = (xr.concat(bare, edges).diff(edges) == 0).any([edges])
+    flag = (empty & (result["n_cases"] >= FEWEST)) * NO_EVENT
+    return result.assign(status=with_meanings(result["status"] + flag))
 
 
 def where_enough(

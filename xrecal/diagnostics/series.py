@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -119,6 +119,7 @@ class _SeriesTask:
 
     function: Callable[..., tuple[npt.NDArray[Any], ...]]
     shape: tuple[int, ...]
+    by_place: ClassVar[bool] = True
 
     def __call__(self, forecasts: Named, values: Named, numbers: Named) -> Named:
         """Results (L,) or (L, *shape) of some locations."""

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Hashable, Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from xrecal.chunks.over_cases import over_cases
+from xrecal.chunks.texts import quoted
 from xrecal.inputs.dims import Dims, told_dims
 from xrecal.inputs.metadata import check_units, history_only, joined, shown_units
 from xrecal.inputs.pairing import paired_by_position
@@ -17,6 +19,7 @@ from xrecal.inputs.places import like_places, warn_of_other_places
 from xrecal.inputs.roles import Roles
 from xrecal.methods.call_errors import explained
 
+from .comparison import Table
 from .evidence import (
     NO_UNIT,
     Cluster,
@@ -28,6 +31,8 @@ from .evidence import (
     named_dims,
     where_enough,
 )
+from .p_values import shown_p
+from .rows import each_season, head_of_rows, season_of_rows, texts_of_rows
 
 _TEXTS = {
     "skill": "skill: 1 - score / score of the reference",
@@ -38,12 +43,48 @@ _TEXTS = {
 }
 
 
+class Skills(xr.Dataset):
+    """Dataset of skill over one dimension, which prints as a table once it is computed."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        """Table with a row for each label."""
+        return self._table().text() if self._is_whole() else quoted(super().__repr__(), "\n")
+
+    def _repr_html_(self) -> str:
+        """The same table in a notebook."""
+        return self._table().html() if self._is_whole() else super()._repr_html_()
+
+    def _is_whole(self) -> bool:
+        """Whether it holds all that the table needs, in memory and over no other dimension."""
+        needed = {*_TEXTS, "n_cases"} <= set(self) and not self.chunks
+        return needed and self["skill"].dims == (self.attrs.get("by"),)
+
+    def _table(self) -> Table:
+        labels = self[self.attrs["by"]]
+        shown = {name: [f"{v:.1%}" for v in self[name].to_numpy()] for name in _TEXTS}
+        columns = {
+            head_of_rows(labels): texts_of_rows(labels),
+            "cases": [str(n) for n in self["n_cases"].to_numpy()],
+            "skill": shown["skill"],
+            "±": shown["skill_error"],
+            "95 % interval": map(
+                " to ".join, zip(shown["skill_low"], shown["skill_high"], strict=True)
+            ),
+            "p": [shown_p(p) for p in self["p_value"].to_numpy()],
+        }
+        foot = ", ".join(f"{k}: {self.attrs[k]}" for k in ("score", "reference") if k in self.attrs)
+        return Table(list(columns), list(map(list, zip(*columns.values(), strict=True))), foot)
+
+
 @explained("xrecal.diagnostics.skill")
 def skill(
     scores: xr.DataArray,
     reference: xr.DataArray,
     dim: Dims = None,
     *,
+    by: Hashable | None = None,
     block_length: int | None = None,
     cluster: Cluster | None = None,
 ) -> xr.Dataset:
@@ -55,7 +96,11 @@ def skill(
         A score of each case, smaller is better: from ``crps``, ``brier_score``, ... of forecasts
         and of those they are compared with (raw, climatology), on the same labels.
     dim : hashable or sequence of hashable, optional
-        Dimensions of the cases; the calibration dimension (time, init, ...) if not given.
+        Dimensions of the cases; the calibration dimension (time, init, ...) if not given, with
+        ``by`` all others.
+    by : hashable, optional
+        Rows of the result, which then prints as a table: a dimension of places or leads, such as
+        "lead_time" or "station", or "season", that of the valid date (DJF, MAM, JJA, SON).
     block_length : int, optional
         Number of successive dates that count as one, for error, p-value and interval; 1 if they are
         independent. From the data if not given.
@@ -66,14 +111,14 @@ def skill(
     Returns
     -------
     Dataset
-        Over the other dimensions: ``skill`` :math:`1 - \bar S / \bar S_{ref}` over the cases that
-        both have, 1 is perfect, 0 no gain; its standard error ``skill_error``; ``p_value``,
-        two-sided, of equal scores; ``skill_low`` and ``skill_high``, the ends of the 95 % interval;
-        ``n_cases`` and ``status``. Errors, intervals and p-values allow for dependence of
-        successive cases, and are those of means over other dimensions of the cases. The skill is
-        NaN with fewer than 2 cases, error and p-value with fewer than 3; p-value and interval with
-        too few for their dependence; skill and error against a perfect reference. Lazy if an input
-        is.
+        Over the other dimensions, and ``season`` if asked for: ``skill``
+        :math:`1 - \bar S / \bar S_{ref}` over the cases that both have, 1 is perfect, 0 no gain;
+        its standard error ``skill_error``; ``p_value``, two-sided, of equal scores; ``skill_low``
+        and ``skill_high``, the ends of the 95 % interval; ``n_cases`` and ``status``. Errors,
+        intervals and p-values allow for dependence of successive cases, and are those of means over
+        other dimensions of the cases. The skill is NaN with fewer than 2 cases, error and p-value
+        with fewer than 3; p-value and interval with too few for their dependence; skill and error
+        against a perfect reference. Lazy if an input is.
 
     Raises
     ------
@@ -81,7 +126,7 @@ def skill(
         If an argument is no DataArray.
     ValueError
         If dimensions, labels or units do not fit, the block length is out of range, or there are no
-        dates for clusters.
+        dates for clusters; or ``by`` is no dimension of places or leads.
 
     Notes
     -----
@@ -93,6 +138,9 @@ def skill(
     >>> skill = xrecal.skill(model.crps(forecast, observations), raw, ["init", "location"])
     >>> skill["skill"].round(2).item()
     0.13
+    >>> by_place = xrecal.skill(model.crps(forecast, observations), raw, by="location")
+    >>> by_place["skill"].round(2).values
+    array([0.09, 0.11, 0.18, 0.18])
     """
     for name, array in {"scores": scores, "reference": reference}.items():
         if not isinstance(array, xr.DataArray):
@@ -100,7 +148,7 @@ def skill(
                 f"{name} must be a DataArray, a score of each case, got {type(array).__name__}"
             )
     check_units("scores", scores.attrs.get("units"), "reference", reference.attrs.get("units"))
-    dims = named_dims(dim, scores.dims, name="scores") or (case_dim(scores, name="scores"),)
+    dims, season = _dims_and_season(scores, dim, by)
     names = ("scores", "reference")
     warn_of_other_places(reference, scores, names=names)
     by_position = paired_by_position(scores, reference, scores.dims)
@@ -108,6 +156,8 @@ def skill(
     extra = [d for d in reference.dims if d not in scores.dims]
     if extra:
         raise ValueError(f"reference has dimensions {extra} that scores lack; select or average")
+    if season is not None:
+        scores = each_season(scores, season, lambda values: values)
     from xrecal.arrays import skill_score
 
     order = _in_time(scores, dims)
@@ -134,12 +184,31 @@ def skill(
         shift = found - of_means
         results = (found, error, p_value, low + shift, high + shift)
     variables = described(results, _TEXTS, NO_UNIT)
-    name = scores.attrs.get("long_name", scores.name)
-    units = shown_units(scores.attrs)
-    attrs = {"score": f"{name} in {units}" if units else str(name)}
-    attrs |= reference_of(reference)
+    variables = where_enough(variables, counted(known, dims))
+    attrs = _score_and_reference(scores, reference)
     attrs |= history_only(scores.attrs, joined(f"skill over {told_dims(dims)}", by_position))
-    return xr.Dataset(where_enough(variables, counted(known, dims)), attrs=attrs)
+    if by is None:
+        return xr.Dataset(variables, attrs=attrs)
+    return Skills(variables, attrs=attrs | {"by": by})
+
+
+def _score_and_reference(scores: xr.DataArray, reference: xr.DataArray) -> dict[str, Any]:
+    """Attributes with the name and the unit of a score, and what made the reference."""
+    name, units = scores.attrs.get("long_name", scores.name), shown_units(scores.attrs)
+    return {"score": f"{name} in {units}" if units else str(name), **reference_of(reference)}
+
+
+def _dims_and_season(
+    scores: xr.DataArray, dim: Dims, by: Hashable | None
+) -> tuple[tuple[Hashable, ...], xr.DataArray | None]:
+    """Dimensions of the cases, and the season of each where ``by`` asks for it."""
+    dims = named_dims(dim, scores.dims, name="scores")
+    if by is None:
+        return dims or (case_dim(scores, name="scores"),), None
+    named = [d for d in Roles(scores).cases if d in (dims or scores.dims)] or dims
+    case = named[0] if named else case_dim(scores, name="scores")
+    season = season_of_rows(by, scores, case, name="scores")
+    return tuple(d for d in dims or scores.dims if d != by), season
 
 
 AS_ISSUED = "forecasts as issued"

@@ -14,9 +14,10 @@ from xrecal.inputs.dims import Dims
 from xrecal.inputs.forms import Labelled
 from xrecal.inputs.pairing import Observations
 from xrecal.inputs.thresholds import Edges, Threshold, Thresholds, check_edges, read_edges
+from xrecal.products.categories import as_members
 from xrecal.products.scores import score_entry
 
-from .evidence import Evidence, read_evidence
+from .evidence import Evidence, flag_events, read_evidence
 from .probability_scores import RANKED, brier_score, brier_scores, ranked_probability_score
 from .reliability import Events, events_at, read_events
 from .skill import skill
@@ -59,8 +60,8 @@ def brier_skill_score(
     Dataset
         As from :func:`xrecal.skill`: over locations and ``threshold`` (for several) ``skill``, 1
         minus the Brier score over that of the reference, its standard error ``skill_error``,
-        ``p_value`` of equal scores, ``skill_low`` and ``skill_high``, ``n_cases`` and ``status``.
-        Lazy if an input is.
+        ``p_value`` of equal scores, ``skill_low`` and ``skill_high``, ``n_cases`` and ``status``,
+        which has a bit where the event happened in none or all of the cases. Lazy if an input is.
 
     Raises
     ------
@@ -94,14 +95,19 @@ def brier_skill_score(
         others = brier_score(reference, observations, threshold, member_dim=None)
     else:
         others = _brier_of_probability(events, reference, evidence)
-    return _skill(scores, others, evidence, "Brier score").assign_attrs(_told(reference))
+    found = _skill(scores, others, evidence, "Brier score").assign_attrs(_told(reference))
+    known = events.happened.where(events.probability.notnull())
+    known = (
+        known if events.thresholds.several else known.isel({events.thresholds.dim: 0}, drop=True)
+    )
+    return flag_events(found, known, evidence.dims)
 
 
 @score_entry(variable="skill")
 def rpss(
     forecast: Labelled,
     observations: Observations,
-    edges: Edges,
+    edges: Edges | None = None,
     dim: Dims = None,
     *,
     reference: Labelled | Sequence[float] | np.ndarray | None = None,
@@ -111,10 +117,14 @@ def rpss(
 
     Parameters
     ----------
-    forecast, observations, dim, member_dim
+    forecast : DataArray or Dataset
+        In any of the four forms, one variable; or probabilities of categories, from ``categories``
+        or ``cross_validate(output="categories")``.
+    observations, dim, member_dim
         As for :func:`brier_skill_score`.
     edges : sequence of float or DataArray
         As for :func:`ranked_probability_score`: thresholds between the categories, increasing.
+        Probabilities of categories have their own.
     reference : DataArray, Dataset or sequence of float, optional
         Another forecast of the same cases in any form, or a probability of each category, such as
         ``[1/3, 1/3, 1/3]``. If not given the shares of these cases, at each location.
@@ -122,7 +132,8 @@ def rpss(
     Returns
     -------
     Dataset
-        As from :func:`xrecal.skill`, over locations.
+        As from :func:`xrecal.skill`, over locations. The status has a bit where one of the
+        categories happened in none or all of the cases.
 
     Raises
     ------
@@ -147,16 +158,35 @@ def rpss(
     >>> found["skill"].round(2).item()
     0.96
     """
+    forecast, own, member_dim = as_members(forecast, member_dim)
+    edges = only_edges(own, edges)
     check_edges(edges)
     evidence = read_evidence(forecast, observations, dim, member_dim, ordered=False)
     wanted = read_edges(edges, evidence.form, evidence.form.loc.dtype)
     events = events_at(evidence, wanted)
     scores = ranked(brier_scores(evidence, wanted), wanted)
     if isinstance(reference, (xr.DataArray, xr.Dataset)):
-        others = ranked_probability_score(reference, observations, edges)
+        other, _, other_dim = as_members(reference, None)
+        others = ranked_probability_score(other, observations, edges, member_dim=other_dim)
     else:
         others = ranked_reference(events, reference, evidence)
-    return _skill(scores, others, evidence, RANKED.long_name).assign_attrs(_told(reference))
+    found = _skill(scores, others, evidence, RANKED.long_name).assign_attrs(_told(reference))
+    known = events.happened.where(events.probability.notnull())
+    return flag_events(found, known, evidence.dims, wanted.dim)
+
+
+def only_edges(own: xr.DataArray | None, edges: Edges | None) -> Edges:
+    """Edges of the categories that a forecast consists of, or those that are given."""
+    if own is None and edges is None:
+        raise ValueError(
+            "edges are needed, such as edges=[0.0, 5.0] or the two terciles: only forecasts of "
+            "categories have edges of their own"
+        )
+    if own is not None and edges is not None:
+        raise ValueError("the forecast holds categories, which have edges; leave edges out")
+    found = edges if own is None else own
+    assert found is not None
+    return found
 
 
 def ranked(scores: xr.DataArray, edges: Thresholds) -> xr.DataArray:
@@ -200,7 +230,7 @@ def _with_ties(
     Two equal edges, such as the terciles of a dry season, have nothing between them. The levels of
     quantiles are no probabilities where many observations lie on an edge.
     """
-    dim, cases = events.thresholds.dim, list(evidence.dims)
+    dim, cases = events.thresholds.dim, evidence.dims_of_climate
     edges = events.thresholds.values.drop_vars([dim], errors="ignore")
     known = events.happened.where(events.probability.notnull()).astype(np.float64)
     between = above.isel({dim: slice(None, -1)}) - above.isel({dim: slice(1, None)})
@@ -247,7 +277,7 @@ def _squared(events: Events, above: xr.DataArray | None, evidence: Evidence) -> 
     """Squares of what happened minus a probability, the share of these cases if not given."""
     known = events.happened.where(events.probability.notnull())
     if above is None:
-        above = known.astype(np.float64).mean(list(evidence.dims))
+        above = known.astype(np.float64).mean(evidence.dims_of_climate)
     return ((known - above) ** 2).astype(events.probability.dtype)
 
 

@@ -14,7 +14,14 @@ from xrecal.inputs.forms import Labelled
 from xrecal.inputs.pairing import Observations
 from xrecal.inputs.thresholds import Edges, Thresholds, check_edges, read_edges
 from xrecal.methods.call_errors import explained
-from xrecal.products.categories import CATEGORY, EDGE, TERCILES, between
+from xrecal.products.categories import (
+    CATEGORY,
+    EDGE,
+    TERCILES,
+    as_members,
+    between,
+    issued_categories,
+)
 from xrecal.products.source import Issued
 
 from .discrimination import area_parts
@@ -23,12 +30,13 @@ from .evidence import (
     Evidence,
     counted,
     described,
+    flag_events,
     read_evidence,
     where_enough,
 )
 from .probability_scores import RANKED, brier_scores
 from .reliability import Events, events_at, reliability_parts
-from .skill_scores import ranked, ranked_reference, skill_of
+from .skill_scores import only_edges, ranked, ranked_reference, skill_of
 
 LEVELS = (1 / 3, 2 / 3)
 DIGITS = 5
@@ -63,7 +71,8 @@ def tercile_summary(
     Parameters
     ----------
     forecast : DataArray or Dataset
-        In any of the four forms, one variable; recalibrated ones too.
+        In any of the four forms, one variable; recalibrated ones too. Or probabilities of three
+        categories, from ``categories`` or ``cross_validate(output="categories")``.
     observations : DataArray, Dataset or dict
         What verified, in the same units; matched by label along the dimension of the cases.
     dim : hashable or sequence of hashable, optional
@@ -72,7 +81,8 @@ def tercile_summary(
         The lower and the upper tercile, in the unit of the variable; a DataArray along a dimension
         of two that the forecast lacks, by location, date or part of the year, such as
         ``record.groupby("time.month").quantile([1/3, 2/3], "time")``. If not given those of these
-        observations, at each location over all cases: right for one season a year.
+        observations, at each location over all cases: right for one season a year. Probabilities of
+        categories have their own.
     fair : bool
         Scores of an infinite ensemble from exchangeable members. Only for plain ensembles.
     member_dim : hashable, optional
@@ -88,7 +98,8 @@ def tercile_summary(
         standard error ``roc_area_error``; ``brier_score``, which is
         ``miscalibration`` - ``discrimination`` + ``uncertainty``. Over locations: ``rps``, the mean
         ranked probability score; ``rpss``, its skill against odds of a third each, with
-        ``rpss_error`` and ``p_value``; ``n_cases`` and ``status``. Lazy if an input is. Without
+        ``rpss_error`` and ``p_value``; ``n_cases`` and ``status``, which has a bit where one of the
+        categories happened in none or all of the cases. Lazy if an input is. Without
         ``edges``, and at edges that are equal or hold at least 5 % of the observations (a dry
         season), the odds are the shares of these cases: climatology scores 0 against itself.
 
@@ -117,6 +128,9 @@ def tercile_summary(
     >>> found["rpss"].round(2).item(), found["roc_area"].round(2).values
     (0.9, array([0.97, 0.95, 0.98]))
     """
+    issued = issued_categories(forecast)
+    forecast, own, member_dim = as_members(forecast, member_dim)
+    edges, odds = (edges, ODDS) if own is None else (only_edges(own, edges), _odds(issued))
     evidence = read_evidence(forecast, observations, dim, member_dim, ordered=False)
     require_free(evidence.form.dims, [CATEGORY])
     events = events_at(evidence, _edges(edges, evidence))
@@ -136,12 +150,19 @@ def tercile_summary(
         ),
         **described(area_parts(evidence, bare, happened), _AREA, NO_UNIT),
         **parts,
-        **_ranked(evidence, events, fair, None if edges is None else ODDS),
+        **_ranked(evidence, events, fair, None if edges is None else odds),
     }
     counts = counted(known.isel({CATEGORY: 0}, drop=True), evidence.dims)
     variables = {"probability": probability, **where_enough(variables, counts)}
     result = evidence.result(variables, "terciles")
+    above = events.happened.where(events.probability.notnull())
+    result = flag_events(result, above, evidence.dims, events.thresholds.dim)
     return result.transpose(..., CATEGORY)
+
+
+def _odds(issued: xr.DataArray | None) -> Sequence[float] | None:
+    """Climatological odds of categories; None for those that are no terciles."""
+    return ODDS if issued is not None and list(issued[CATEGORY].values) == list(TERCILES) else None
 
 
 def _edges(edges: Edges | None, evidence: Evidence) -> Thresholds:

@@ -15,6 +15,7 @@ import xarray as xr
 
 from xrecal.arrays.advice import Advice, Typed
 from xrecal.chunks.blockwise import require_one_chunk
+from xrecal.chunks.progress import counted, reporting
 from xrecal.chunks.warnings import warn
 from xrecal.inputs.circular import PERIOD, refuse_circular
 from xrecal.inputs.covariates import KNOWN, Given, read_covariates
@@ -49,6 +50,7 @@ DEFAULT = CKME()
 """The method of a fit that names none."""
 
 
+@reporting("xrecal fit")
 def fit(
     hindcast: Labelled,
     observations: Observations,
@@ -64,6 +66,7 @@ def fit(
     features: str | Sequence[str] = (),
     choose: Choose = TOGETHER,
     min_samples: int = 20,
+    progress: bool = True,
 ) -> Fitted:
     """Learn from past forecasts and what verified how to recalibrate new ones.
 
@@ -126,14 +129,16 @@ def fit(
         along some dimensions, such as ("lat", "lon"), so that each lead has its own.
     min_samples : int
         Locations with fewer complete cases get NaN and a status.
+    progress : bool
+        Whether work of more than 3 s shows its progress on standard error: a bar on a terminal and
+        in a notebook, elsewhere a line every 10 s.
 
     Returns
     -------
     Recalibrator
-        Lazy if an input is a Dask array: see :meth:`xrecal.Recalibrator.compute`. A fit in memory
-        is one task on one core without a progress bar. In chunks of locations, such as
-        ``hindcast.chunk({"lat": 8})``, it uses all cores, and shows its progress by
-        ``with dask.diagnostics.ProgressBar(): model = model.compute()``.
+        Lazy if an input is a Dask array: see :meth:`xrecal.Recalibrator.compute`, which shows the
+        progress then. A fit in memory uses one core. In chunks of locations, such as
+        ``hindcast.chunk({"lat": 8})``, it uses all cores.
 
     Raises
     ------
@@ -180,7 +185,7 @@ def fit(
     if jointly is not None or period is not None or circular:
         groups = read_groups(paired, method, jointly, period)
     variables: dict[Hashable, FittedVariable] = {}
-    for names, own in groups:
+    for names, own in counted(groups):
         group = {name: paired[name] for name in names}
         group = common_cases(group) if len(names) > 1 else group
         prepared = {

@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 import xarray as xr
 
+from xrecal.chunks.progress import reported
 from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.forms import Form, Kind
 from xrecal.inputs.leads import MatchedLeads
@@ -168,8 +169,10 @@ class Fitted:
         return not any(fitted.state.chunks for fitted in self.variables.values())
 
     @explained("model.compute")
-    def compute(self) -> Self:
+    def compute(self, *, progress: bool = True) -> Self:
         """A new recalibrator whose state is in memory; all variables in one run of Dask.
+
+        ``progress`` as for ``fit``.
 
         Examples
         --------
@@ -178,7 +181,8 @@ class Fitted:
         """
         from dask.base import compute
 
-        return self._with_states(compute(*(fitted.state for fitted in self.variables.values())))
+        with reported("xrecal fit", shown=progress):
+            return self._with_states(compute(*(one.state for one in self.variables.values())))
 
     @explained("model.persist")
     def persist(self) -> Self:
@@ -205,9 +209,9 @@ class Fitted:
         return self._with_states(tuple(v.state.as_numpy() for v in self.variables.values()))
 
     @explained("model.load")
-    def load(self) -> Self:
+    def load(self, *, progress: bool = True) -> Self:
         """As :meth:`xrecal.Recalibrator.compute`, by the name that xarray has for it."""
-        return self.compute()
+        return self.compute(progress=progress)
 
     def _with_states(self, states: tuple[xr.Dataset, ...]) -> Self:
         variables = {

@@ -15,6 +15,7 @@ from xrecal.arrays.advice import Advice, Typed
 from xrecal.arrays.splitting import ROUNDING
 from xrecal.arrays.splitting import splits as split_cases
 from xrecal.chunks.blockwise import require_one_side, work_on
+from xrecal.chunks.progress import counted
 from xrecal.chunks.run import Inputs, arrays_of, run
 from xrecal.chunks.warnings import warn, warn_once
 from xrecal.inputs.covariates import Given
@@ -222,7 +223,7 @@ class HeldOut:
     def _choices(self) -> Inputs:
         """Choices of all places and weights of models, for each fit from its training cases."""
         least, choose, found = self.splits.min_samples, self.splits.choose, {}
-        for number, one in enumerate(self.rounds):
+        for number, one in enumerate(counted(self.rounds)):
             if one.fit is None or (one.fit.sharing is not None and one.fit.method.exchangeable):
                 continue
             learned = self._learned_by(one)

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from xrecal.arrays.distributions.forms import Distribution, sort_members
+from xrecal.chunks.progress import counted
 from xrecal.chunks.run import OF_PLACE, Named
 from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.pool import Pool
@@ -138,6 +139,7 @@ class LoopTask:
     reuse_distances: bool
     as_kept: bool
     """Whether fits have their cases as a model keeps them: members in ascending order."""
+    by_place: ClassVar[bool] = True
 
     def __call__(
         self,
@@ -257,7 +259,7 @@ class LoopTask:
         """Results (B t, n, ...) of all rounds."""
         results = self.wanted.empty(block.served.observations.shape)
         model: _Model | None = None
-        for number, one in enumerate(self.rounds):
+        for number, one in enumerate(counted(self.rounds)):
             if one.learn.size:
                 model = self._learned(block, one, model, block.choices.get(number, {}))
             if model is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 import xarray as xr
@@ -324,6 +324,7 @@ class FitTask:
     min_samples: int
     normal: bool = False
     """Whether forecasts are normal distributions."""
+    by_place: ClassVar[bool] = True
 
     @property
     def on_device(self) -> bool:

@@ -140,7 +140,7 @@ def case_axis(obj: xr.DataArray, dim: Hashable) -> CaseAxis:
     Whole numbers from 1000 to 9999 that increase are years. A dimension that ``obj`` lacks may be
     a scalar coordinate: a single forecast, dated by it.
     """
-    for label in _date_candidates(obj, dim):
+    for label in date_candidates(obj, dim):
         if label.chunks is not None or bool(label.isnull().any()):
             continue  # dates must be known without computing, and all of them
         values = label.to_numpy().reshape(-1)
@@ -163,7 +163,8 @@ def date_axis(values: Any) -> CaseAxis | None:
     return None
 
 
-def _date_candidates(obj: xr.DataArray, dim: Hashable) -> list[xr.DataArray]:
+def date_candidates(obj: xr.DataArray, dim: Hashable) -> list[xr.DataArray]:
+    """Coordinates that may date the cases along a dimension, valid times first."""
     dims = (dim,) if dim in obj.dims else ()
     along = {name: c for name, c in obj.coords.items() if c.dims == dims and c.size}
     valid = [

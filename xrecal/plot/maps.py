@@ -14,7 +14,7 @@ from xrecal.diagnostics.p_values import SIGNIFICANT
 from xrecal.inputs.forms import Labelled
 from xrecal.inputs.metadata import LATITUDE, LONGITUDE, Mark
 from xrecal.inputs.roles import Roles
-from xrecal.products.categories import CATEGORY, TERCILES
+from xrecal.products.categories import CATEGORY, TERCILES, issued_categories
 
 from .coasts import draw_coastlines
 from .labels import label_of, wrapped
@@ -153,8 +153,9 @@ def tercile_map(probabilities: Labelled, *, ax: Axes | None = None) -> Axes:
     ----------
     probabilities : DataArray or Dataset
         Probabilities of three categories of one date, over ``category`` and two other dimensions:
-        from ``model.categories(forecast)``, ``forecast.recal.categories(edges)``, or the variable
-        ``probability`` of :func:`xrecal.diagnostics.tercile_summary`.
+        from ``model.categories(forecast)``, ``forecast.recal.categories(edges)``,
+        ``cross_validate(output="categories")``, or the variable ``probability`` of
+        :func:`xrecal.diagnostics.tercile_summary`.
     ax : Axes, optional
         As for :func:`skill_map`.
 
@@ -183,6 +184,8 @@ def tercile_map(probabilities: Labelled, *, ax: Axes | None = None) -> Axes:
     >>> ax.get_xlabel(), ax.get_ylabel()
     ('lon', 'lat')
     """
+    issued = issued_categories(probabilities) if "probability" not in probabilities else None
+    probabilities = probabilities if issued is None else issued
     values = _variable(probabilities, "probability", "tercile_map", "diagnostics.tercile_summary")
     if values.sizes.get(CATEGORY) != len(TERCILES):
         raise ValueError(

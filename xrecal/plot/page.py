@@ -17,6 +17,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from xrecal import diagnostics
 from xrecal.arrays.whole_files import write_whole
+from xrecal.chunks.progress import reporting
 from xrecal.diagnostics.comparison import Table
 from xrecal.diagnostics.evidence import Evidence, read_evidence
 from xrecal.diagnostics.skce import Test
@@ -98,6 +99,7 @@ PANELS = (
 )
 
 
+@reporting("xrecal report")
 def report(
     forecast: Labelled,
     observations: Observations,
@@ -112,6 +114,7 @@ def report(
     augmented: bool = False,
     seed: int = 0,
     member_dim: Hashable | None = None,
+    progress: bool = True,
 ) -> Figure:
     """One page of the most telling evidence on a forecast, as a figure and perhaps a file.
 
@@ -135,6 +138,8 @@ def report(
         As for :func:`xrecal.diagnostics.summary`.
     member_dim : hashable, optional
         The member dimension. Recognised by CF standard name or name (member, number, ...).
+    progress : bool
+        As for ``hindcast.recal.fit``.
 
     Returns
     -------

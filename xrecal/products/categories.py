@@ -102,6 +102,55 @@ def categories(forecast: Labelled, edges: Edges, *, member_dim: Hashable | None 
     return sources.product(one, "probabilities of categories", "categories")
 
 
+def issued_categories(obj: Labelled) -> xr.DataArray | None:
+    """Probabilities of categories in an object, of its one such variable; None if it has others."""
+    found = [obj] if isinstance(obj, xr.DataArray) else list(obj.data_vars.values())
+    with_categories = [one for one in found if CATEGORY in one.dims]
+    return with_categories[0] if len(with_categories) == 1 else None
+
+
+def as_members(
+    forecast: Labelled, member_dim: Hashable | None
+) -> tuple[Labelled, xr.DataArray | None, Hashable | None]:
+    """Probabilities of categories as a weighted ensemble with a member in each of them.
+
+    Parameters
+    ----------
+    forecast : DataArray or Dataset
+        From :func:`categories`, a model or ``cross_validate``; other forecasts come back as given.
+    member_dim : hashable, optional
+        As given.
+
+    Returns
+    -------
+    forecast : DataArray or Dataset
+    edges : DataArray or None
+        Between the categories, along a dimension of their own; None for other forecasts.
+    member_dim : hashable or None
+    """
+    given = issued_categories(forecast)
+    ends = [] if given is None else [c for c in given.coords if str(c).endswith("upper_edge")]
+    if given is None or len(ends) != 1 or member_dim is not None:
+        return forecast, None, member_dim
+    name = given.name or "forecast"
+    upper = given[ends[0]].drop_vars([c for c in given.coords if c not in given.indexes])
+    bare = given.drop_vars([c for c in given.coords if {CATEGORY} <= {*given[c].dims}])
+    edges = upper.drop_vars(CATEGORY).isel({CATEGORY: slice(None, -1)})
+    last = edges.isel({CATEGORY: [-1]})
+    beyond = np.nextafter(last, last.dtype.type(np.inf))  # which only the last category holds
+    values = xr.concat([edges, beyond], CATEGORY).where(bare.notnull())
+    if values.chunks is not None:
+        values, bare = (array.chunk({CATEGORY: -1}) for array in (values, bare))
+    units = {k: v for k, v in upper.attrs.items() if k == "units"}
+    weight = f"{name}_weight"
+    parts = {
+        name: values.drop_attrs().assign_attrs(units, ancillary_variables=weight),
+        weight: bare.fillna(0.0).drop_attrs().assign_attrs(role="member_weight"),
+    }
+    ensemble = xr.Dataset(parts, attrs=forecast.attrs).rename({CATEGORY: "member"})
+    return ensemble, edges.rename({CATEGORY: EDGE}), "member"
+
+
 def model_categories(
     model: Fitted,
     forecast: Labelled,

@@ -13,6 +13,7 @@ import xarray as xr
 
 from xrecal.arrays.distributions.forms import Distribution
 from xrecal.chunks.blockwise import require_free
+from xrecal.chunks.progress import counted, reporting
 from xrecal.fit.conditioned import checked
 from xrecal.fit.fit_hindcast import DEFAULT
 from xrecal.fit.held_out import By, HeldOut, Splits, hold_out
@@ -50,6 +51,7 @@ OF_SOME = ("threshold", "n", "seed")
 """Parameters that some outputs take, and others refuse."""
 
 
+@reporting("xrecal cross_validate")
 def cross_validate(
     hindcast: Labelled,
     observations: Observations,
@@ -75,6 +77,7 @@ def cross_validate(
     features: str | Sequence[str] = (),
     choose: Choose = TOGETHER,
     min_samples: int = 20,
+    progress: bool = True,
 ) -> Labelled:
     """Predict every case of a hindcast by fits that have not seen it.
 
@@ -137,6 +140,8 @@ def cross_validate(
         dimensions only, from all training cases.
     min_samples : int
         Fits with fewer complete cases predict NaN.
+    progress : bool
+        As for ``fit``. A lazy result shows none: it is computed later.
 
     Returns
     -------
@@ -185,9 +190,8 @@ def cross_validate(
     named = isinstance(hindcast, xr.Dataset)
     product = _product(output, q=q, threshold=threshold, n=n, seed=seed, named=named)
     results, remarks = {}, list[str | None]()
-    for name, (form, observed) in pair_variables(
-        hindcast, observations, member_dim, name="hindcast"
-    ).items():
+    paired = pair_variables(hindcast, observations, member_dim, name="hindcast")
+    for name, (form, observed) in counted(paired.items()):
         replay = source(form, observed, method, splits, dim, covariates)
         remarks.append(replay.prepared.pairs.by_position)
         result = product(replay)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -288,6 +288,8 @@ class PredictTask:
     covariates (L, T), and extras, which the reduction gets, (L, T, ...). Last come the
     mass beyond the record, whose ends are the last extras, and the novelty, where these are wanted.
     """
+
+    by_place: ClassVar[bool] = True
 
     def __init__(
         self, fitted: FittedVariable, reduction: Reduction | None, beside: Sequence[str] = ()

@@ -1,0 +1,226 @@
+"""Progress of long work: a bar on a terminal and in notebooks, now and then a line elsewhere.
+
+:func:`reported` opens it, :func:`counted` counts the steps of a loop, and tasks of Dask count
+themselves. Steps inside a step are shares of it.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from functools import wraps
+from threading import Event, Lock, Thread, get_ident
+from time import monotonic
+from typing import Any, ParamSpec, TypeVar
+
+P = ParamSpec("P")
+R = TypeVar("R")
+T = TypeVar("T")
+
+QUIET = 3.0
+"""Seconds of work before anything is printed."""
+
+OFTEN, SELDOM = 0.5, 10.0
+"""Seconds between two bars, and between two lines where there is no bar."""
+
+WIDTH = 30
+
+clock = monotonic
+
+
+class Progress:
+    """Work of some steps, in the thread that opened it."""
+
+    def __init__(self, what: str, *, shown: bool) -> None:
+        self.what, self.shown = what, shown and sys.stderr is not None
+        self.owner, self.start = get_ident(), clock()
+        self.told: float | None = None
+        """Time of the last line or bar."""
+        self.levels: list[list[int]] = []
+        """Numbers of steps done and of all, the outermost first."""
+        self._lock = Lock()
+
+    def share(self) -> str:
+        """Share of the work that is done, in percent; nothing as long as there are no steps."""
+        share, levels = 0.0, self.levels[::-1]
+        for done, total in levels:
+            share = min(1.0, (done + share) / max(total, 1))
+        return f"{share:.0%}" if levels else ""
+
+    def tell(self, *, end: str = "") -> None:
+        """Print a bar or a line, if it is time to, or at the ``end`` of what was told."""
+        with self._lock:
+            now, has_bar = clock(), _has_bar()
+            if not self.shown or now - self.start < QUIET or (end and self.told is None):
+                return
+            wait = OFTEN if has_bar else SELDOM
+            if self.told is not None and now - self.told < wait and not (end and has_bar):
+                return
+            self.told = now
+            share, seconds = end or self.share(), f"{now - self.start:.0f} s"
+            text = f"{self.what}: {share} after {seconds}".replace(":  after", ":")
+            if has_bar:
+                filled = "#" * (WIDTH * int(share[:-1]) // 100 if "%" in share else 0)
+                text = f"\r{self.what} [{filled:<{WIDTH}}] {share:>4} {seconds:>6}"
+            with suppress(OSError):  # where standard error takes nothing, nobody reads it
+                line = end or not has_bar
+                print(text, end="\n" if line else "", file=sys.stderr, flush=True)
+
+
+_open: list[Progress] = []
+"""The progress of the work that is going on, if there is any."""
+
+
+def _has_bar() -> bool:
+    """Whether a bar can be drawn: on a terminal, or in a notebook."""
+    return sys.stderr.isatty() or type(sys.stderr).__module__.startswith("ipykernel")
+
+
+def _own() -> Progress | None:
+    """Progress that this thread has opened and that is shown."""
+    own = _open[-1] if _open else None
+    return own if own is not None and own.shown and own.owner == get_ident() else None
+
+
+@contextmanager
+def reported(what: str = "xrecal", *, shown: bool = True) -> Iterator[None]:
+    """Show the progress of the work within, as one bar: of fits, scores, and what Dask computes.
+
+    Parameters
+    ----------
+    what : str
+        Name of the work, before the bar.
+    shown : bool
+        Without it nothing within shows its progress.
+
+    Notes
+    -----
+    On standard error, from 3 s on: a bar on a terminal and in a notebook, elsewhere a line every
+    10 s. The work of a cluster is not counted.
+
+    Examples
+    --------
+    >>> with xrecal.progress("calibrated"):
+    ...     calibrated = forecast.recal.apply(model).compute()
+    >>> with xrecal.progress(shown=False):
+    ...     model = hindcast.recal.fit(observations)
+    """
+    if _open:
+        yield
+        return
+    progress = Progress(what, shown=shown)
+    _open.append(progress)
+    try:
+        with ExitStack() as stack:
+            if shown:
+                stack.enter_context(_of_dask(progress))
+                stack.enter_context(_told_again(progress))
+            yield
+        progress.tell(end="100%")
+    except BaseException:
+        progress.tell(end="ended")
+        raise
+    finally:
+        _open.remove(progress)
+
+
+def reporting(what: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Decorator of functions whose parameter ``progress`` says whether it is shown."""
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        @wraps(function)
+        def called(*args: P.args, **given: P.kwargs) -> R:
+            with reported(what, shown=bool(given.get("progress", True))):
+                return function(*args, **given)
+
+        return called
+
+    return decorate
+
+
+def counted(steps: Collection[T]) -> Iterator[T]:
+    """Steps of a loop, which count."""
+    progress = _own()
+    if progress is None or len(steps) < 2:
+        yield from steps
+        return
+    with _level(progress, len(steps)) as level:
+        for one in steps:
+            yield one
+            level[0] += 1
+            progress.tell()
+
+
+def parts(n: int) -> Iterator[slice]:
+    """Parts of n places, larger ones as long as they take less than half a second, which count."""
+    progress = _own()
+    if progress is None or n < 2:
+        yield slice(0, n)
+        return
+    size = max(1, n // 32)
+    with _level(progress, n) as level:
+        while level[0] < n:
+            start = clock()
+            yield slice(level[0], min(n, level[0] + size))
+            level[0] = min(n, level[0] + size)
+            size = size if clock() - start > OFTEN else 2 * size
+            progress.tell()
+
+
+@contextmanager
+def _level(progress: Progress, total: int) -> Iterator[list[int]]:
+    level = [0, total]
+    progress.levels.append(level)
+    try:
+        yield level
+    finally:
+        progress.levels.pop()
+
+
+@contextmanager
+def _told_again(progress: Progress) -> Iterator[None]:
+    """Print now and then while a step takes long."""
+    ended = Event()
+
+    def tell() -> None:
+        while not ended.wait(OFTEN):
+            progress.tell()
+
+    thread = Thread(target=tell, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+@contextmanager
+def _of_dask(progress: Progress) -> Iterator[None]:
+    """Count the tasks of whatever Dask computes within."""
+    from dask.callbacks import Callback
+
+    started: list[list[int]] = []
+
+    def is_own() -> bool:
+        return get_ident() == progress.owner
+
+    def start(_: Any, state: Mapping[str, Any]) -> None:
+        if is_own():
+            started.append([0, sum(len(state[name]) for name in ("ready", "waiting", "running"))])
+            progress.levels.append(started[-1])
+
+    def after(*_: Any) -> None:
+        if is_own():
+            started[-1][0] += 1
+            progress.tell()
+
+    def finish(*_: Any) -> None:
+        if is_own() and started:
+            started.pop()
+            progress.levels.pop()
+
+    callback = Callback(start_state=start, posttask=after, finish=finish)  # type: ignore[no-untyped-call]
+    with callback:
+        yield

@@ -1,0 +1,94 @@
+"""Rows of a table: the positions along a dimension of places or leads, or the seasons of cases."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import TypeVar
+
+import numpy as np
+import xarray as xr
+
+from xrecal.arrays.advice import Advice, Typed
+from xrecal.inputs.dates import are_dates, date_candidates
+from xrecal.inputs.metadata import shown_units
+from xrecal.inputs.roles import Roles
+from xrecal.inputs.valid_time import known_valid_times
+
+T = TypeVar("T", xr.DataArray, xr.Dataset)
+
+SEASON = "season"
+SEASONS = ("DJF", "MAM", "JJA", "SON")
+
+
+def season_of_rows(
+    by: Hashable, array: xr.DataArray, cases: Hashable, *, name: str, others: Sequence[str] = ()
+) -> xr.DataArray | None:
+    """Season of the valid date of each case, where ``by`` asks for it.
+
+    Parameters
+    ----------
+    by : hashable
+        A dimension of ``array`` besides that of the ``cases``, or "season".
+    array : DataArray
+        Forecasts or scores.
+    cases : hashable
+        Dimension of the cases.
+    name : str
+        Name of the array in messages.
+    others : sequence of str
+        Further values of the parameter, for the message.
+
+    Returns
+    -------
+    DataArray or None
+        Labels DJF, MAM, JJA, SON over the cases, and leads if there are any; None where rows are
+        the positions along a dimension.
+
+    Raises
+    ------
+    ValueError
+        If ``by`` is neither, or the cases have no dates.
+    """
+    places = [d for d in array.dims if d != cases]
+    if by in places:
+        return None
+    if by != SEASON:
+        known = f"name one of {places} or {SEASON!r}" if places else f"name {SEASON!r}"
+        more = f", or split the hindcast by one of {list(others)}" if others else ""
+        text = f" is no dimension of places or leads of {name}; {known}{more}"
+        raise ValueError(Advice(Typed("by", by), text))
+    valid = known_valid_times(Roles(array), cases)
+    candidates = [*([] if valid is None else [valid]), *date_candidates(array, cases)]
+    dates = next((one for one in candidates if one.chunks is None and are_dates(one)), None)
+    if dates is None:
+        text = f" needs dates along {cases!r} (datetime64 or cftime), and {name} has none; add them"
+        raise ValueError(Advice(Typed("by", SEASON), text))
+    bare = dates.drop_vars([c for c in dates.coords if c not in dates.dims])
+    season: xr.DataArray = bare.dt.season.drop_attrs()
+    return season.rename(None)
+
+
+def each_season(
+    values: xr.DataArray, season: xr.DataArray, function: Callable[[xr.DataArray], T]
+) -> T:
+    """Results of a function of the values of each season that has a case, along "season"."""
+    values = values.drop_vars(SEASON, errors="ignore")
+    names = [one for one in SEASONS if (season == one).any()]
+    parts = [function(values.where(season == one)) for one in names]
+    whole = xr.concat(parts, SEASON, coords="minimal", compat="override", join="exact")
+    return whole.assign_coords({SEASON: names})
+
+
+def head_of_rows(labels: xr.DataArray) -> str:
+    """Head of the column of labels: the dimension, with its unit."""
+    units = shown_units(labels.attrs)
+    return f"{labels.name} ({units})" if units else str(labels.name)
+
+
+def texts_of_rows(labels: xr.DataArray) -> list[str]:
+    """Labels of rows; lengths of time in days or hours."""
+    values = labels.to_numpy()
+    if values.dtype.kind == "m":
+        days, day = values / np.timedelta64(1, "D"), (values % np.timedelta64(1, "D")).astype(int)
+        return [f"{24 * n:g} h" if day.any() else f"{n:g} d" for n in days]
+    return [f"{value:g}" if values.dtype.kind == "f" else str(value) for value in values]
