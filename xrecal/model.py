@@ -166,18 +166,18 @@ def apply(
     Parameters
     ----------
     forecast : DataArray or Dataset
-        Of the kind the model was fitted on, at the same locations.
+        Forecasts of the same kind and at the same locations as the hindcast.
     model : Recalibrator
         From ``hindcast.recal.fit(observations)``.
     covariates : dict from str to DataArray or Dataset, optional
         Covariates that the model conditions on, for these forecasts.
     missing_covariates : {"refuse", "without"}
-        Refuse forecasts without one of the covariates, or do without it.
+        Raise an error for forecasts that lack a covariate, or use its median over the record.
 
     Returns
     -------
     Dataset
-        Distributions: weighted ensembles with their novelty, or the parameters of normal ones.
+        Weighted ensembles with their novelty, or parameters of normal distributions.
 
     Examples
     --------

@@ -38,42 +38,42 @@ NUMBERS = ("pit_p_value", "skce", "skce_p_value")
         "methods",
         type=MethodType(),
         multiple=True,
-        help="To compare; may be repeated. EMOS, CKME and LinearPool if left out.",
+        help="Method to compare; may be repeated. By default EMOS, CKME and LinearPool.",
     ),
     option(
         "--by",
-        "What is predicted together: fifths, years, fifths from those before them, or the "
-        "cases up to the next fit (--every) from those before them.",
+        "Cases predicted together: fifths (block), years, fifths from those before them "
+        "(retrospective), or cases up to the next fit (--every) from those before them (rolling).",
         type=click.Choice(["block", "year", "retrospective", "rolling"]),
         like=xrecal.compare,
     ),
     option(
         "--gap",
-        "Cases, or time such as 5D, left out next to those that are predicted.",
+        "Cases, or time such as 5D, next to the predicted ones that fits do not learn from.",
         "N|TIME",
         callback=values.span,
     ),
     option(
         "--window",
-        "Of --by rolling: length of the past that a fit learns from; all if left out.",
+        "With --by rolling: length of the past that a fit learns from; by default all.",
         "N|TIME",
         callback=values.span,
     ),
     option(
         "--every",
-        "Of --by rolling: time between two fits, or with --refit two updates.",
+        "With --by rolling: time between two fits, or with --refit between two updates.",
         "N|TIME",
         callback=values.span,
     ),
     option(
         "--refit",
-        "Of --by rolling: time between two fits of a model that is updated in between.",
+        "With --by rolling: time between two fits of a model that is updated in between.",
         "N|TIME",
         callback=values.span,
     ),
     option(
         "--forecast",
-        "Score these forecasts by fits to the whole hindcast, in place of its own cases.",
+        "Score these forecasts by fits to the whole hindcast, instead of cross-validation.",
         "FILE",
     ),
     DRY_RUN,
@@ -92,7 +92,7 @@ def compare(
     forecast: str | None,
     **given: Any,
 ) -> Result:
-    """Print scores of methods on cases of HINDCAST that they have not seen, or on --forecast."""
+    """Print scores of methods on held-out cases of HINDCAST, or on the forecasts of --forecast."""
     chosen = [method.method(settings) for method in methods] or None
     run = run_of(session, given)
     past, observed = pair(run, hindcast, observations, given, "hindcast", given["pool"])

@@ -34,7 +34,7 @@ OTHER = "other"
 class Comparison(xr.Dataset):
     """Dataset of scores by method, which prints as a table.
 
-    ``sel(method="CKME")`` picks one, although ``sel`` of other Datasets has such an argument.
+    ``sel(method="CKME")`` selects a method; in other Datasets it sets how labels are matched.
     """
 
     __slots__ = ()
@@ -57,12 +57,13 @@ class Comparison(xr.Dataset):
         return super().sel(indexers, tolerance=tolerance, drop=drop, **indexers_kwargs)
 
     def pairs(self, adjust: Adjust | None = "holm") -> xr.DataArray:
-        """Significance of the difference in CRPS of any two methods, of all locations together.
+        """P-values of the difference in CRPS of any two methods, of all locations together.
 
         Parameters
         ----------
         adjust : {"holm", "bh", "by", None}
-            For the number of pairs, by :func:`xrecal.diagnostics.adjusted_p_values`; None not.
+            Adjustment for the number of pairs, by :func:`xrecal.diagnostics.adjusted_p_values`;
+            None: no adjustment.
 
         Returns
         -------

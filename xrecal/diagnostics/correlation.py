@@ -39,7 +39,7 @@ def anomaly_correlation(
     forecast : DataArray or Dataset
         In any of the four forms, one variable.
     observations : DataArray, Dataset or dict
-        What verified, in the same units; matched by label along the dimension of the cases.
+        Observations in the same units, matched by label along the dimension of the cases.
     climatology : float or DataArray, optional
         What anomalies are from, in the unit of the variable: by location, date or part of the
         year, as for :func:`xrecal.products.probabilities.exceedance`, such as

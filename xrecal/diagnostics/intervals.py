@@ -47,7 +47,7 @@ def coverage(
     forecast : DataArray or Dataset
         In any of the four forms, one variable.
     observations : DataArray, Dataset or dict
-        What verified, in the same units; matched by label along the dimension of the cases.
+        Observations in the same units, matched by label along the dimension of the cases.
     dim : hashable or sequence of hashable, optional
         Dimensions of the cases; the calibration dimension (time, init, ...) if not given.
     level : float or sequence of float

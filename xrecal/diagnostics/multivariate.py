@@ -59,13 +59,13 @@ def energy_score(
         Plain ensembles, or weighted ones whose weights do not vary over the field. Each variable
         is scored for itself, unless ``jointly`` names them.
     observations : DataArray, Dataset or dict
-        What verified, in the same units; matched by label along the dimension of the cases.
+        Observations in the same units, matched by label along the dimension of the cases.
     over : hashable or sequence of hashable, optional
         Dimensions of a field, such as latitude, longitude and lead time. By default all but those
         of the cases and members.
     dim : hashable or sequence of hashable, optional
-        Dimensions to average over. Missing scores are left out of the mean. Where no rule
-        recognises the dimension of the cases, the one named here is it.
+        Dimensions to average over. The mean leaves out missing scores. If xrecal does not
+        recognise the dimension of the cases, name it here.
     jointly : sequence of str, optional
         Variables that are scored together as vectors, at each place unless ``over`` names
         dimensions, too. Weights, if there are any, must be those of whole vectors, as a model has

@@ -47,7 +47,7 @@ def rank_histogram(
     forecast : DataArray or Dataset
         Plain ensembles, one variable.
     observations : DataArray, Dataset or dict
-        What verified, in the same units; matched by label along the dimension of the cases.
+        Observations in the same units, matched by label along the dimension of the cases.
     dim : hashable or sequence of hashable, optional
         Dimensions of the cases; the calibration dimension (time, init, ...) if not given.
     seed : int

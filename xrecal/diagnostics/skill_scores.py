@@ -42,7 +42,7 @@ def brier_skill_score(
     forecast : DataArray or Dataset
         In any of the four forms, one variable.
     observations : DataArray, Dataset or dict
-        What verified, in the same units; matched by label along the dimension of the cases.
+        Observations in the same units, matched by label along the dimension of the cases.
     threshold : float, sequence of float or DataArray
         As for :func:`xrecal.products.probabilities.exceedance`; the event is strictly more.
     dim : hashable or sequence of hashable, optional

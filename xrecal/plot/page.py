@@ -120,7 +120,7 @@ def report(
     forecast : DataArray or Dataset
         In any of the four forms, one variable.
     observations : DataArray, Dataset or dict
-        What verified, in the same units; matched by label along the dimension of the cases.
+        Observations in the same units, matched by label along the dimension of the cases.
     dim : hashable or sequence of hashable, optional
         Dimensions of the cases; the calibration dimension (time, init, ...) if not given.
     path : str or path-like, optional

@@ -53,7 +53,7 @@ def log_score(
     forecast : DataArray or Dataset
         In any of the four forms.
     observations : DataArray, Dataset or dict
-        What verified, in the same units; matched by label along the dimension of the cases.
+        Observations in the same units, matched by label along the dimension of the cases.
     dim : hashable or sequence of hashable, optional
         Dimensions to average over. Missing scores are left out of the mean.
     member_dim : hashable, optional

@@ -200,10 +200,10 @@ def crps(
     forecast : DataArray or Dataset
         In any of the four forms.
     observations : DataArray, Dataset or dict
-        What verified, in the same units; matched by label along the dimension of the cases.
+        Observations in the same units, matched by label along the dimension of the cases.
     dim : hashable or sequence of hashable, optional
-        Dimensions to average over. Missing scores are left out of the mean. Where no rule
-        recognises the dimension of the cases, the one named here is it.
+        Dimensions to average over. The mean leaves out missing scores. If xrecal does not
+        recognise the dimension of the cases, name it here.
     fair : bool
         Estimate the score of an infinite ensemble from exchangeable members [2]_. Only for plain
         ensembles of at least two members.
@@ -388,7 +388,7 @@ def model_pit(
     forecast : DataArray or Dataset
         As for :meth:`apply`.
     observations : DataArray, Dataset or dict
-        What verified, matched by label.
+        Observations, matched by label.
     seed : int
         Of the random numbers that place an observation within a jump of the CDF.
     covariates, missing_covariates
