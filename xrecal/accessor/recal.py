@@ -1,4 +1,4 @@
-"""``.recal`` on DataArray and Dataset: doors to functions that take forecasts first."""
+"""``.recal`` on DataArray and Dataset: methods that call functions of forecasts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The squared kernel calibration error: whether forecasts are calibrated given themselves."""
+"""The squared kernel calibration error (SKCE) and the test of calibration given the forecast."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Terciles: probabilities of three categories, and what seasonal forecasts are judged by."""
+"""Terciles: probabilities of three categories, and the usual scores of seasonal forecasts."""
 
 from __future__ import annotations
 
@@ -71,10 +71,11 @@ def tercile_summary(
     edges : sequence of float or DataArray, optional
         The lower and the upper tercile, in the unit of the variable; a DataArray along a dimension
         of two that the forecast lacks, by location, date or part of the year, such as
-        ``record.groupby("time.month").quantile([1/3, 2/3], "time")``. If not given those of these
-        observations, at each location over all cases: right for one season a year.
+        ``record.groupby("time.month").quantile([1/3, 2/3], "time")``. If not given, the terciles of
+        these observations, at each location over all cases: right for one season a year.
     fair : bool
-        Scores of an infinite ensemble from exchangeable members. Only for plain ensembles.
+        Estimate the scores of an infinite ensemble from exchangeable members. Only for plain
+        ensembles.
     member_dim : hashable, optional
         The member dimension. Recognised by CF standard name or name (member, number, ...).
 
@@ -89,13 +90,13 @@ def tercile_summary(
         ``miscalibration`` - ``discrimination`` + ``uncertainty``. Over locations: ``rps``, the mean
         ranked probability score; ``rpss``, its skill against odds of a third each, with
         ``rpss_error`` and ``p_value``; ``n_cases`` and ``status``. Lazy if an input is. Without
-        ``edges``, and at edges that are equal or hold at least 5 % of the observations (a dry
-        season), the odds are the shares of these cases: climatology scores 0 against itself.
+        ``edges``, and if edges are equal or at least 5 % of the observations lie on one (a dry
+        season), the odds are the shares of these cases, so climatology has a skill of 0.
 
     Raises
     ------
     ValueError
-        If there is more than one variable, edges are not two that increase, ``fair`` is asked of
+        If there is more than one variable, edges are not two that increase, ``fair`` is set for
         other forms than plain ensembles, or dimensions, labels or units do not fit.
 
     Notes
@@ -103,8 +104,9 @@ def tercile_summary(
     Each part is that of its own function: :func:`xrecal.products.categories.categories`,
     :func:`rpss`, :func:`roc`, :func:`reliability`. :func:`xrecal.plot.skill_map` draws ``rpss`` of
     a grid, :func:`xrecal.plot.tercile_map` the probabilities of one date. Terciles of these
-    observations know what happened; forecasts whose terciles are those of their own hindcast, free
-    of bias, come from ``hindcast.recal.cross_validate(observations, output="categories")``.
+    observations use information from after the forecasts. For forecasts with the terciles of their
+    own hindcast, without bias, use
+    ``hindcast.recal.cross_validate(observations, output="categories")``.
 
     References
     ----------
