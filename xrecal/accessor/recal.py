@@ -40,7 +40,7 @@ def report(
     seed: int = 0,
     member_dim: Hashable | None = None,
 ) -> Figure:
-    """One page of evidence, as a figure and perhaps a file; see :func:`xrecal.plot.report`."""
+    """Draw one page of evidence, as a figure and perhaps a file; see :func:`xrecal.plot.report`."""
     from xrecal.plot import report  # needs matplotlib
 
     return report(

@@ -268,7 +268,7 @@ def pair(
     pool: Any = None,
     **more: Any,
 ) -> tuple[xr.Dataset, Any]:
-    """Forecasts and what verified, as options select them."""
+    """Return forecasts and observations, as options select them."""
     named = {key: given[key] for key in ("dim", "member_dim", "variable")}
     opened = run.open(forecasts, name, pool=pool, **named, **more)
     member_dim = given["member_dim"]

@@ -1,4 +1,4 @@
-"""Several methods on the same cases: their scores put together, as a Dataset and as a table.
+"""Scores of several methods on the same cases, as a Dataset and as a table.
 
 ``compare_scores`` makes a ``Comparison`` of the scores of each method. A ``Comparison`` and a
 :class:`xrecal.diagnostics.summary.Summary` print as a ``Table``.

@@ -160,7 +160,7 @@ class Plan:
         return xr.Dataset(data, {"variable": [str(part.variable) for part in self.variables]})
 
     def table(self, typed: Callable[[TaskPlan, Chunks], str] | None = None) -> str:
-        """The plan as text; ``typed`` says how chunks are typed where not in Python.
+        """Return the plan as text; ``typed`` writes chunks in another form than that of Python.
 
         Examples
         --------

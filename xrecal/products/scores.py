@@ -293,7 +293,7 @@ def _bound(bound: Threshold | None, none: float, form: Form) -> xr.DataArray:
 
 
 class Verified(NamedTuple):
-    """Distributions of one variable with what verified, on the labels of the forecasts."""
+    """Distributions of one variable with observations, on the labels of the forecasts."""
 
     source: Source
     observations: xr.DataArray | KnownName
@@ -312,7 +312,7 @@ class Verified(NamedTuple):
         new: Mapping[Hashable, int] | None = None,
         extras: Sequence[xr.DataArray] = (),
     ) -> xr.DataArray:
-        """Result of a reduction of each distribution, what verified and ``extras``."""
+        """Result of a reduction of each distribution, its observation and ``extras``."""
         return reduce(self.source, reduction, new, [self.observations, *extras])
 
     def brier(self, thresholds: Thresholds, fair: bool = False) -> xr.DataArray:

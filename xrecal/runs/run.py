@@ -309,7 +309,7 @@ class Run:
         hindcast : Dataset
             Forecasts with more cases.
         observations : DataArray, Dataset or dict
-            What verified.
+            Observations of these cases.
 
         Returns
         -------
