@@ -1,4 +1,4 @@
-"""The last observation that is known when a forecast starts, as a covariate."""
+"""Covariate: the last observation that is known when a forecast starts."""
 
 from __future__ import annotations
 

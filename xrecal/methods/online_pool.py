@@ -78,9 +78,9 @@ class OnlinePool(Settings):
     A :class:`LinearPool` is right as long as the forecast system does not change. Here it is one
     of several experts. The others are its components, the raw forecast, EMOS on all cases, EMOS on
     the last 30, 60 and 120 verified cases, the last 91 errors added to the ensemble mean, and a
-    CKME of the last 250 errors, with a half-life of 60 cases. The pool and this CKME enter a second
-    time, corrected for their expected error in mean and spread. A regression on their last 400
-    errors predicts this error.
+    CKME of the last 250 errors, with a half-life of 60 cases. The pool and this CKME are experts
+    again, corrected for their expected error in mean and spread; the pool also in the mean alone. A
+    regression on their last 400 errors predicts this error.
 
     Each expert forecasts 100 quantiles. The issued forecast is their average level by level.
     Bernstein online aggregation [1]_ sets the weights of each level and smooths them over levels

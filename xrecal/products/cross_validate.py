@@ -1,4 +1,4 @@
-"""Cross-validation: a hindcast in which every case is predicted by a fit that has not seen it."""
+"""Cross-validation: predictions of each case of a hindcast by fits without this case."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def cross_validate(
     choose: Choose = TOGETHER,
     min_samples: int = 20,
 ) -> Labelled:
-    """Predict every case of a hindcast by fits that have not seen it.
+    """Predict every case of a hindcast by fits that have not learned from it.
 
     Parameters
     ----------
@@ -125,7 +125,8 @@ def cross_validate(
     threshold : float, sequence of float or DataArray, optional
         For probabilities and their scores, as for ``exceedance``; the edges of ``"rps"``.
     n, seed : int
-        Number of members, and seed of their order, which differs from case to case.
+        Number of members, and seed of their order. The order of each case follows from its position
+        in the hindcast.
     pool : str, tuple of str or dict, optional
         Location dimensions whose cases each fit learns from together, as for ``fit``. The fit that
         predicts a date has not learned from it at any location.

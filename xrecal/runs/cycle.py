@@ -155,7 +155,7 @@ class Cycle:
         Warns
         -----
         UserWarning
-            If a start is not issued, observations are of the future, or weeks have none.
+            If a start is not issued, observations are of the future, or weeks lack observations.
         """
         if self.model is None:
             raise ValueError("the cycle has no model; write xrecal.Cycle(folder, model, ...)")
