@@ -1,4 +1,4 @@
-"""The fitted object: verbs on what was fitted, each one function."""
+"""The fitted model, whose methods are functions of other modules."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ P = ParamSpec("P")
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Recalibrator(Fitted, ProductVerbs, diagnostics.Verbs):
-    """A fitted method, for one variable or several. Made by ``hindcast.recal.fit``.
+    """A method fitted to one or several variables; ``hindcast.recal.fit`` returns it.
 
     Attributes
     ----------
@@ -63,49 +63,49 @@ class Recalibrator(Fitted, ProductVerbs, diagnostics.Verbs):
     def update(
         self, hindcast: Labelled, observations: Observations, *, covariates: Given = None
     ) -> Recalibrator:
-        """The model with more cases, without a new fit.
+        """Add cases to the model without a new fit.
 
-        The new cases join those that forecasts are compared with and made from; half-lives count
-        from the newest. All that was chosen by cross-validation stays: of a CKME ridge, bandwidth,
-        strength of covariates, support, centre, half-life and bounds, of a LinearPool also its
-        weights and tails, of a pooled fit the positions taken. What has no such choices learns
-        from all cases, and is then what a fit to all would have made it: EMOS, climatology, PIT,
-        conformal margins, IDR but for the coefficients of its covariates, and in a pool all
-        methods but CKMEs; to rounding, which the optimiser of EMOS in a pool makes 1e-9 or so.
-        Cases may come one at a time or many at once. Fit anew from time to time, so that the
-        choices learn from all cases; an OnlinePool does so itself, and learns weights from each
-        case, in order.
+        The new cases join the cases that forecasts are compared with and made from. Half-lives
+        count from the newest case. All choices of cross-validation stay: ridge, bandwidth, strength
+        of covariates, support, centre, half-life and bounds of a CKME, weights and tails of a
+        LinearPool, and the positions of a pooled fit. Methods without such choices learn from all
+        cases and equal a fit to all of them: EMOS, climatology, PIT, conformal margins, IDR except
+        the coefficients of its covariates, and in a pool all methods but CKMEs. They equal it to
+        rounding, which is about 1e-9 for EMOS in a pool, because of its optimiser. Cases may come
+        one at a time or many at once. Fit again from time to time, so that the choices use all
+        cases. An OnlinePool does this itself, and learns weights from each case, in order.
 
-        Of cases that are known by their label nothing changes where the observation is the one
-        that is known, or is missing now. One that was missing is filled in, one that differs takes
-        the place of the first, each with its forecast; covariates that are known stay. So the
-        starts of the last days may be given each day, and each lead learns when it verifies. Only
-        a fit that many pooled places share refuses an observation that differs: it keeps sums. The
-        law of all places in an OnlinePool keeps the one that it has learned from.
+        You may pass cases that the model knows already, by their label. Nothing changes if the
+        observation is the known one, or is missing now. An observation that was missing is added,
+        and one that differs replaces the first, each with its forecast; known covariates stay. So
+        you may pass the starts of the last days each day, and each lead learns when it verifies.
+        Only a fit that many pooled places share raises an error for an observation that differs,
+        because it keeps sums. The shared CKME in an OnlinePool keeps the first observation.
 
         Parameters
         ----------
         hindcast : DataArray or Dataset
-            Past forecasts before, after or between the others, of the same kind, unit and
-            locations, at all positions that are pooled. The number of members may differ. Where
-            places share a fit along one dimension, at any of them, in any order, and at new ones,
-            whose features must be known.
+            Past forecasts before, after or between the known ones, of the same kind, unit and
+            locations, at all pooled positions. The number of members may differ. If places share a
+            fit along one dimension, the forecasts may have any of these places, in any order, and
+            new ones whose features are known.
         observations : DataArray, Dataset or dict
-            What verified, as for the fit.
+            Observations, as for the fit.
         covariates : dict from str to DataArray, optional
             As for the fit.
 
         Returns
         -------
         Recalibrator
-            Cases by ascending label; lazy if the model or an input is. Locations without a fit
-            stay without, but with EMOS, which is fitted where cases suffice now.
+            Model with cases by ascending label; lazy if the model or an input is. Locations without
+            a fit stay without one, except that EMOS is fitted at those that now have enough cases.
 
         Raises
         ------
         ValueError
-            If a variable lacks those that it is recalibrated with, or kind, units, dimensions,
-            pooled positions or labels differ, or a feature of a new place is unknown.
+            If a variable lacks those that are recalibrated jointly with it, if kind, units,
+            dimensions, pooled positions or labels differ, or if a feature of a new place is
+            unknown.
 
         Warns
         -----
@@ -114,8 +114,9 @@ class Recalibrator(Fitted, ProductVerbs, diagnostics.Verbs):
 
         Notes
         -----
-        Cheap but for EMOS, which is fitted to all cases from its start, so that it does not depend
-        on how they came: O(n) a location. That needs 2 n numbers more of the state at each.
+        An update is cheap, except for EMOS. EMOS is fitted again to all cases, from the same
+        initial values as in ``fit``, so the result does not depend on the order of updates: O(n) a
+        location. For this the state has 2 n further numbers at each location.
 
         Examples
         --------
@@ -165,18 +166,18 @@ def apply(
     Parameters
     ----------
     forecast : DataArray or Dataset
-        Of the kind the model was fitted on, at the same locations.
+        Forecasts of the same kind and at the same locations as the hindcast.
     model : Recalibrator
         From ``hindcast.recal.fit(observations)``.
     covariates : dict from str to DataArray or Dataset, optional
         Covariates that the model conditions on, for these forecasts.
     missing_covariates : {"refuse", "without"}
-        Refuse forecasts without one of the covariates, or do without it.
+        Raise an error for forecasts that lack a covariate, or use its median over the record.
 
     Returns
     -------
     Dataset
-        Distributions: weighted ensembles with their novelty, or the parameters of normal ones.
+        Weighted ensembles with their novelty, or parameters of normal distributions.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""``.recal`` and ``.recal.plot``: doors to what can be done with forecasts, a typed line each."""
+"""``.recal`` and ``.recal.plot``: methods of forecasts, one typed line each."""
 
 from .recal import DataArrayRecal, DatasetRecal
 

@@ -1,4 +1,4 @@
-"""``.recal.plot``: doors to figures of forecasts. Needs matplotlib, so it is imported when used."""
+"""``.recal.plot``: figures of forecasts. It needs matplotlib, so it is imported when used."""
 
 from __future__ import annotations
 

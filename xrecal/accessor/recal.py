@@ -1,4 +1,4 @@
-"""``.recal`` on DataArray and Dataset: doors to functions that take forecasts first."""
+"""``.recal`` on DataArray and Dataset: methods that call functions of forecasts."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def report(
     member_dim: Hashable | None = None,
     progress: bool = True,
 ) -> Figure:
-    """One page of evidence, as a figure and perhaps a file; see :func:`xrecal.plot.report`."""
+    """Draw one page of evidence, as a figure and perhaps a file; see :func:`xrecal.plot.report`."""
     from xrecal.plot import report  # needs matplotlib
 
     return report(

@@ -41,11 +41,11 @@ NUMBERS = ("pit_p_value", "skce", "skce_p_value")
         "methods",
         type=MethodType(),
         multiple=True,
-        help="To compare; may be repeated. EMOS, CKME and LinearPool if left out.",
+        help="Method to compare; may be repeated. By default EMOS, CKME and LinearPool.",
     ),
     option(
         "--by",
-        "Cases that are predicted together: fifths (block), years (year), fifths from those before "
+        "Cases predicted together: fifths (block), years (year), fifths from those before "
         "them (retrospective), or the cases up to the next fit (--every) from those before them "
         "(rolling). Or rows of the table: a dimension of places or leads, or the season. Or both, "
         "as in year,season.",
@@ -55,31 +55,31 @@ NUMBERS = ("pit_p_value", "skce", "skce_p_value")
     ),
     option(
         "--gap",
-        "Cases, or time such as 5D, left out next to those that are predicted.",
+        "Cases, or time such as 5D, next to the predicted ones that fits do not learn from.",
         "N|TIME",
         callback=values.span,
     ),
     option(
         "--window",
-        "Of --by rolling: length of the past that a fit learns from; all if left out.",
+        "With --by rolling: length of the past that a fit learns from; by default all.",
         "N|TIME",
         callback=values.span,
     ),
     option(
         "--every",
-        "Of --by rolling: time between two fits, or with --refit two updates.",
+        "With --by rolling: time between two fits, or with --refit between two updates.",
         "N|TIME",
         callback=values.span,
     ),
     option(
         "--refit",
-        "Of --by rolling: time between two fits of a model that is updated in between.",
+        "With --by rolling: time between two fits of a model that is updated in between.",
         "N|TIME",
         callback=values.span,
     ),
     option(
         "--forecast",
-        "Score these forecasts by fits to the whole hindcast, in place of its own cases.",
+        "Score these forecasts by fits to the whole hindcast, instead of cross-validation.",
         "FILE",
     ),
     DRY_RUN,
@@ -98,7 +98,7 @@ def compare(
     forecast: str | None,
     **given: Any,
 ) -> Result:
-    """Print scores of methods on cases of HINDCAST that they have not seen, or on --forecast."""
+    """Print scores of methods on held-out cases of HINDCAST, or on the forecasts of --forecast."""
     chosen = [method.method(settings) for method in methods] or None
     run = run_of(session, given)
     past, observed = pair(run, hindcast, observations, given, "hindcast", given["pool"])

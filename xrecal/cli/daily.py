@@ -38,14 +38,14 @@ def _one_product(given: dict[str, Any]) -> None:
     click.argument("model"),
     option(
         "--forecasts",
-        "Today's forecasts, and those that have not verified yet; as --observations.",
+        "New forecasts, and older ones that have not verified yet; paths as for --observations.",
         "F",
         multiple=True,
         required=True,
     ),
     option(
         "--observations",
-        "File, store or pattern such as 'obs/*.nc'; may be repeated.",
+        "Observations: file, store or pattern such as 'obs/*.nc'; may be repeated.",
         "O",
         multiple=True,
         required=True,
@@ -58,16 +58,14 @@ def _one_product(given: dict[str, Any]) -> None:
     OBSERVED,
     option(
         "--keep",
-        "Models to keep: more than starts within the longest lead.",
+        "Number of models to keep: more than the starts within the longest lead.",
         "N",
         like=xrecal.Cycle,
         type=count(1),
     ),
-    option("--reissue", "Issue past starts anew whose models are kept, as with other quantiles."),
-    option("--model-at", "Go back to the model of then.", "DATE", callback=values.date),
-    option(
-        "--now", "The time in UTC, that of the clock if left out.", "DATE", callback=values.date
-    ),
+    option("--reissue", "Issue past starts again if their models are kept."),
+    option("--model-at", "Go back to the model of this date.", "DATE", callback=values.date),
+    option("--now", "Time in UTC; by default that of the clock.", "DATE", callback=values.date),
     *WATCHING,
     check=_one_product,
 )
@@ -83,13 +81,13 @@ def cycle(
     covariates: str | None,
     **given: Any,
 ) -> Result:
-    """Do the work of a day: learn what has verified, issue, score, and watch the calibration.
+    """Do the work of a day: learn verified cases, issue, score, and monitor the calibration.
 
-    MODEL is the first fit, and stays as it is. The folder of --output gets forecasts/, models/,
-    scores.nc, monitor.nc, status.json and status.txt. Each start is issued by a model that has
-    learned what had verified when it was issued; starts that were missed are made up for in their
-    order. Repeat the command as often as you like: what is done is not done again. docs/cycle.md
-    has examples.
+    MODEL is the first fit; the command does not change it. The folder of --output gets forecasts/,
+    models/, scores.nc, monitor.nc, status.json and status.txt. The command issues every start that
+    has no forecast in the folder yet, in order. Each start gets the model that has learned all
+    cases verified at that start. You may repeat the command: it skips finished work.
+    docs/cycle.md has examples.
     """
     of_folder = xrecal.Cycle(output, model, compute=session.compute, **given)
     with warnings.catch_warnings():
@@ -113,7 +111,7 @@ def cycle(
 
 
 def text_of(data: dict[str, Any]) -> str:
-    """What a run of the cycle has done, for people."""
+    """Return the outcome of a run of the cycle as text."""
     late = f" ({len(data['late'])} of them late)" if data["late"] else ""
     counts = [f"{len(data['issued'])} issued{late}"]
     for name, words in COUNTED.items():
@@ -148,7 +146,7 @@ def _scores(means: dict[str, Any], units: str) -> str:
     click.argument("page"),
     option(
         "--days",
-        "Days before the last start that has verified.",
+        "Number of days to draw, up to the last start that has verified.",
         "N",
         like=xrecal.Cycle.report,
         type=count(1),
@@ -166,9 +164,9 @@ def report(session: Session, folder: str, page: str, days: int) -> Result:
 
 @command()
 def warm(session: Session) -> Result:
-    """Compile everything ahead, on this machine or on each worker of a cluster.
+    """Compile all functions ahead, on this machine or on each worker of a cluster.
 
-    What is compiled is kept in the user's cache, or in the folder XRECAL_CACHE_DIR.
+    The user's cache, or the folder XRECAL_CACHE_DIR, keeps the compiled functions.
     """
     cluster = session.cluster
     made = [compile_all()] if cluster is None else [*cluster.client.run(compile_all).values()]

@@ -39,7 +39,7 @@ def group() -> None:
 
     Exit codes: 0 done, 2 wrong command line, 3 inputs or request refused, 4 scheduler not
     reachable or without workers, 5 computing failed, 129 hung up, 130 interrupted, 143 ended
-    (--resume goes on after these); of cycle and monitor 10 done with alarms, 11 nothing new.
+    (after these three, --resume continues). cycle and monitor: 10 done with alarms, 11 nothing new.
     """
 
 
@@ -75,29 +75,29 @@ def count(least: int) -> click.IntRange:
 
 
 COMPUTING = (
-    option("--scheduler", "Of a Dask cluster to compute on.", "ADDRESS"),
+    option("--scheduler", "Address of the scheduler of a Dask cluster to compute on.", "ADDRESS"),
     option(
         "--timeout",
-        "To wait for the scheduler, and for a worker of it.",
+        "Longest wait for the scheduler, and for a worker.",
         "SECONDS",
         type=click.FloatRange(min=0, min_open=True),
         default=60,
         show_default=True,
     ),
-    option("--quiet", "No progress bar, which only a terminal gets anyway."),
+    option("--quiet", "Show no progress bar. Only a terminal shows one."),
     click.option("--json", "as_json", is_flag=True, help="Print the result as JSON."),
 )
 """Options of all commands."""
 
-VARIABLE = option("--variable", "Forecast variable; all if left out.", "NAME")
-OBSERVED = option("--observed-variable", "What verified --variable.", "NAME")
-DRY_RUN = option("--dry-run", "Print what would be done, and stop.")
+VARIABLE = option("--variable", "Forecast variable; by default all.", "NAME")
+OBSERVED = option("--observed-variable", "Name of the observations of --variable.", "NAME")
+DRY_RUN = option("--dry-run", "Print the plan of the work, and stop.")
 
 READING = (
     VARIABLE,
     option(
         "--chunks",
-        "Size of the blocks of locations that are computed at a time.",
+        "Sizes of the blocks of locations. One block is computed at a time.",
         "DIM=N,...",
         callback=values.chunks,
     ),
@@ -107,7 +107,7 @@ READING = (
 COVARIATES = option(
     "--covariates",
     "File or store of covariates: each of its variables is one. A fit conditions on all of them, "
-    "unless --condition-on names a part.",
+    "unless --condition-on selects some.",
     "FILE",
 )
 
@@ -129,26 +129,26 @@ LEARNING = (
     ),
     option(
         "--condition-on",
-        "season, a coordinate of the forecasts or one of --covariates; may be repeated.",
+        "Covariate: season, a coordinate of the forecasts or one of --covariates; may be repeated.",
         "NAME",
         multiple=True,
         callback=values.one_or_several,
     ),
     option(
         "--pool",
-        "Learn from the cases of all positions along these dimensions, or of N around.",
+        "Learn from the cases of all positions along these dimensions, or of a window of N.",
         "DIM,... | DIM=N,...",
         callback=values.pool,
     ),
     option(
         "--features",
-        "Coordinates of pooled places, such as slope,coast, by which one law compares them.",
+        "Coordinates by which a shared fit compares places, such as slope,coast.",
         "NAME,...",
         callback=values.names,
     ),
     option(
         "--choose",
-        "Choose settings from all places together, from each alone, or along these dimensions.",
+        "Places that choose settings together: all, each alone, or those along these dimensions.",
         "together|each|DIM,...",
         like=xrecal.compare,
         callback=values.choose,
@@ -164,9 +164,9 @@ LEARNING = (
 """Options of commands that fit."""
 
 WRITING = (
-    option("--resume", "Take up an interrupted run; begin if there is none."),
-    option("--overwrite", "Replace what is there."),
-    option("--force", "Go on though a task may need more memory than there is."),
+    option("--resume", "Continue an interrupted run; begin if there is none."),
+    option("--overwrite", "Replace an existing result."),
+    option("--force", "Run even if a task may need more memory than there is."),
     DRY_RUN,
 )
 """Options of commands that write a result."""
@@ -184,14 +184,14 @@ WATCHING = (
     ),
     option(
         "--run-length",
-        "Cases between false detections of a change, in the mean.",
+        "Mean number of cases between false detections of a change.",
         "N",
         like=xrecal.Cycle,
         type=count(1),
     ),
     option(
         "--restart",
-        "When the evidence begins anew: each year, never, or after N cases.",
+        "Time when the evidence begins anew: each year, never, or after N cases.",
         "year|never|N",
         like=xrecal.Cycle,
         callback=values.restart,

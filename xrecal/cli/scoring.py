@@ -54,15 +54,15 @@ def _require_thresholds(given: dict[str, Any]) -> None:
     ),
     option(
         "--threshold",
-        "Values that events exceed, and that lie between categories.",
+        "Thresholds of events, and edges between categories.",
         "V,...",
         callback=values.numbers,
     ),
-    option("--summary", "Bias, spread, coverage and calibration too."),
+    option("--summary", "Print bias, spread, coverage and tests of calibration too."),
     option("--report", "Write a page of evidence to PAGE (.pdf or .png).", "PAGE"),
     option(
         "--raw",
-        "Forecasts before recalibration, drawn beside these on the page of --report.",
+        "Forecasts before recalibration, to compare with on the page of --report.",
         "FILE",
     ),
     *ROLES,
@@ -72,9 +72,9 @@ def _require_thresholds(given: dict[str, Any]) -> None:
 def score(session: Session, forecast: str, observations: str, **given: Any) -> Result:
     """Print the mean CRPS of FORECAST, in any form, against OBS; with options also other evidence.
 
-    Each score is that of the function of this name in Python, over all cases and locations; roc,
-    economic_value, anomaly_correlation and generalised_discrimination are means over the locations
-    of that of each. --summary tests each location.
+    A score is the result of the Python function of this name, over all cases and locations. roc,
+    economic_value, anomaly_correlation and generalised_discrimination are computed at each location
+    and then averaged. --summary tests each location.
     """
     run = run_of(session, given)
     opened, observed = pair(run, forecast, observations, given, "forecast", beside=True)

@@ -56,7 +56,7 @@ WORDS = ("variable", "observed_variable", "dim", "member_dim")
     click.argument("model"),
     option(
         "--method",
-        'How: a name, or as in Python, such as "EMOS()".',
+        'Method: a name, or as in Python, such as "EMOS()".',
         type=MethodType(),
         default="ckme",
         show_default=True,
@@ -82,7 +82,7 @@ def fit(
     min_samples: int,
     **given: Any,
 ) -> Result:
-    """Learn from HINDCAST and what verified, OBS, and write MODEL (.zarr or .nc)."""
+    """Fit a method to HINDCAST and its observations OBS, and write MODEL (.zarr or .nc)."""
     chosen = method.method(settings)
     run = run_of(session, given, model)
     past, observed = pair(run, hindcast, observations, given, "hindcast", pool)
@@ -133,13 +133,13 @@ PRODUCTS = ("quantiles", "members", "exceedance", "categories")
     option("--quantiles", "Write these quantiles, such as 0.1,0.5,0.9.", **QUANTILES),
     option(
         "--members",
-        "Write N equally likely members: the quantiles at (i - 1/2)/N, in an order of their own.",
+        "Write N equally likely members: the quantiles at (i - 1/2)/N, in random order.",
         "N",
         type=count(1),
     ),
     option(
         "--exceedance",
-        "Write the probabilities of more than these values, such as 0,5.",
+        "Write the probabilities of exceeding these values, such as 0,5.",
         "V,...",
         callback=values.numbers,
     ),
@@ -151,7 +151,7 @@ PRODUCTS = ("quantiles", "members", "exceedance", "categories")
     COVARIATES,
     option(
         "--missing-covariates",
-        "Refuse forecasts without a covariate of the model, or do without it.",
+        "Refuse forecasts that lack a covariate of the model, or use its median.",
         type=click.Choice(["refuse", "without"]),
         default="refuse",
         show_default=True,
@@ -193,10 +193,10 @@ def apply(session: Session, model: str, forecast: str, output: str, **given: Any
 def update(
     session: Session, model: str, hindcast: str, observations: str, output: str, **given: Any
 ) -> Result:
-    """Let MODEL learn from more cases, HINDCAST and what verified, OBS, and write it to OUT.
+    """Add the cases of HINDCAST and its observations OBS to MODEL, and write it to OUT.
 
-    What it has chosen by cross-validation stays. Cases that it knows are ignored, missing ones
-    filled in, other values taken in place of those known and counted.
+    The choices of cross-validation stay. The update ignores known observations, adds those that
+    were missing, and replaces revised ones. It prints the numbers of new and revised observations.
     """
     run = run_of(session, given, output)
     fitted = run.open_model(model)
@@ -268,7 +268,7 @@ def pair(
     pool: Any = None,
     **more: Any,
 ) -> tuple[xr.Dataset, Any]:
-    """Forecasts and what verified, as options select them."""
+    """Return forecasts and observations, as options select them."""
     named = {key: given[key] for key in ("dim", "member_dim", "variable")}
     opened = run.open(forecasts, name, pool=pool, **named, **more)
     member_dim = given["member_dim"]

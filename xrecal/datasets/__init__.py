@@ -1,4 +1,4 @@
-"""Data to try things on: toy systems with hindcasts, and real ones fetched once."""
+"""Data for examples: hindcasts of toy systems, and real ones that are downloaded once."""
 
 from .synthetic import lorenz96, sinus
 from .tutorial import open_tutorial

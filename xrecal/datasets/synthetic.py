@@ -1,4 +1,4 @@
-"""Synthetic forecasts and observations whose law is known, by a seed."""
+"""Synthetic forecasts and observations with a known distribution, by a seed."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def sinus(n_cases: int = 20_000, seed: int = 0) -> xr.Dataset:
 
     Notes
     -----
-    The feature x is uniform on -1 to 1; given x, the observation has the law
+    The feature x is uniform on -1 to 1; given x, the observation has the distribution
 
     .. math:: \tfrac12 N(x + \sin(3x/20), 0.1^2) + \tfrac12 N(x - \sin(3x/20), 0.1^2) ,
 

@@ -44,7 +44,7 @@ def open_tutorial(name: str) -> xr.Dataset:
     Parameters
     ----------
     name : {"mjo_rmm1"}
-        Which data set; see Notes.
+        Name of the data set; see Notes.
 
     Returns
     -------
@@ -60,17 +60,17 @@ def open_tutorial(name: str) -> xr.Dataset:
     ImportError
         If pooch or netCDF4 is not installed.
     ConnectionError
-        If a file can be neither found nor downloaded; the message says where to put it by hand.
+        If a file can be neither found nor downloaded; the message names the folder to put it in.
 
     Notes
     -----
     ``"mjo_rmm1"``: first component of the real-time multivariate index (RMM1) of the Madden-Julian
     oscillation, dimensionless, about -5 to 4. Forecasts of GMAO GEOS-S2S V2p1 in SubX [1]_, 510
     starts of 1999 to 2015, 45 days, 4 members, float32; the observed index [2]_ retains
-    interannual variability. Changed against the files: lead times, the middles of days (0.5, 1.5,
-    ... days), become the whole days 0, 1, ... before them; each forecast is joined by the observed
-    index of its day ``init + lead``; of dates given twice in the observations the first counts; a
-    day without an observation, or with one marked missing by 999 or more, is NaN. Repository
+    interannual variability. Changes from the files: lead times, which are the middles of days (0.5,
+    1.5, ... days), become the whole days 0, 1, ... before them; each forecast has the observed
+    index of its day ``init + lead``; if a date occurs twice in the observations, the first counts;
+    a day without an observation, or with a missing one (999 or more), is NaN. Repository
     climpred-data, MIT licence [3]_.
 
     Files come through pooch and are kept in ``pooch.os_cache("xrecal")``, or in the directory that

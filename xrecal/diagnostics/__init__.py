@@ -1,34 +1,34 @@
-"""Evidence: how good a forecast is, with its observations, and whether it can be trusted.
+"""Evidence on forecasts with their observations: scores, and tests of calibration.
 
 ============================  =====================================================================
 crps, quantile_weighted_crps  scores of whole distributions, or of parts of them
-log_score                     minus the log of the density at what verified
+log_score                     minus the log of the density at the observation
 wis                           median and central intervals, as forecast hubs score quantiles
 brier_score, ...              scores of probabilities, categories and quantiles
 energy_score, ...             scores of fields, whose places belong together
-error_spread                  whether mean, spread and skewness tell the errors
+error_spread                  errors against forecast mean, spread and skewness
 skill                         scores against those of a reference
 brier_skill_score, rpss       ... of probabilities of events, of categories
-roc, economic_value           hits and false alarms, and what they are worth to whom
-generalised_discrimination    pairs of cases whose order the forecasts tell
-anomaly_correlation           correlation of the mean with what verified
+roc, economic_value           hits and false alarms, and their value for users
+generalised_discrimination    share of pairs of cases that forecasts order correctly
+anomaly_correlation           correlation of the mean with observations
 tercile_summary               probabilities, skill, discrimination, reliability of terciles
-pit, pit_histogram, pit_test  where observations fall within their forecasts
+pit, pit_histogram, pit_test  position of observations within their forecasts
 rank_histogram                ... among the members of plain ensembles
-reliability, ...              what happens, given the probability or quantile that was issued
+reliability, ...              frequency of events given the issued probability, and quantiles
 coverage                      central intervals: share of observations, width
 spread_skill                  bias, error and spread
-skce, skce_test               whether forecasts are calibrated given themselves
+skce, skce_test               calibration given the forecast
 adjusted_p_values             many tests at once, as on a map
-monitor                       evidence after each new case, and when calibration has changed
-decompose                     what recalibration would gain
+monitor                       evidence after each new case, and changes of calibration
+decompose                     part of the CRPS that recalibration could gain
 ridge_curve                   held-out loss of a CKME with each ridge
-summary                       the most telling of these together
+summary                       the main ones together
 ============================  =====================================================================
 
 To add a score, write its function with the decorator ``score_entry``, and add a line to the
-imports, ``Doors`` and, if a model has it too, ``Verbs``. ``SCORES`` is the table that the decorator
-fills: what the command has as ``--score``, and ``cross_validate`` as ``output=``.
+imports, ``Doors`` and, if a model has it too, ``Verbs``. The decorator fills the table ``SCORES``,
+which lists the values of ``--score`` of the command and of ``output=`` of ``cross_validate``.
 """
 
 from xrecal.methods.doors import Accessor, door, verb

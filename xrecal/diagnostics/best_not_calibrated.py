@@ -1,4 +1,4 @@
-"""Why the method of the best CRPS is not to be trusted, where tests of calibration reject it."""
+"""Remark on the method with the best CRPS, if tests of calibration reject it."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ CLEAR = 2.0
 
 
 def remark_on_best(comparison: xr.Dataset, crps: FloatArray) -> str:
-    """A sentence on the method of the least CRPS if its calibration is rejected, else nothing.
+    """Return a sentence on the method with the smallest CRPS if a test rejects it, else "".
 
     Parameters
     ----------
     comparison : Dataset
-        Of :func:`xrecal.compare`, with the p-values and moments of the PIT.
+        Result of :func:`xrecal.compare`, with the p-values and moments of the PIT.
     crps : ndarray (methods,)
-        Over all locations.
+        Mean over all locations.
     """
     best = int(np.nanargmin(crps)) if np.isfinite(crps).any() else 0
     p_values = {test: _rows(comparison[name]) for name, test in TESTS.items()}
@@ -56,7 +56,7 @@ _GIVEN = "right on average, but not given the forecast, as reliability diagrams 
 
 
 def _reason(comparison: xr.Dataset, best: int) -> str:
-    """What the mean and the variance of the PIT say of forecasts."""
+    """Errors of the forecasts, from the mean and the variance of the PIT, in words."""
     of_best = comparison[["pit_mean", "pit_variance", "n_cases"]].isel(method=best)
     n = int(of_best["n_cases"].sum())
     mean, variance = (

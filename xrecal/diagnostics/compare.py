@@ -1,4 +1,4 @@
-"""Several methods on the same cases they have not seen, in one table."""
+"""Several methods on the same held-out or later cases, in one table."""
 
 from __future__ import annotations
 
@@ -72,21 +72,21 @@ def compare(
     sequential: bool = False,
     progress: bool = True,
 ) -> Comparison:
-    """Score methods on cases they have not seen: by cross-validation, or on later forecasts.
+    """Score methods on cases unknown to their fits: by cross-validation, or on later forecasts.
 
     Parameters
     ----------
     hindcast, observations
-        To fit on, as for ``hindcast.recal.fit``; one variable.
+        Cases to fit to, as for ``hindcast.recal.fit``; one variable.
     methods : Method, sequence of it or mapping from label to it, optional
-        EMOS, CKME and LinearPool if not given. Methods of one class are labelled by what
-        differs. The raw forecast and climatology are always scored too; a ``Climatology``
-        labelled "climatology" takes the place of the plain one as reference.
+        EMOS, CKME and LinearPool if not given. Labels of methods of one class are the settings that
+        differ. The table always has the raw forecast and climatology too. A ``Climatology``
+        labelled "climatology" replaces the plain one as reference.
     forecast : DataArray or Dataset, optional
-        Forecasts to score, in the form of the hindcast. Without them the hindcast is
-        cross-validated.
+        Forecasts to score, in the form of the hindcast. Without them, cross-validation scores the
+        hindcast.
     verification : DataArray, optional
-        What verified ``forecast``; ``observations`` if not given, which must reach over both.
+        Observations of ``forecast``. If not given, ``observations`` must cover both.
     by : str or tuple of str
         Split of the cross-validation ("block", "year", "retrospective", "rolling"), as for
         ``hindcast.recal.cross_validate``; or rows of the table: the name of a dimension of places
@@ -94,32 +94,32 @@ def compare(
         JJA, SON). A pair gives both: ``by=("year", "season")``.
     gap, blocks, window, every, refit, year_start
         As for ``hindcast.recal.cross_validate``. With ``refit`` all methods are updated in between;
-        those with a setting ``refit`` keep to their own.
+        methods with a setting ``refit`` use their own.
     condition_on : str or tuple of str, optional
-        Covariates for all methods that leave them open. The reference stays plain.
+        Covariates for all methods whose own ``condition_on`` is None. The reference has none.
     covariates : dict from str to DataArray, optional
-        Their values, with those for ``forecast``, where they are not coordinates. Where neither
-        ``condition_on`` nor a method names one of them, all methods but the reference condition
-        on all of them.
+        Values of covariates that are not coordinates, for the hindcast and for ``forecast``. If
+        neither ``condition_on`` nor a method names one of them, all methods but the reference
+        condition on all of them.
     pool : str, tuple of str or dict, optional
         Location dimensions whose cases every fit learns from together, as for
-        ``hindcast.recal.fit``. The climatology stays that of each place, from two cases on: one of
-        all places together would be easy to beat where they differ.
+        ``hindcast.recal.fit``. The climatology remains that of each place, from two cases on: the
+        climatology of all places together would be easy to beat if they differ.
     features : str or sequence of str, optional
-        Coordinates of places, as for ``hindcast.recal.fit``; methods that compare no features of
-        places do without.
+        Coordinates of places, as for ``hindcast.recal.fit``. Methods that compare no features of
+        places ignore them.
     dim, member_dim, choose, min_samples
         As for ``hindcast.recal.fit``.
     block_length : int, optional
         Number of successive cases that count as one in all tests and errors; 1 if cases are
-        independent. From the data of each if not given.
+        independent. By default each test finds it from the data.
     cluster : {"year", "season"}, optional
-        In errors and significance of scores whole years or seasons are independent, and cases of
-        one may depend in any way: in place of blocks.
+        Take whole years or seasons as independent in errors and p-values of scores, in place of
+        blocks. Cases of one year or season may depend on each other in any way.
     sequential : bool
-        Whether to add evidence that may be looked at after every case. Only of forecasts that know
-        nothing of the time after them: ``forecast``, or ``by`` "retrospective" or "rolling", with a
-        ``gap`` of the cases that have not verified at issue.
+        Whether to add evidence that you may look at after every case. It is only for forecasts that
+        do not use the time after them: ``forecast``, or ``by`` "retrospective" or "rolling" with a
+        ``gap`` that covers the cases not verified at issue.
     progress : bool
         As for ``hindcast.recal.fit``.
 
@@ -128,24 +128,29 @@ def compare(
     Dataset
         Over ``method`` and locations: ``crps`` and its standard error ``crps_error`` in the unit
         of the variable; ``skill_climatology`` and ``skill_raw`` (1 - CRPS / CRPS of the reference;
-        1 is perfect, 0 no gain); ``p_climatology`` and ``p_raw``, significance of the difference;
-        ``pit_p_value``, ``skce`` and ``skce_p_value``, whether forecasts are calibrated on average,
-        and given themselves (by 200 quantiles of each, the raw ones as issued); ``pit_mean`` and
-        ``pit_variance``, which say in what they are not: too high below 0.5, too narrow above 1;
-        ``pit_block_length`` and ``skce_block_length``, the successive cases that count as one;
-        ``n_cases``. Over ``method``:
-        ``fit_seconds`` and ``apply_seconds``, the wall clock of all locations, with scores and
-        tests, reading of lazy input, and compiling in the first call of a process;
-        cross-validation counts as fit. With locations ``overall_crps_error``,
-        ``overall_p_climatology`` and ``overall_p_raw`` of all of them together. Over ``method`` and
-        ``other``: ``p_pair``, significance of the difference of any two, of all locations together;
-        ``pairs()`` adjusts it for the number of pairs. Rows by a dimension, or by ``season``,
-        which is then a dimension of the scores and tests too, stay apart in the ``overall_``
-        results, and the table has a row for each value and method. If sequential
-        ``e_climatology`` and ``e_raw``, which run along the cases too. Computed, also from Dask.
-        Prints as a table. Pick a method by ``sel({"method": label})``, as ``sel`` has another
-        argument of that name. Where a test rejects the method of the least CRPS, the table says
-        what is wrong with it, and which method of those that pass is next.
+        1 is perfect, 0 no gain); ``p_climatology`` and ``p_raw``, p-values of the difference;
+        ``pit_p_value``, p-value of calibration on average; ``skce`` and ``skce_p_value``, error
+        and p-value of calibration given the forecast (by 200 quantiles of each forecast, the raw
+        ones as issued); ``pit_mean``, below 0.5 if forecasts are too high; ``pit_variance``, above
+        1 if they are too narrow; ``pit_block_length`` and ``skce_block_length``, the number of
+        successive cases that count as one; ``n_cases``.
+
+        Over ``method``: ``fit_seconds`` and ``apply_seconds``, the wall clock of all locations,
+        with scores and tests, reading of lazy input, and compiling in the first call of a process;
+        cross-validation counts as fit. With locations also ``overall_crps_error``,
+        ``overall_p_climatology`` and ``overall_p_raw``, of all locations together.
+
+        Over ``method`` and ``other``: ``p_pair``, the p-value of the difference of any two methods,
+        of all locations together; ``pairs()`` adjusts it for the number of pairs. With
+        ``sequential`` also ``e_climatology`` and ``e_raw``, over cases too.
+
+        Rows by a dimension, or by ``season``, which is then a dimension of the scores and tests,
+        stay apart in the ``overall_`` results, and the table has a row for each value and method.
+
+        The result is computed, also from Dask, and prints as a table. Select a method by
+        ``sel({"method": label})``, because ``sel`` of plain Datasets has another ``method``. If a
+        test rejects the method with the smallest CRPS, the table reports how its forecasts are
+        wrong, and names the best method that passes both tests.
 
     Raises
     ------
@@ -155,24 +160,26 @@ def compare(
 
     Notes
     -----
-    All methods are scored on the cases that all of them predict; only the SKCE of each is of all
-    cases that it predicts itself. The PIT of cross-validated forecasts is flatter than chance,
-    as each fit has seen the rest of the same sample, so its p-values are too large. Errors and
-    p-values allow for dependence of successive cases, and those of calibration too; see
+    All methods are scored on the cases that all of them predict; the SKCE of a method uses all
+    cases that it predicts itself. The PIT of cross-validated forecasts is flatter than by chance,
+    because each fit knows the rest of the same sample, so its p-values are too large. Errors and
+    p-values allow for dependence of successive cases, also in the tests of calibration; see
     :func:`xrecal.arrays.diebold_mariano`, :func:`xrecal.arrays.serial_uniform_test` and
-    :func:`xrecal.diagnostics.skce_test`. Where there are too few cases to tell, p-values are NaN,
-    and question marks in the table. Locations are tested one by one, so some differ by chance. They
-    depend on each other, so the table tests the mean over all locations of the score differences in
-    each case, one number a case. The e-values of a sequential comparison are at least 0; where a
-    method is never better than its reference in the mean, given what was known at issue, they reach
-    1 / alpha with a probability of at most alpha, however often one looks; see
-    :func:`xrecal.arrays.score_e_values`. Both are scored by their 200 quantiles, which are kept in
-    memory for all methods and cases. Leads of several steps count as for
-    :func:`xrecal.diagnostics.monitor`. Cross-validation holds 200 quantiles of each case in memory,
-    a part of the locations at a time, but all positions that are pooled together. It takes a fit of
-    each method for each split (and position, with ``pool``); :class:`LinearPool` fits all others,
-    so it takes most of the time. Leave it out of ``methods`` for a first look, and chunk locations
-    of a large grid.
+    :func:`xrecal.diagnostics.skce_test`. With too few cases p-values are NaN, and question marks in
+    the table. Each location has a test of its own, so some differ by chance. Because locations
+    depend on each other, the table tests the mean over all locations of the score differences in
+    each case, one number a case.
+
+    The e-values of a sequential comparison are at least 0. If a method is never better on average
+    than its reference, given the knowledge at issue, they reach 1 / alpha with a probability of at
+    most alpha, however often you look; see :func:`xrecal.arrays.score_e_values`. Both forecasts are
+    scored by their 200 quantiles, which stay in memory for all methods and cases. Leads of several
+    steps count as for :func:`xrecal.diagnostics.monitor`.
+
+    Cross-validation keeps 200 quantiles of each case in memory, for a part of the locations at a
+    time, but for all pooled positions together. It fits each method once for each split (and
+    position, with ``pool``). :class:`LinearPool` fits all other methods, so it takes most of the
+    time. Leave it out of ``methods`` for a first look, and chunk the locations of a large grid.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Several methods on the same cases: their scores put together, as a Dataset and as a table.
+"""Scores of several methods on the same cases, as a Dataset and as a table.
 
 ``compare_scores`` makes a ``Comparison`` of the scores of each method. A ``Comparison`` and a
 :class:`xrecal.diagnostics.summary.Summary` print as a ``Table``.
@@ -35,7 +35,7 @@ OTHER = "other"
 class Comparison(xr.Dataset):
     """Dataset of scores by method, which prints as a table.
 
-    ``sel(method="CKME")`` picks one, although ``sel`` of other Datasets has such an argument.
+    ``sel(method="CKME")`` selects a method; in other Datasets it sets how labels are matched.
     """
 
     __slots__ = ()
@@ -58,12 +58,13 @@ class Comparison(xr.Dataset):
         return super().sel(indexers, tolerance=tolerance, drop=drop, **indexers_kwargs)
 
     def pairs(self, adjust: Adjust | None = "holm") -> xr.DataArray:
-        """Significance of the difference in CRPS of any two methods, of all locations together.
+        """P-values of the difference in CRPS of any two methods, of all locations together.
 
         Parameters
         ----------
         adjust : {"holm", "bh", "by", None}
-            For the number of pairs, by :func:`xrecal.diagnostics.adjusted_p_values`; None not.
+            Adjustment for the number of pairs, by :func:`xrecal.diagnostics.adjusted_p_values`;
+            None: no adjustment.
 
         Returns
         -------

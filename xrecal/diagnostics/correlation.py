@@ -1,4 +1,4 @@
-"""Correlation of forecast means with what verified, as anomalies from a climatology."""
+"""Correlation of forecast means with observations, as anomalies from a climatology."""
 
 from __future__ import annotations
 
@@ -39,17 +39,16 @@ def anomaly_correlation(
     forecast : DataArray or Dataset
         In any of the four forms, one variable.
     observations : DataArray, Dataset or dict
-        What verified, in the same units; matched by label along the dimension of the cases.
+        Observations in the same units, matched by label along the dimension of the cases.
     climatology : float or DataArray, optional
-        What anomalies are from, in the unit of the variable: by location, date or part of the
+        Reference of the anomalies, in the unit of the variable: by location, date or part of the
         year, as for :func:`xrecal.products.probabilities.exceedance`, such as
-        ``observations.groupby("time.month").mean()``. Without it anomalies are from the means over
-        the cases.
+        ``observations.groupby("time.month").mean()``. Without it, the means over the cases.
     dim : hashable or sequence of hashable, optional
         Dimensions of the cases; the calibration dimension (time, init, ...) if not given. Those
         of the places give the pattern correlation of each date.
     centred : bool
-        Take the means over the cases off the anomalies too, so that no constant bias counts.
+        Subtract the means over the cases from the anomalies too, so a constant bias has no effect.
     member_dim : hashable, optional
         The member dimension. Recognised by CF standard name or name (member, number, ...).
 
@@ -70,9 +69,9 @@ def anomaly_correlation(
     Notes
     -----
     :func:`xrecal.arrays.anomaly_correlation` has the formula [1]_. Without a climatology the annual
-    cycle, which any forecast knows, counts as correlation where cases are of several seasons. A
-    climatology that these observations are part of makes the correlation of n cases too high by
-    about 1/n.
+    cycle, which any forecast contains, adds to the correlation if cases are of several seasons. If
+    the climatology contains these observations, the correlation of n cases is too high by about
+    1/n.
 
     References
     ----------

@@ -50,14 +50,14 @@ def decompose(
     covariates: Given = None,
     min_samples: int = 20,
 ) -> xr.Dataset:
-    r"""CRPS as miscalibration and the rest, by recalibrating each case unseen.
+    r"""Split the CRPS into miscalibration and the rest, by recalibrating held-out cases.
 
     Parameters
     ----------
     forecast, observations, dim, member_dim
         As for ``forecast.recal.fit``; one variable.
     method : Method
-        What recalibrates.
+        Method that recalibrates.
     by, gap, blocks, window, every, year_start, condition_on, covariates, min_samples
         As for ``forecast.recal.cross_validate``.
 
@@ -65,8 +65,8 @@ def decompose(
     -------
     Dataset
         Over locations, in the unit of the variable: ``crps``, the mean over the cases;
-        ``miscalibration``, which may come out negative for a calibrated forecast, and ``rest``,
-        which together make up the CRPS; their standard errors ``miscalibration_error`` and
+        ``miscalibration``, which may be negative for a calibrated forecast, and ``rest``, whose sum
+        is the CRPS; their standard errors ``miscalibration_error`` and
         ``rest_error``; ``n_cases`` and ``status``. NaN with fewer than 2 cases, errors with
         fewer than 3. Lazy if an input is.
 
@@ -77,12 +77,12 @@ def decompose(
 
     Notes
     -----
-    With forecasts Q and their recalibration R by fits unaware of the case, miscalibration is
-    the mean of :math:`d(R, Q)` and of :math:`S(Q, y) - S(R, y)`, S the CRPS and d half the squared
-    energy distance. The noise of R raises the first and lowers the second, and nearly cancels. The
-    rest, lack of sharpness and uncertainty of the world together, cannot be split by forecasts and
-    observations alone. A recalibration that conditions on more than the forecast counts what that
-    adds as miscalibration.
+    Let Q be a forecast and R its recalibration by a fit that has not learned from the case.
+    Miscalibration is the mean of :math:`d(R, Q)` and of :math:`S(Q, y) - S(R, y)`, with S the CRPS
+    and d half the squared energy distance. The noise of R raises the first and lowers the second,
+    and nearly cancels. The rest is lack of sharpness and uncertainty of the world together;
+    forecasts and observations alone cannot separate them. If the recalibration conditions on
+    more than the forecast, the gain from this counts as miscalibration.
 
     References
     ----------

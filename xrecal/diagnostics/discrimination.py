@@ -72,14 +72,15 @@ def roc(
     forecast : DataArray or Dataset
         In any of the four forms, one variable.
     observations : DataArray, Dataset or dict
-        What verified, in the same units; matched by label along the dimension of the cases.
+        Observations in the same units, matched by label along the dimension of the cases.
     threshold : float, sequence of float or DataArray
         As for :func:`xrecal.products.probabilities.exceedance`; the event is strictly more.
     dim : hashable or sequence of hashable, optional
         Dimensions of the cases; the calibration dimension (time, init, ...) if not given.
     levels : sequence of float, optional
-        Probabilities in [0, 1] from which on one acts, of the points of the curve; in steps of
-        0.01 if not given. The area is that under the curve through all probabilities.
+        Probabilities in [0, 1] at the points of the curve: a user acts if the forecast is at least
+        this probable. In steps of 0.01 if not given. The area is that under the curve through all
+        probabilities.
     member_dim : hashable, optional
         The member dimension. Recognised by CF standard name or name (member, number, ...).
 
@@ -87,7 +88,8 @@ def roc(
     -------
     Dataset
         Over locations, ``threshold`` (for several) and ``probability_level``: ``hit_rate``, the
-        share of events at which one acts, and ``false_alarm_rate``, that of cases without an event.
+        share of events at which the user acts, and ``false_alarm_rate``, the same share of cases
+        without an event.
         Over locations and ``threshold``: ``area`` in [0, 1], 1 perfect, ½ no discrimination; its
         standard error ``area_error``; ``base_rate``, the share of events; ``n_cases`` and
         ``status``. NaN without an event or without a case in which it did not happen, as the status
@@ -101,11 +103,11 @@ def roc(
 
     Notes
     -----
-    :func:`xrecal.arrays.roc_area` has the formulas. The curve goes on to (0, 0), where nobody acts.
-    No transform of the probabilities that rises changes it: it says nothing of calibration, which
-    :func:`reliability` does. Errors allow for dependence of successive cases, and are those of
-    means over other dimensions of the cases. Cases of many places together, with events more
-    frequent at some, have a larger area than each place has [2]_. O(n log n) for n cases.
+    :func:`xrecal.arrays.roc_area` has the formulas. The curve ends at (0, 0), where nobody acts. An
+    increasing transform of the probabilities does not change it, so it does not measure
+    calibration; :func:`reliability` does. Errors allow for dependence of successive cases, and are
+    those of means over other dimensions of the cases. If events are more frequent at some places,
+    all cases together have a larger area than each place [2]_. O(n log n) for n cases.
 
     References
     ----------
@@ -174,19 +176,20 @@ def economic_value(
     forecast, observations, threshold, dim, member_dim
         As for :func:`roc`.
     cost_loss : float or sequence of float, optional
-        Cost of protecting oneself over the loss that this saves, between 0 and 1; from 0.05 to
+        Ratio of the cost of protection to the loss that it avoids, between 0 and 1; from 0.05 to
         0.95 in steps of 0.05 if not given.
 
     Returns
     -------
     Dataset
-        Over locations, ``threshold`` and ``cost_loss`` (for several): ``value`` to who protects
-        himself where the probability is at least his ratio, right for calibrated probabilities;
-        ``potential_value`` to who does so from the best probability of these cases on. 1 is as
-        good as a perfect forecast, 0 as the better of always and never protecting oneself, less is
-        worse. Over locations and ``threshold``: ``base_rate``, the share of events, at whose ratio
-        forecasts are worth most; ``n_cases`` and ``status``, which has a bit where the event
-        happened in none or all of the cases. Lazy if an input is.
+        Over locations, ``threshold`` and ``cost_loss`` (for several): ``value`` for a user who
+        takes protection if the probability is at least the ratio, which is right for calibrated
+        probabilities; ``potential_value`` for a user who does so from the best probability of these
+        cases on. 1 is as good as a perfect forecast, 0 as good as the better of protection always
+        and never, less is worse. Over locations and ``threshold``: ``base_rate``, the share of
+        events, which is also the ratio at which forecasts have the largest value; ``n_cases`` and
+        ``status``, which has a bit if the event happened in none or all of the cases. Lazy if an
+        input is.
 
     Raises
     ------
@@ -195,9 +198,9 @@ def economic_value(
 
     Notes
     -----
-    :func:`xrecal.arrays.economic_value` has the formula [1]_. What ``value`` lacks of
-    ``potential_value`` is lost by miscalibration, but for a little that the best probability owes
-    to chance. O(n log n) for n cases.
+    :func:`xrecal.arrays.economic_value` has the formula [1]_. The difference between
+    ``potential_value`` and ``value`` is lost by miscalibration, except for a small part: the best
+    probability is chosen from the same cases. O(n log n) for n cases.
 
     References
     ----------
@@ -242,7 +245,7 @@ def generalised_discrimination(
     *,
     member_dim: Hashable | None = None,
 ) -> xr.Dataset:
-    """Generalised discrimination score (2AFC): pairs of cases whose order the forecasts tell.
+    """Generalised discrimination score (2AFC): share of pairs of cases in the right order.
 
     Parameters
     ----------
@@ -252,23 +255,23 @@ def generalised_discrimination(
     Returns
     -------
     Dataset
-        Over locations: ``discrimination``, the share in [0, 1] of the pairs of cases with
-        different observations of which the forecasts tell which one has the larger, 1 perfect and
-        ½ none; its standard error ``discrimination_error``; ``n_cases`` and ``status``. Lazy if an
-        input is.
+        Over locations: ``discrimination``, the share in [0, 1] of pairs of cases for which the case
+        with the larger forecast has the larger observation, among pairs with different
+        observations; 1 is perfect, ½ no discrimination; its standard error
+        ``discrimination_error``; ``n_cases`` and ``status``. Lazy if an input is.
 
     Raises
     ------
     ValueError
-        As for :func:`roc`, or if a chunk of Dask does not hold all cases.
+        As for :func:`roc`, or if Dask has the cases in several chunks.
 
     Notes
     -----
     :func:`xrecal.arrays.generalised_discrimination` has the definition [1]_ [2]_: the larger
-    forecast is the one whose members are larger with more than even odds. It needs no threshold,
-    and no bias or error of spread that all forecasts share changes it. Normal distributions are
-    compared by 200 of their quantiles. Errors as those of :func:`roc`. O(n² m) for n cases of m
-    members.
+    forecast is the one whose members are larger with more than even odds. The score needs no
+    threshold. A bias or an error of spread that all forecasts share does not change it. Normal
+    distributions are compared by 200 of their quantiles. Errors are computed as for :func:`roc`.
+    O(n² m) for n cases of m members.
 
     References
     ----------

@@ -33,7 +33,7 @@ def error_spread(
     *,
     member_dim: Hashable | None = None,
 ) -> Labelled:
-    """Error-spread score: whether mean, spread and skewness of forecasts tell their errors.
+    """Error-spread score: errors compared with mean, spread and skewness of the forecasts.
 
     Parameters
     ----------
@@ -53,9 +53,9 @@ def error_spread(
 
     Notes
     -----
-    :func:`xrecal.arrays.error_spread` has the formula [1]_, of the moments of the distribution that
-    is issued, those of ensembles with the number of members as denominator: a score of few members
-    is too high.
+    :func:`xrecal.arrays.error_spread` has the formula [1]_. It uses the moments of the distribution
+    as issued. Moments of ensembles have the number of members as denominator, so the score of few
+    members is too high.
 
     References
     ----------

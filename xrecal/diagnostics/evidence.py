@@ -1,4 +1,4 @@
-"""What every diagnostic begins and ends with: evidence read, results counted and described.
+"""Common parts of all diagnostics: read the evidence, count and describe the results.
 
 ``read_evidence`` pairs the forecasts of one variable with what verified; ``Evidence`` reduces each
 forecast to numbers, takes these over the cases, and makes the Dataset of the result.
@@ -57,7 +57,7 @@ NO_UNIT = {"units": "1"}
 
 @dataclass(frozen=True)
 class Evidence:
-    """Forecasts of one variable and what verified, in the order of time."""
+    """Forecasts of one variable and their observations, in the order of time."""
 
     pairs: Pairs
     dims: tuple[Hashable, ...]
@@ -72,7 +72,7 @@ class Evidence:
 
     @property
     def observations(self) -> xr.DataArray:
-        """What verified, on the labels of the forecasts and in their floating type.
+        """Observations, on the labels of the forecasts and in their floating type.
 
         So that an observation of 0.7 mm equals a member of 0.7 mm in float32.
         """

@@ -1,4 +1,4 @@
-"""Central prediction intervals: how often they hold the observation, and how wide they are."""
+"""Central prediction intervals: share of observations inside, and width."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def coverage(
     forecast : DataArray or Dataset
         In any of the four forms, one variable.
     observations : DataArray, Dataset or dict
-        What verified, in the same units; matched by label along the dimension of the cases.
+        Observations in the same units, matched by label along the dimension of the cases.
     dim : hashable or sequence of hashable, optional
         Dimensions of the cases; the calibration dimension (time, init, ...) if not given.
     level : float or sequence of float
@@ -65,8 +65,7 @@ def coverage(
         ``width``, its mean length in the unit of the variable; ``interval_score``, length plus
         :math:`2/\alpha` times the distance of observations outside, in that unit; ``dependence``,
         the bias-corrected squared distance correlation between the ends of the interval and the
-        probability integral transform: 0 on average where errors are spread evenly over the
-        forecasts.
+        probability integral transform: 0 on average if errors do not depend on the forecast.
         Over locations: ``n_cases`` and ``status``. Lazy if an input is.
 
     Raises
@@ -76,12 +75,12 @@ def coverage(
 
     Notes
     -----
-    Coverage can be right on average and wrong for every forecast, which ``dependence`` and
-    :func:`skce_test` tell apart. Intervals of rain, which end on dry days, hold more than their
-    level; those between few members hold less, as nothing lies beyond these (46, 73 and 82 % for 10
-    exchangeable members at 50, 80 and 90 %). Of a forecast that is given as quantiles an interval
-    beyond their outermost levels is not known, NaN; one between them ends at those of the nearest
-    levels, as ``.recal.quantile`` gives them: ask for intervals whose ends are there.
+    Coverage can be right on average and wrong for every forecast; ``dependence`` and
+    :func:`skce_test` show such errors. Intervals of rain that end at zero contain more observations
+    than their level. Intervals of few members contain fewer, because members limit them (46, 73 and
+    82 % for 10 exchangeable members at 50, 80 and 90 %). For a forecast in quantiles, an interval
+    beyond the outermost levels is NaN. Between levels, it ends at the quantiles of the nearest
+    levels, as ``.recal.quantile`` returns them; take intervals whose ends are among the levels.
     O(m) a forecast, and O(n²) for the dependence of n cases.
 
     References

@@ -1,4 +1,4 @@
-"""Evidence against calibration that may be looked at after every case."""
+"""Evidence against calibration that you may look at after every case."""
 
 from __future__ import annotations
 
@@ -53,22 +53,23 @@ def monitor(
     seed: int = 0,
     member_dim: Hashable | None = None,
 ) -> xr.Dataset:
-    r"""Evidence against calibration after each case, valid however often it is looked at.
+    r"""Evidence against calibration after each case, valid however often you look at it.
 
     Parameters
     ----------
     forecast, observations, augmented, seed, member_dim
-        As for :func:`pit`; one variable. Plain ensembles want ``augmented=True``.
+        As for :func:`pit`; one variable. Use ``augmented=True`` for plain ensembles.
     dim : hashable or sequence of hashable, optional
-        The calibration dimension (time, init, ...), recognised if not given, and locations of a
-        region: the evidence of these is averaged into one of the region.
+        The calibration dimension (time, init, ...), recognised if not given. You may add dimensions
+        of locations: the result is then the mean of their evidence, for the region.
     alpha : float
-        Probability, in (0, 1), that a stretch of calibrated forecasts, however long, has an alarm.
+        Probability, in (0, 1), that calibrated forecasts have an alarm before the next restart,
+        however long that takes.
     run_length : int
-        Cases between false detections of a change, at least so many in the mean of calibrated
-        forecasts; 3650 are ten years of days.
+        Mean number of cases between false detections of a change: at least this number for
+        calibrated forecasts. 3650 are ten years of days.
     restart : "year", int or None
-        Where the e-value begins anew: with each calendar year, after so many cases, or never.
+        When the e-value begins anew: with each calendar year, after this number of cases, or never.
     lag : int, optional
         Cases from issue to verification, at least 1. If not given, from the labels of starts and
         leads; 1 without leads: each forecast verifies before the next one is issued.
@@ -78,37 +79,36 @@ def monitor(
     Dataset
         Over cases in order of time, and over locations: ``e_value``, at least 0, without a unit;
         ``alarm``, whether it has reached 1 / ``alpha`` since the last restart;
-        ``change_statistic``, and ``change``, where that reaches ``run_length`` and begins anew;
-        ``since``, the label of the case with which the change detected last began (NaT or NaN
-        before the first one; positions where there are no labels). A coordinate ``restarts`` is
-        true for the first case of each stretch. Lazy if an input is. A missing case leaves the
-        evidence as it was.
+        ``change_statistic``; ``change``, whether this statistic has reached ``run_length``, after
+        which it begins anew; ``since``, the label of the case at which the latest detected change
+        began (NaT or NaN before the first change; a position if there are no labels). The
+        coordinate ``restarts`` is true at the first case after each restart. Lazy if an input is. A
+        missing case does not change the evidence.
 
     Raises
     ------
     ValueError
-        As for :func:`pit_test`, if a number is out of its range, cases have no dates for yearly
-        restarts, or leads are to be averaged.
+        As for :func:`pit_test`, if a number is out of its range, if cases have no dates for yearly
+        restarts, or if ``dim`` has a dimension of leads.
 
     Warns
     -----
     UserWarning
-        If a year has so few cases that there will hardly be an alarm.
+        If a year has so few cases that an alarm is almost impossible.
 
     Notes
     -----
     The e-value is a product of bets against a uniform transform: see
     :func:`xrecal.arrays.calibration_e_values`, and :func:`xrecal.arrays.calibration_changes` for
-    the detector. Forecasts at a lead of h steps know nothing of the last h - 1 cases, and take
-    longer to be found out.
+    the detector. Forecasts at a lead of h steps do not know the last h - 1 cases, and the evidence
+    against them grows more slowly.
 
-    "However often" is promised for forecasts that are calibrated exactly. One that was fitted never
-    is: after years the evidence against it is bound to grow, which is why it begins anew each
-    year. Every place and lead has a test of its own; of a hundred, one may raise a false alarm.
-    The mean of e-values over places, or their sum with weights that add up to 1 and are fixed
-    beforehand, is the e-value of a region: with a lag of 1 it keeps the limit 1 / ``alpha``, with
-    a lag of h it needs h / ``alpha``. With the locations in ``dim`` the limit is 1 / ``alpha``
-    for all lags.
+    The probability ``alpha`` holds for forecasts that are calibrated exactly. A fitted forecast
+    never is: after years the evidence against it grows, so the evidence begins anew each year.
+    Every place and lead has a test of its own; of a hundred, one may raise a false alarm. For a
+    region, take the mean of the e-values over places, or their sum with weights that add up to 1
+    and are fixed beforehand: with a lag of 1 it keeps the limit 1 / ``alpha``, with a lag of h it
+    needs h / ``alpha``. With the locations in ``dim`` the limit is 1 / ``alpha`` for all lags.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""Scores of fields and vectors: whether members are right at many places together.
+"""Scores of fields and vectors: members at many places or in several variables together.
 
-A field stands along dimensions such as latitude and longitude; a vector along ``VARIABLE``, where
-:func:`as_vectors` has put several variables side by side.
+A field has dimensions such as latitude and longitude. A vector has the dimension ``VARIABLE``,
+along which :func:`as_vectors` puts several variables.
 """
 
 from __future__ import annotations
@@ -59,19 +59,19 @@ def energy_score(
         Plain ensembles, or weighted ones whose weights do not vary over the field. Each variable
         is scored for itself, unless ``jointly`` names them.
     observations : DataArray, Dataset or dict
-        What verified, in the same units; matched by label along the dimension of the cases.
+        Observations in the same units, matched by label along the dimension of the cases.
     over : hashable or sequence of hashable, optional
         Dimensions of a field, such as latitude, longitude and lead time. By default all but those
         of the cases and members.
     dim : hashable or sequence of hashable, optional
-        Dimensions to average over. Missing scores are left out of the mean. Where no rule
-        recognises the dimension of the cases, the one named here is it.
+        Dimensions to average over. The mean leaves out missing scores. If xrecal does not
+        recognise the dimension of the cases, name it here.
     jointly : sequence of str, optional
         Variables that are scored together as vectors, at each place unless ``over`` names
-        dimensions, too. Weights, if there are any, must be those of whole vectors, as a model has
-        them that was fitted with ``jointly``.
+        dimensions, too. Weights must belong to whole vectors, as from a model fitted with
+        ``jointly``.
     scale : dict or Dataset, optional
-        What each of these is divided by, such as ``observations.std("time")``; needed if their
+        Divisor of each of these variables, such as ``observations.std("time")``; needed if their
         units differ.
     member_dim : hashable, optional
         The member dimension. Recognised by CF standard name or name (member, number, ...).
@@ -85,14 +85,14 @@ def energy_score(
     ------
     ValueError
         If dimensions, labels or units do not fit, Dask has a field in several chunks, or the
-        forecast says nothing of places together (quantiles, normal distributions, weights of each
-        place): make members with ``model.members(forecast, n, coherence=...)``.
+        forecast has no joint distribution of places (quantiles, normal distributions, weights of
+        each place): make members with ``model.members(forecast, n, coherence=...)``.
 
     Notes
     -----
     See :func:`xrecal.arrays.energy_score` [1]_ for the formula and missing values. All places count
-    equally. It tells more of location and spread than of the dependence between places; see
-    :func:`variogram_score`. O(m² d) a field of d places.
+    equally. The score depends more on position and spread than on the dependence between places;
+    see :func:`variogram_score`. O(m² d) a field of d places.
 
     References
     ----------

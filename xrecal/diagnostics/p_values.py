@@ -1,4 +1,4 @@
-"""P-values: as they are shown, and of many tests at once, as on a map."""
+"""P-values: their text, and their adjustment for many tests at once, such as on a map."""
 
 from __future__ import annotations
 
@@ -77,35 +77,36 @@ def rejections(p_values: npt.NDArray[np.float64]) -> tuple[int, int]:
 
 @explained("xrecal.diagnostics.adjusted_p_values")
 def adjusted_p_values(p_values: xr.DataArray, *, method: Adjust = "bh") -> xr.DataArray:
-    """P-values of many tests, adjusted for their number: false discovery rates, or Holm's.
+    """Adjust the p-values of many tests for their number: false discovery rates, or Holm's.
 
     Parameters
     ----------
     p_values : DataArray
-        In [0, 1], of one test at each location; NaN where there is none.
+        P-values in [0, 1] of one test at each location; NaN if there is no test.
     method : {"bh", "by", "holm"}
         Benjamini-Hochberg, for tests that are independent or positively dependent (fields), or
-        Benjamini-Yekutieli, for any dependence: of those below q a share q is false on average.
-        Holm, for few tests of any dependence: with a probability of q one of those below q or more
-        is false.
+        Benjamini-Yekutieli, for any dependence: on average, a share of at most q of the results
+        below q is false. Holm, for few tests of any dependence: the probability that any result
+        below q is false is at most q.
 
     Returns
     -------
     DataArray
-        In [0, 1], not below the p-values; NaN stay. Lazy if the input is.
+        Adjusted p-values in [0, 1], not below the p-values; NaN stay. Lazy if the input is.
 
     Raises
     ------
     ValueError
         If a p-value is outside [0, 1] or the method is unknown.
     TypeError
-        If the input is no DataArray.
+        If the input is not a DataArray.
 
     Notes
     -----
-    By :func:`scipy.stats.false_discovery_control`. No p-value of a resampling test is below
-    1/(n_resamples + 1): to find few among many locations take twenty resamples a location or
-    more. All p-values are needed together: of several chunks one is made.
+    False discovery rates come from :func:`scipy.stats.false_discovery_control`. No p-value of a
+    resampling test is below 1/(n_resamples + 1), so take at least twenty resamples for each
+    location to find few rejections among many. The result has one chunk, because it needs all
+    p-values together.
 
     References
     ----------

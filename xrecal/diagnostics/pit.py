@@ -1,4 +1,4 @@
-"""Probability integral transform: where observations fall within their forecasts."""
+"""Probability integral transform of observations in their forecasts, its histogram and test."""
 
 from __future__ import annotations
 
@@ -65,14 +65,14 @@ def pit(
     forecast : DataArray or Dataset
         In any of the four forms.
     observations : DataArray, Dataset or dict
-        What verified, in the same units; matched by label along the dimension of the cases.
+        Observations in the same units, matched by label along the dimension of the cases.
     dim : hashable or sequence of hashable, optional
         Dimension of the cases; the calibration dimension (time, init, ...) if not given.
     augmented : bool
-        Pool each observation into its own ensemble: uniform for members that are exchangeable with
-        the observation, however few. Only for plain ensembles.
+        Add each observation to its own ensemble. The transform is then uniform for members that are
+        exchangeable with the observation, however few. Only for plain ensembles.
     seed : int
-        Of the random numbers that place an observation within a jump of the forecast's CDF, or
+        Seed of the random numbers that place an observation within a jump of the forecast's CDF, or
         between the levels of quantiles.
     member_dim : hashable, optional
         The member dimension. Recognised by CF standard name or name (member, number, ...).
@@ -86,16 +86,15 @@ def pit(
     Raises
     ------
     ValueError
-        If dimensions, labels or units do not fit, or the seed is no whole number.
+        If dimensions, labels or units do not fit, or the seed is not a whole number.
 
     Notes
     -----
-    O(m) a forecast. Without the random part atoms, such as dry days, would pile up at single
-    values. The empirical distribution of m members leaves an observation outside all of them with
-    0 or 1, so few members fail although exchangeable with the observation: see ``augmented``.
-    Of quantiles only their levels are known: the transform is drawn between the two levels that
-    enclose the observation, 0 below all and 1 above, so that exact quantiles, however few, have a
-    uniform one.
+    O(m) a forecast. Without the random part, point masses such as dry days would collect at single
+    values. An observation outside all m members gets 0 or 1, so a small ensemble fails the test
+    even if its members are exchangeable with the observation: see ``augmented``. For quantiles the
+    transform is a random number between the two levels that enclose the observation, 0 below all
+    and 1 above. So exact quantiles, however few, have a uniform transform.
 
     References
     ----------
@@ -152,8 +151,8 @@ def pit_histogram(
     Dataset
         Over ``pit_bin`` (the middle of each bin) and locations ``n_in_bin``, the number of cases;
         ``frequency``, their share relative to that of a flat histogram: 1 everywhere for calibrated
-        forecasts, a hump if they are too wide, a bowl if too narrow; over locations ``n_cases`` and
-        ``status``.
+        forecasts, largest in the middle if they are too wide, largest at both ends if too narrow.
+        Over locations ``n_cases`` and ``status``.
 
     Raises
     ------
@@ -212,8 +211,8 @@ def pit_test(
     forecast, observations, dim, augmented, seed, member_dim
         As for :func:`pit_histogram`.
     block_length : int, optional
-        Number of successive cases, or dates of several cases, that count as one. 1: all cases are
-        independent. None: from the data.
+        Number of successive cases, or of dates with several cases, that count as one. 1: all cases
+        are independent. None: from the data.
 
     Returns
     -------
@@ -221,7 +220,7 @@ def pit_test(
         Over locations ``statistic`` in [0, 1], the largest distance between the distribution of
         the transform and the uniform one; ``p_value``, exact for independent cases;
         ``block_length``, if cases may depend on each other; ``n_cases`` and ``status``. NaN with
-        fewer than 2 cases, the p-value also with too few for their dependence (a flag).
+        fewer than 2 cases; the p-value also if cases are too few for their dependence (a flag).
 
     Raises
     ------
@@ -230,10 +229,10 @@ def pit_test(
 
     Notes
     -----
-    It sees calibration on average only: forecasts too wide on some days and too narrow on others
-    pass, where :func:`skce_test` finds them out. Cases that depend on their neighbours are
-    rejected too often with ``block_length=1``, of which a flag and a warning tell; see
-    :func:`xrecal.arrays.serial_uniform_test` for the test that allows for it.
+    The test finds errors of calibration on average only. Forecasts too wide on some days and too
+    narrow on others pass it, but :func:`skce_test` rejects them. If cases depend on their
+    neighbours, ``block_length=1`` rejects too often; a flag and a warning report this. See
+    :func:`xrecal.arrays.serial_uniform_test` for the test that allows for dependence.
 
     Examples
     --------

@@ -69,12 +69,12 @@ def brier_score(
     forecast : DataArray or Dataset
         In any of the four forms.
     observations : DataArray, Dataset or dict
-        What verified, in the same units; matched by label along the dimension of the cases.
+        Observations in the same units, matched by label along the dimension of the cases.
     threshold : float, sequence of float or DataArray
         As for :func:`xrecal.products.probabilities.exceedance`; the event is strictly more.
     dim : hashable or sequence of hashable, optional
-        Dimensions to average over. Missing scores are left out of the mean. Where no rule
-        recognises the dimension of the cases, the one named here is it.
+        Dimensions to average over. The mean leaves out missing scores. If xrecal does not
+        recognise the dimension of the cases, name it here.
     fair : bool
         Estimate the score of an infinite ensemble from exchangeable members [2]_. Only for plain
         ensembles of at least two members.

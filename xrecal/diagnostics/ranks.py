@@ -1,4 +1,4 @@
-"""Rank histograms: where observations fall among the members of plain ensembles."""
+"""Rank histograms: ranks of observations among the members of plain ensembles."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ def rank_histogram(
     forecast : DataArray or Dataset
         Plain ensembles, one variable.
     observations : DataArray, Dataset or dict
-        What verified, in the same units; matched by label along the dimension of the cases.
+        Observations in the same units, matched by label along the dimension of the cases.
     dim : hashable or sequence of hashable, optional
         Dimensions of the cases; the calibration dimension (time, init, ...) if not given.
     seed : int
-        Of the random places of observations among members they equal.
+        Seed of the random ranks of observations among members that equal them.
     member_dim : hashable, optional
         The member dimension. Recognised by CF standard name or name (member, number, ...).
 
@@ -72,10 +72,10 @@ def rank_histogram(
 
     Notes
     -----
-    Flat if members and observation are exchangeable, whatever the number of members. Cases with a
-    missing member are left out: their ranks are among fewer. Slots that are empty in every case go
-    first: ``forecast.dropna("member", how="all")``. Chi-square needs about 5 cases a
-    rank, and independent cases. O(m) a forecast.
+    The histogram is flat if members and observation are exchangeable, whatever the number of
+    members. It leaves out cases with a missing member, whose ranks are among fewer. If a member is
+    missing in every case, remove it first: ``forecast.dropna("member", how="all")``. Chi-square
+    needs about 5 cases a rank, and independent cases. O(m) a forecast.
 
     References
     ----------

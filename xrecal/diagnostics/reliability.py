@@ -86,7 +86,7 @@ def reliability(
     forecast : DataArray or Dataset
         In any of the four forms, one variable.
     observations : DataArray, Dataset or dict
-        What verified, in the same units; matched by label along the dimension of the cases.
+        Observations in the same units, matched by label along the dimension of the cases.
     threshold : float, sequence of float or DataArray
         As for :func:`xrecal.products.probabilities.exceedance`.
     dim : hashable or sequence of hashable, optional
@@ -110,8 +110,8 @@ def reliability(
 
     Notes
     -----
-    O(n log n) for n cases. The regression is fitted on the cases it is shown for: with few of
-    them even a calibrated forecast has some miscalibration.
+    O(n log n) for n cases. The regression is fitted to the cases that it describes, so with few
+    cases even a calibrated forecast has some miscalibration.
 
     References
     ----------
@@ -163,7 +163,7 @@ def quantile_reliability(
     *,
     member_dim: Hashable | None = None,
 ) -> xr.Dataset:
-    """Reliability of quantiles: the quantile of observations given the quantile that was issued.
+    """Reliability of quantiles: the quantile of observations given the issued quantile.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""How the choice of a ridge comes about: the held-out loss of a CKME with each of them."""
+"""Held-out loss of a CKME with each ridge, from which a fit chooses."""
 
 from __future__ import annotations
 
@@ -47,16 +47,16 @@ def ridge_curve(
     hindcast, observations, dim, member_dim, condition_on, covariates, min_samples
         As for ``hindcast.recal.fit``; one variable.
     method : CKME
-        Where it gives a ridge the others are tried all the same.
+        Settings. The curve tries all ridges, even if the method has a fixed ridge.
 
     Returns
     -------
     Dataset
         Over ``ridge`` and locations: ``loss``, the mean held-out CRPS in the unit of the variable
         (or the Laplace-kernel loss, without unit), with the bandwidth, support and strength of
-        covariates that suit each ridge best. Over locations: ``chosen_ridge``, which a fit refines
-        between those of the search; ``n_cases`` and the ``status`` of the fit. NaN with fewer than
-        ``min_samples`` cases. Lazy if an input is.
+        covariates that suit each ridge best. Over locations: ``chosen_ridge``, which may lie
+        between the ridges of the search; ``n_cases`` and the ``status`` of the fit. NaN with fewer
+        than ``min_samples`` cases. Lazy if an input is.
 
     Raises
     ------
@@ -67,8 +67,8 @@ def ridge_curve(
 
     Notes
     -----
-    A flat curve says that the ridge hardly matters, one that falls to the right that there is next
-    to no skill in the forecast. Several times the cost of a fit, which keeps its choice alone.
+    If the curve is flat, the ridge hardly matters. If it falls to the right, the forecast has
+    almost no skill. The cost is several times that of a fit, which keeps only the chosen ridge.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The squared kernel calibration error: whether forecasts are calibrated given themselves."""
+"""The squared kernel calibration error (SKCE) and the test of calibration given the forecast."""
 
 from __future__ import annotations
 
@@ -102,35 +102,35 @@ def skce_test(
     seed: int = 0,
     member_dim: Hashable | None = None,
 ) -> xr.Dataset:
-    r"""Test of auto-calibration: whether what is forecast comes true, given the forecast.
+    r"""Test of calibration given the forecast (auto-calibration), by the SKCE.
 
     Parameters
     ----------
     forecast : DataArray or Dataset
         In any of the four forms, one variable.
     observations : DataArray, Dataset or dict
-        What verified, in the same units; matched by label along the dimension of the cases.
+        Observations in the same units, matched by label along the dimension of the cases.
     dim : hashable or sequence of hashable, optional
         Dimensions of the cases; the calibration dimension (time, init, ...) if not given.
     test : {"bootstrap", "wild", "serial", "montecarlo", "block"}
-        Where the distribution of the error of calibrated forecasts comes from: resampled cases
-        [1]_; slow waves of cases that depend on each other ("serial"); random signs, closer to its
-        level below 100 cases; observations drawn from the forecasts themselves, right for any
-        number of cases; or the normal approximation of the mean of estimates from blocks of cases,
-        for very many.
+        Source of the distribution of the error of calibrated forecasts. "bootstrap": resampled
+        cases [1]_. "wild": random signs, closer to the level of the test below 100 cases. "serial":
+        slow waves, for cases that depend on each other. "montecarlo": observations drawn from the
+        forecasts, right for any number of cases. "block": normal approximation of the mean of
+        estimates from blocks of cases, for very many cases.
     n_resamples : int
         Number of resamples; not for "block".
     block_length : int, optional
-        For "serial" the number of successive cases, or dates of several cases, that count as one
-        (from the data if not given); for "wild" of those that share a sign (1 if not given); for
-        "block" that of the cases of an estimate (the root of the number of
-        cases if not given).
+        "serial": number of successive cases, or of dates with several cases, that count as one
+        (from the data if not given). "wild": number of successive cases that share a sign (1 if not
+        given). "block": number of cases of an estimate (the root of the number of cases if not
+        given).
     augmented : bool
-        Pool each observation into its own ensemble: exact for members that are exchangeable with
-        the observation. Only for plain ensembles, whose empirical distribution with m members is
-        not calibrated even if they are.
+        Add each observation to its own ensemble: exact for members that are exchangeable with the
+        observation. Only for plain ensembles. Without it, the empirical distribution of m such
+        members is not calibrated.
     seed : int
-        Of the random numbers.
+        Seed of the random numbers.
     member_dim : hashable, optional
         The member dimension. Recognised by CF standard name or name (member, number, ...).
 
@@ -139,36 +139,39 @@ def skce_test(
     Dataset
         Over locations: ``skce``, unbiased and therefore possibly negative, without unit;
         ``p_value`` (right-tailed, small if forecasts are not calibrated); for "serial"
-        ``block_length``; ``n_cases``; ``status``, flags: fewer than 2 cases, or observations that
-        are all the same, have NaN; fewer than 10 are flagged; identical forecasts are compared
-        without regard to them; weights that are negative or do not sum to one are refused, NaN;
-        cases that depend on each other where the test takes them as independent, or too few of them
-        ("serial", NaN); forecasts that are compared relative to their season. Lazy if an input is;
+        ``block_length``; ``n_cases``; ``status``. Flags of the status are: fewer than 2 cases, or
+        observations that are all the same (NaN); fewer than 10 cases; identical forecasts, so the
+        test compares observations alone; weights that are negative or do not sum to one (NaN);
+        cases that depend on each other although the test takes them as independent, or too few of
+        them ("serial", NaN); forecasts compared relative to their season. Lazy if an input is;
         cases must be in one chunk.
 
     Raises
     ------
     ValueError
-        If ``augmented`` is asked of other forms than plain ensembles, an argument is out of range,
+        If ``augmented`` is set for other forms than plain ensembles, an argument is out of range,
         or dimensions, labels or units do not fit.
 
     Notes
     -----
-    With the Energy Distance Kernel k on forecasts and a Laplace kernel l on observations, the
-    mean over pairs of :math:`k(P_i, P_j) (l(y_i, y_j) - E l(Z_i, y_j) - E l(y_i, Z_j) +
-    E l(Z_i, Z_j))` with :math:`Z_i \sim P_i` [2]_; bandwidths are medians, that of "montecarlo"
-    of observations drawn from the forecasts. All but "serial", and "wild" with blocks, take cases
-    as independent: with serial dependence they reject too often, "block" most of all, as it
-    compares neighbours; a warning tells. "wild" needs ten blocks or more (fewer are flagged).
-    "serial" treats cases of one date, where several dimensions are pooled, as depending on each
-    other in any way. Where two harmonics of the season explain more than half of the variance of
-    the means of 20 or more dated forecasts, these are taken off forecasts and observations: beside
-    an annual cycle both kernels would be too wide to see anything else. Censored normal
-    distributions are tested by 200 quantiles of them. A forecast that is given as quantiles is
-    judged as the distribution that has these values alone: few of them are rejected although they
-    are exact, unlike by :func:`pit_test`. Test many levels, the weighted ensemble that they came
-    from, or ``cross_validate(..., output="pit")``.
+    With the Energy Distance Kernel k on forecasts and a Laplace kernel l on observations, the SKCE
+    is the mean over pairs of :math:`k(P_i, P_j) (l(y_i, y_j) - E l(Z_i, y_j) - E l(y_i, Z_j) +
+    E l(Z_i, Z_j))` with :math:`Z_i \sim P_i` [2]_. Bandwidths are medians; that of "montecarlo" is
+    the median of observations drawn from the forecasts.
 
+    All tests but "serial", and "wild" with blocks, take cases as independent. With serial
+    dependence they reject too often, "block" most of all, because it compares neighbours; a warning
+    reports this. "wild" needs ten blocks or more (fewer are flagged). If several dimensions are
+    pooled, "serial" allows for any dependence among the cases of one date.
+
+    If two harmonics of the season explain more than half of the variance of the means of 20 or more
+    dated forecasts, the test removes them from forecasts and observations. With an annual cycle
+    both kernels would be too wide to see any other error.
+
+    Censored normal distributions are tested by 200 of their quantiles. A forecast in quantiles is
+    tested as the distribution of these values alone. So the test rejects few quantiles even if they
+    are exact; :func:`pit_test` does not. Test many levels, or the weighted ensemble that they came
+    from, or ``cross_validate(..., output="pit")``.
     O(n²) distances and n² numbers of memory a location, and O(n_resamples n²) for the test, which
     for "montecarlo" of normal distributions takes seconds with hundreds of cases; "block" is
     O(n block_length).

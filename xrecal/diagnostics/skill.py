@@ -1,4 +1,4 @@
-"""Skill: how much better scores are than those of a reference."""
+"""Skill: reduction of a score relative to that of a reference."""
 
 from __future__ import annotations
 
@@ -93,8 +93,8 @@ def skill(
     Parameters
     ----------
     scores, reference : DataArray
-        A score of each case, smaller is better: from ``crps``, ``brier_score``, ... of forecasts
-        and of those they are compared with (raw, climatology), on the same labels.
+        A score of each case, smaller is better, from ``crps``, ``brier_score``, ...: of forecasts,
+        and of the reference (raw, climatology), on the same labels.
     dim : hashable or sequence of hashable, optional
         Dimensions of the cases; the calibration dimension (time, init, ...) if not given, with
         ``by`` all others.
@@ -105,8 +105,9 @@ def skill(
         Number of successive dates that count as one, for error, p-value and interval; 1 if they are
         independent. From the data if not given.
     cluster : {"year", "season"}, optional
-        Whole years or seasons are independent of each other, and cases of one may depend in any
-        way: in place of blocks. Years begin in the largest gap of the calendar of the cases.
+        Take whole years or seasons as independent, in place of blocks. Cases of one year or season
+        may depend on each other in any way. Years begin in the largest gap of the calendar of the
+        cases.
 
     Returns
     -------
@@ -123,7 +124,7 @@ def skill(
     Raises
     ------
     TypeError
-        If an argument is no DataArray.
+        If an argument is not a DataArray.
     ValueError
         If dimensions, labels or units do not fit, the block length is out of range, or there are no
         dates for clusters; or ``by`` is no dimension of places or leads.

@@ -43,15 +43,15 @@ def brier_skill_score(
     forecast : DataArray or Dataset
         In any of the four forms, one variable.
     observations : DataArray, Dataset or dict
-        What verified, in the same units; matched by label along the dimension of the cases.
+        Observations in the same units, matched by label along the dimension of the cases.
     threshold : float, sequence of float or DataArray
         As for :func:`xrecal.products.probabilities.exceedance`; the event is strictly more.
     dim : hashable or sequence of hashable, optional
         Dimensions of the cases; the calibration dimension (time, init, ...) if not given.
     reference : DataArray, Dataset or float, optional
-        What the forecast is compared with: another forecast of the same cases in any form, such as
-        the raw one or the climatology, or a probability. If not given the share of these cases in
-        which the event happened, at each location.
+        Reference: another forecast of the same cases in any form, such as the raw one or the
+        climatology, or a probability. If not given, the share of these cases with the event, at
+        each location.
     member_dim : hashable, optional
         The member dimension. Recognised by CF standard name or name (member, number, ...).
 
@@ -71,11 +71,11 @@ def brier_skill_score(
 
     Notes
     -----
-    The share of these cases knows what happened: a forecast has to be better than a climatology
-    that no forecaster had, by about 1/n [1]_. Cases of many places together are each compared with
-    the share at their place, so that a forecast has no skill by knowing the climate. With few
-    members the score is too high; ``xrecal.skill(forecast.recal.brier_score(observations,
-    threshold, fair=True), ...)`` is that of infinitely many.
+    The share of these cases uses the observations, so this reference is better than a climatology
+    known at issue, by about 1/n [1]_. If cases come from many places, the reference is the share at
+    each place, so knowledge of the climate gives no skill. With few members the score is too high;
+    ``xrecal.skill(forecast.recal.brier_score(observations, threshold, fair=True), ...)`` is that of
+    infinitely many.
 
     References
     ----------
@@ -127,7 +127,7 @@ def rpss(
         Probabilities of categories have their own.
     reference : DataArray, Dataset or sequence of float, optional
         Another forecast of the same cases in any form, or a probability of each category, such as
-        ``[1/3, 1/3, 1/3]``. If not given the shares of these cases, at each location.
+        ``[1/3, 1/3, 1/3]``. If not given, the shares of these cases, at each location.
 
     Returns
     -------
@@ -143,9 +143,9 @@ def rpss(
 
     Notes
     -----
-    As for :func:`brier_skill_score`. Of m members against a climatology the score is negative even
-    where the forecast knows the climate and no more [1]_; ``fair=True`` in
-    :func:`ranked_probability_score` and :func:`tercile_summary` takes that off.
+    As for :func:`brier_skill_score`. The skill of m members drawn from the climate is negative
+    against the climatology [1]_; ``fair=True`` in :func:`ranked_probability_score` and
+    :func:`tercile_summary` removes this bias.
 
     References
     ----------

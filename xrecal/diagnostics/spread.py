@@ -1,4 +1,4 @@
-"""Spread and skill: whether ensembles are as uncertain as they are wrong."""
+"""Spread and skill: size of the errors compared with the spread of the ensembles."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def spread_skill(
     forecast : DataArray or Dataset
         In any of the four forms, one variable.
     observations : DataArray, Dataset or dict
-        What verified, in the same units; matched by label along the dimension of the cases.
+        Observations in the same units, matched by label along the dimension of the cases.
     dim : hashable or sequence of hashable, optional
         Dimensions of the cases; the calibration dimension (time, init, ...) if not given.
     bins : int
@@ -73,8 +73,8 @@ def spread_skill(
 
     Notes
     -----
-    The variance of plain ensembles of m members is multiplied by :math:`(m+1)/(m-1)` [1]_, as
-    their own mean is uncertain; other forecasts are taken as they are. O(m) a forecast.
+    The variance of plain ensembles of m members is multiplied by :math:`(m+1)/(m-1)` [1]_, because
+    their own mean is uncertain. Other forecasts are used as they are. O(m) a forecast.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""The most telling evidence on a forecast together, as a Dataset and a table."""
+"""The main evidence on a forecast, as a Dataset and a table."""
 
 from __future__ import annotations
 
@@ -134,16 +134,16 @@ def summary(
     forecast : DataArray or Dataset
         In any of the four forms, one variable.
     observations : DataArray, Dataset or dict
-        What verified, in the same units; matched by label along the dimension of the cases.
+        Observations in the same units, matched by label along the dimension of the cases.
     dim : hashable or sequence of hashable, optional
         Dimensions of the cases; the calibration dimension (time, init, ...) if not given.
     test, n_resamples, block_length, seed
-        As for :func:`skce_test`. By default tests allow for serial dependence, as much as the data
-        show; ``block_length`` counts for the test of the PIT too, which takes cases as independent
-        where the test of the SKCE does.
+        As for :func:`skce_test`. By default tests allow for the serial dependence that the data
+        show. ``block_length`` applies to the test of the PIT too. This test takes cases as
+        independent if the test of the SKCE does.
     augmented : bool
-        Pool each observation into its own ensemble for the tests of calibration, which are then
-        exact for plain ensembles whose members are exchangeable with the observation.
+        Add each observation to its own ensemble for the tests of calibration. They are then exact
+        for plain ensembles whose members are exchangeable with the observation.
     member_dim : hashable, optional
         The member dimension. Recognised by CF standard name or name (member, number, ...).
 
@@ -152,12 +152,12 @@ def summary(
     Summary
         A Dataset over locations: ``crps`` and ``bias``, in the unit of the variable;
         ``spread_error_ratio``, 1 if calibrated; ``coverage`` of the central 50 and 90 % intervals
-        over ``level``, NaN where a forecast that is given as quantiles leaves them open;
+        over ``level``, NaN if the levels of a forecast in quantiles do not reach their ends;
         ``pit_p_value``; ``skce`` and ``skce_p_value``; ``pit_block_length`` and
-        ``skce_block_length``, the successive cases that count as one, of tests that allow for
-        dependence; ``n_cases`` and ``status`` of the SKCE. A p-value is NaN, and a question mark in
-        the table, where cases are too few for their dependence. Lazy if an input is; computed it
-        prints as a table.
+        ``skce_block_length``, the number of successive cases that count as one, for tests that
+        allow for dependence; ``n_cases`` and ``status`` of the SKCE. A p-value is NaN, and a
+        question mark in the table, if cases are too few for their dependence. Lazy if an input is;
+        a computed result prints as a table.
 
     Raises
     ------
@@ -167,9 +167,9 @@ def summary(
     Notes
     -----
     See :func:`crps`, :func:`spread_skill`, :func:`coverage`, :func:`pit_test` and
-    :func:`skce_test`. The distribution of few members is tested as issued: it says that nothing
-    lies between or beyond them, so that tests reject it and intervals hold less than their level,
-    even if members and observation are exchangeable; then ask for ``augmented``.
+    :func:`skce_test`. The tests take members as the only possible values. So they reject small
+    ensembles, and intervals contain less than their level, even if members and observation are
+    exchangeable; then set ``augmented=True``.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Terciles: probabilities of three categories, and what seasonal forecasts are judged by."""
+"""Terciles: probabilities of three categories, and the usual scores of seasonal forecasts."""
 
 from __future__ import annotations
 
@@ -74,17 +74,18 @@ def tercile_summary(
         In any of the four forms, one variable; recalibrated ones too. Or probabilities of three
         categories, from ``categories`` or ``cross_validate(output="categories")``.
     observations : DataArray, Dataset or dict
-        What verified, in the same units; matched by label along the dimension of the cases.
+        Observations in the same units, matched by label along the dimension of the cases.
     dim : hashable or sequence of hashable, optional
         Dimensions of the cases; the calibration dimension (time, init, ...) if not given.
     edges : sequence of float or DataArray, optional
         The lower and the upper tercile, in the unit of the variable; a DataArray along a dimension
         of two that the forecast lacks, by location, date or part of the year, such as
-        ``record.groupby("time.month").quantile([1/3, 2/3], "time")``. If not given those of these
-        observations, at each location over all cases: right for one season a year. Probabilities of
-        categories have their own.
+        ``record.groupby("time.month").quantile([1/3, 2/3], "time")``. If not given, the terciles of
+        these observations, at each location over all cases: right for one season a year.
+        Probabilities of categories have their own edges.
     fair : bool
-        Scores of an infinite ensemble from exchangeable members. Only for plain ensembles.
+        Estimate the scores of an infinite ensemble from exchangeable members. Only for plain
+        ensembles.
     member_dim : hashable, optional
         The member dimension. Recognised by CF standard name or name (member, number, ...).
 
@@ -98,15 +99,15 @@ def tercile_summary(
         standard error ``roc_area_error``; ``brier_score``, which is
         ``miscalibration`` - ``discrimination`` + ``uncertainty``. Over locations: ``rps``, the mean
         ranked probability score; ``rpss``, its skill against odds of a third each, with
-        ``rpss_error`` and ``p_value``; ``n_cases`` and ``status``, which has a bit where one of the
-        categories happened in none or all of the cases. Lazy if an input is. Without
-        ``edges``, and at edges that are equal or hold at least 5 % of the observations (a dry
-        season), the odds are the shares of these cases: climatology scores 0 against itself.
+        ``rpss_error`` and ``p_value``; ``n_cases`` and ``status``, which has a bit if one of the
+        categories happened in none or all of the cases. Lazy if an input is. Without ``edges``, and
+        if edges are equal or at least 5 % of the observations lie on one (a dry season), the odds
+        are the shares of these cases, so climatology has a skill of 0.
 
     Raises
     ------
     ValueError
-        If there is more than one variable, edges are not two that increase, ``fair`` is asked of
+        If there is more than one variable, edges are not two that increase, ``fair`` is set for
         other forms than plain ensembles, or dimensions, labels or units do not fit.
 
     Notes
@@ -114,8 +115,9 @@ def tercile_summary(
     Each part is that of its own function: :func:`xrecal.products.categories.categories`,
     :func:`rpss`, :func:`roc`, :func:`reliability`. :func:`xrecal.plot.skill_map` draws ``rpss`` of
     a grid, :func:`xrecal.plot.tercile_map` the probabilities of one date. Terciles of these
-    observations know what happened; forecasts whose terciles are those of their own hindcast, free
-    of bias, come from ``hindcast.recal.cross_validate(observations, output="categories")``.
+    observations use information from after the forecasts. For forecasts with the terciles of their
+    own hindcast, without bias, use
+    ``hindcast.recal.cross_validate(observations, output="categories")``.
 
     References
     ----------

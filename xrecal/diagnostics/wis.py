@@ -71,29 +71,30 @@ def wis(
         As for :func:`xrecal.diagnostics.crps`.
     levels : sequence of float, optional
         Levels of the quantiles that count, in [0, 1]: the median, 0.5, and with each level one
-        minus it. Of forecasts that are quantiles some of those issued, by default all; of others
-        any, by default the 23 of forecast hubs: 0.01, 0.025, 0.05, 0.1, ..., 0.95, 0.975, 0.99.
+        minus it. For forecasts in quantiles, some of the issued levels; by default all. For other
+        forecasts any levels; by default the 23 of forecast hubs: 0.01, 0.025, 0.05, 0.1, ..., 0.95,
+        0.975, 0.99.
 
     Returns
     -------
     DataArray or Dataset
         Score >= 0 of each case in the unit of the variable, as from ``crps``; smaller is better.
-        NaN where the observation or one of the ``levels`` is missing; without ``levels`` a
-        forecast that lacks some is scored at those it has, if they suit the score.
+        NaN where the observation or one of the ``levels`` is missing. Without ``levels``, a
+        forecast that lacks some levels is scored at the others, if they suit the score.
 
     Raises
     ------
     ValueError
-        As for ``crps``, if the levels lack the median or are not symmetric about it, or quantiles
-        are asked for that were not issued.
+        As for ``crps``, if the levels lack the median or are not symmetric about it, or if the
+        forecast in quantiles lacks one of them.
 
     Notes
     -----
     The mean of the error of the median and the scores of the central intervals with weights
     :math:`\alpha / 2`, :func:`xrecal.arrays.weighted_interval_score` [1]_, which is twice the mean
-    quantile score over the levels. All levels count alike, so that many levels in the tails weigh
-    more. The ``crps`` of quantiles is another number: it takes them for members, each with the mass
-    between the midpoints to its neighbours.
+    quantile score over the levels. All levels count equally, so many levels in the tails give the
+    tails more weight. The ``crps`` of quantiles is another number: it takes quantiles as members,
+    each with the mass between the midpoints to its neighbours.
 
     References
     ----------

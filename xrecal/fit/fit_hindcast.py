@@ -68,7 +68,7 @@ def fit(
     min_samples: int = 20,
     progress: bool = True,
 ) -> Fitted:
-    """Learn from past forecasts and what verified how to recalibrate new ones.
+    """Fit a method to past forecasts and their observations.
 
     Parameters
     ----------
@@ -78,12 +78,13 @@ def fit(
         (0-1) or ``percentile`` (0-100); normal distributions (``NAME_loc``, ``NAME_scale``, with
         ``NAME_weight`` over ``component`` a mixture). A Dataset may hold several variables.
     observations : DataArray, Dataset or dict
-        What verified, in the same units. Matched by label along the calibration dimension;
-        location labels must be equal, and a location dimension may be lacking. Forecasts over
-        starts and leads may have observations over valid time (a dimension of dates, whatever its
-        name): each gets that at its coordinate ``valid_time``, or at its start plus lead, whose
-        attribute ``units`` counts. For a Dataset of forecasts: a Dataset with the same names, a
-        dict from forecast name to observation, or a DataArray for its only forecast.
+        Observations in the same units. Labels along the calibration dimension match them to the
+        forecasts. Labels of locations must be equal; observations may lack a location dimension.
+        For forecasts over starts and leads, observations may be over valid time (a dimension of
+        dates, with any name). Each forecast then gets the observation at its coordinate
+        ``valid_time``, or at its start plus lead, in the ``units`` of the lead. For a Dataset of
+        forecasts: a Dataset with the same names, a dict from forecast name to observation, or a
+        DataArray if there is only one forecast.
     method : Method
         Settings such as :class:`xrecal.CKME`, :class:`xrecal.LinearPool` or :class:`xrecal.EMOS`.
     dim : hashable, optional
@@ -91,42 +92,43 @@ def fit(
     member_dim : hashable, optional
         The member dimension. Recognised by CF standard name or name (member, number, ...).
     condition_on : str or tuple of str, optional
-        Covariates, known when the forecast is issued, given which it is calibrated as well:
-        "season" (the day of the year of the valid time, at each lead), or names. Fills the field
-        of that name of a method that leaves it None. By default all ``covariates`` that are given,
-        and in a pool the season too.
+        Covariates that are known when the forecast is issued: "season" (the day of the year of the
+        valid time, at each lead), or names. The result is calibrated given the forecast and these.
+        It applies to a method whose own ``condition_on`` is None. By default all ``covariates``
+        that you give, and in a pool the season too.
     covariates : dict from str to DataArray or Dataset, optional
         Covariates by name, along the calibration dimension and perhaps locations. Coordinates of
-        the hindcast serve as well, where ``condition_on`` names them. A circular covariate has an
-        attribute ``period``. Of a forecast in any of the four forms the mean counts and, as
-        ``NAME_spread``, the logarithm of the standard deviation. Where a covariate is NaN, its
-        median of the record takes its place.
+        the hindcast serve as well, if ``condition_on`` names them. A circular covariate has an
+        attribute ``period``. A covariate may be a forecast in any of the four forms. Its mean is
+        then the covariate ``NAME``, and the logarithm of its standard deviation is
+        ``NAME_spread``. If a covariate is NaN, its median over the record replaces it.
     pool : str, tuple of str or dict, optional
-        Location dimensions whose cases are learned from together, for small samples: one fit for
-        all positions along them, with which forecasts anywhere along them are recalibrated; or
-        ``{"lat": 3, "lon": 3}``, at each location a fit of its own from a window with such (odd)
-        numbers of positions. Then what differs between positions may be a covariate, such as the
-        lead. Beyond 1500 cases places share one law of errors, by CKME, which is a component of a
-        LinearPool and an expert of an OnlinePool at each; methods that compare no cases, such as
-        EMOS, learn from all. Windows, and settings without such a law, are refused beyond 1500
-        cases.
+        Location dimensions whose cases one fit learns from together, for small samples. The fit
+        serves forecasts at all positions along them. ``{"lat": 3, "lon": 3}`` instead gives each
+        location a fit of its own, to the cases in a window of so many positions (odd numbers).
+        A quantity that differs between positions, such as the lead, may then be a covariate.
+        Beyond 1500 cases all places share a CKME of their errors. In a LinearPool it is one more
+        component at each place, in an OnlinePool one more expert. Methods that compare no cases,
+        such as EMOS, learn from all cases. Windows raise an error beyond 1500 cases, and so do
+        settings that such a CKME does not have.
     jointly : sequence of str, optional
-        Variables that belong together, such as the components of the wind: forecasts are compared
-        as ensembles of vectors (each variable in units of its spread), and past cases get one
-        weight for all of them, so that members are vectors that were observed.
+        Variables that belong together, such as the components of the wind. The method compares
+        forecasts as ensembles of vectors, each variable in units of its spread. A past case has one
+        weight for all variables, so members are observed vectors.
     period : float or dict from str to float, optional
-        Of a circular variable, such as 360 for a wind direction in degrees, or of several by
-        name: distances are those of points on a circle. Or the attribute ``circular_period`` of
-        the hindcast's variable, which the recalibrated forecast bears, too.
+        Period of a circular variable, such as 360 for a wind direction in degrees, or of several
+        variables by name. Distances are then those of points on a circle. The attribute
+        ``circular_period`` of the hindcast's variable does the same; the recalibrated forecast has
+        this attribute too.
     features : str or sequence of str, optional
-        Coordinates of numbers along the pooled dimensions, such as ("slope", "coast"), by which
-        places that share one law are compared. Latitude, longitude, height and lead are found
-        by themselves.
+        Coordinates with numbers along the pooled dimensions, such as ("slope", "coast"). A shared
+        fit compares places by them. It uses latitude, longitude, height and lead without being
+        asked.
     choose : "together", "each", or name or names of dimensions
-        Whose cases the settings of a fit come from, those that cross-validation chooses: kernel,
-        support, ridge, weights of a pool and tails. Of all places together, from a sample of at
-        most 64 of a kind; of each place alone, for which its own cases say little; or of the places
-        along some dimensions, such as ("lat", "lon"), so that each lead has its own.
+        Places that choose settings together by cross-validation: kernel, support, ridge, weights
+        of a pool and tails. "together": all places, from a sample of at most 64 of a kind. "each":
+        each place alone; its own cases determine the settings poorly. Names of dimensions, such as
+        ("lat", "lon"): the places along them, so each lead has its own settings.
     min_samples : int
         Locations with fewer complete cases get NaN and a status.
     progress : bool
@@ -144,30 +146,33 @@ def fit(
     ------
     ValueError
         If dimensions, labels, units, chunks or the number of cases do not fit; the message says
-        what to change. What depends on values is a status of the location instead.
+        what to change. Problems of values raise no error; they give the location a status.
     TypeError
         If an input is of another type, or holds integers or objects.
 
     Notes
     -----
-    Every dimension other than those two is a location, with a fit of its own unless pooled. Inputs
-    are never changed. Pooled cases of one date are held out together, and gaps count dates. With
-    windows the fitted state holds the cases of each location once for every neighbour.
+    All dimensions except the calibration and the member dimension are locations. Each location has
+    a fit of its own unless pooled. The fit does not change its inputs. Cross-validation holds out
+    pooled cases of one date together, and counts gaps in dates. With windows the fitted state holds
+    the cases of each location once for every neighbour.
 
-    Where places share one law, of more than 1500 cases by a CKME, each has a centre and a spread of
-    its own, as far as its record shows them, and errors around them, in units of the spread, are
-    learned from all places together: given the shape of the forecast, covariates, and coordinates
-    of the places (latitude, longitude, height, lead), which are read. Hindcast and observations may
-    be cut along cases and places. Members are 200 quantiles of equal mass, within the range of the
-    errors, so that there are no tails. The same model serves places that were not in the hindcast,
-    by their coordinates. The state's ``record`` says what is known of each place: a record, one
-    shorter than ``min_samples``, none, or one unlike all others, perhaps of another unit.
+    If places share a CKME of more than 1500 cases, each place has a centre and a spread of its own,
+    as far as its record shows them. The errors around the centre, in units of the spread, are
+    learned from all places together. They depend on the shape of the forecast, on covariates, and
+    on coordinates of the places (latitude, longitude, height, lead), which the fit reads. Hindcast
+    and observations may be cut along cases and places. Members are 200 quantiles of equal mass,
+    within the range of the errors, so there are no tails. The same model serves places that were
+    not in the hindcast, by their coordinates. The state's ``record`` describes each place: it has a
+    record, one shorter than ``min_samples``, none, or one unlike all others, perhaps in another
+    unit.
 
-    A :class:`xrecal.LinearPool` of as many pooled cases is a pool at each place, whose last
-    component is what all places share. Weights come from held-out forecasts of both. A place with
-    fewer than ``min_samples`` cases has what is shared alone, and so has a place that was not in
-    the hindcast. Updates add to the cases of each place; what is shared stays as it is until the
-    next fit. In an :class:`xrecal.OnlinePool` it is one expert at each place, which updates too.
+    A :class:`xrecal.LinearPool` of so many pooled cases is a pool at each place, and its last
+    component is the shared CKME. Weights come from held-out forecasts of all components. At a place
+    with fewer than ``min_samples`` cases, or one that was not in the hindcast, the shared CKME has
+    all the weight. Updates add to the cases of each place; the shared CKME stays as it is until the
+    next fit. In an :class:`xrecal.OnlinePool` the shared CKME is one expert at each place, and
+    updates change it too.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What was fitted: settings, and state at every location. Verbs on it stand in the model."""
+"""A fitted method: settings, and state at every location. ``model.py`` has its methods."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ class Fitted:
 
     @explained("model.compute")
     def compute(self, *, progress: bool = True) -> Self:
-        """A new recalibrator whose state is in memory; all variables in one run of Dask.
+        """Return a model whose state is in memory; all variables in one run of Dask.
 
         ``progress`` as for ``fit``.
 
@@ -186,7 +186,7 @@ class Fitted:
 
     @explained("model.persist")
     def persist(self) -> Self:
-        """A new recalibrator whose state is, or is being, computed in the workers' memory.
+        """Return a model whose state is, or is being, computed in the workers' memory.
 
         Examples
         --------
@@ -199,7 +199,7 @@ class Fitted:
 
     @explained("model.as_numpy")
     def as_numpy(self) -> Self:
-        """A new recalibrator whose state is in NumPy arrays: a copy of one that is on a GPU.
+        """Return a model whose state is in NumPy arrays: a copy of one that is on a GPU.
 
         Examples
         --------

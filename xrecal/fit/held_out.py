@@ -29,7 +29,7 @@ from xrecal.inputs.pool import PoolOver
 from xrecal.inputs.roles import is_lead
 from xrecal.methods import Method
 from xrecal.methods.covariates import may_break
-from xrecal.methods.folds import WEEK, told_year_start
+from xrecal.methods.folds import WEEK, learned_from_neighbours, told_year_start
 from xrecal.typing import IntArray
 
 from .common_regrets import with_common_regrets
@@ -403,16 +403,7 @@ def folds_of(method: Method, prepared: Prepared, splits: Splits) -> list[Fold]:
         folds.append(fold)
         notes += [] if note is None else [note]
     if near:
-        warn_once(
-            Advice(
-                f"{near} of {n} cases are predicted by fits that have learned from a neighbour "
-                "within a week, which may give them away: use ",
-                Typed("gap", ...),
-                ", such as ",
-                Typed("gap", "5D"),
-                ", of the lead time and the memory of the weather at least",
-            )
-        )
+        warn_once(learned_from_neighbours(near, n))
     warn_of_features(prepared.pairs.pool, [fold.train.size for fold in folds])
     n_cases, min_samples = [fold.n_cases for fold in folds], splits.min_samples
     few = sum(n < min_samples for n in n_cases)

@@ -1,4 +1,4 @@
-"""The last observation that is known when a forecast starts, as a covariate."""
+"""Covariate: the last observation that is known when a forecast starts."""
 
 from __future__ import annotations
 
@@ -38,23 +38,23 @@ def known_at(
         Forecasts over starts and leads, or of a single start; their values are not read.
     delay : int, str or timedelta
         Time from the date of an observation until it is known: a number of observations, or a
-        length of time such as "6h". A mean over a day that is labelled by its beginning is known
-        after "1D" at the earliest.
+        length of time such as "6h". If daily means have the label of the beginning of the day,
+        give at least "1D".
     dim, member_dim : hashable, optional
-        Dimensions of starts and members of the forecast, where they are not recognised.
+        Dimensions of starts and members of the forecast, if xrecal does not recognise them.
 
     Returns
     -------
     DataArray
-        Along the starts and the places of the observations: a covariate for ``fit`` and ``apply``.
-        NaN where no observation is known, or the last one is missing. Lazy if observations are.
+        A covariate for ``fit`` and ``apply``, along the starts and the places of the observations.
+        NaN if no observation is known, or the last one is missing. Lazy if observations are.
 
     Raises
     ------
     ValueError
-        If nothing says when forecasts start, or observations have no dates.
+        If the forecast has no dates of starts, or observations have no dates.
     TypeError
-        If observations are no DataArray.
+        If observations are not a DataArray.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Update: more cases for a fitted model, which keeps what its fit has chosen."""
+"""Update: add cases to a fitted model, which keeps the choices of its fit."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def update(
     observations: Observations,
     covariates: Given = None,
 ) -> F:
-    """A model with more cases; see :meth:`Recalibrator.update`."""
+    """Return a model with more cases; see :meth:`Recalibrator.update`."""
     for fitted in model.variables.values():
         _require_updatable(fitted, model)
     member_dim = explicit_member_dim(model, hindcast)

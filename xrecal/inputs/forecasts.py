@@ -15,15 +15,15 @@ from .roles import LEVEL, MEMBER
 def weighted(
     values: xr.DataArray, weights: xr.DataArray, *, member_dim: Hashable | None = None
 ) -> xr.Dataset:
-    """Mark an ensemble with weights as a forecast that xrecal understands.
+    """Make a forecast of an ensemble with weights.
 
     Parameters
     ----------
     values : DataArray
         Members, along a member dimension. Its name becomes NAME (``forecast`` if it has none).
     weights : DataArray
-        Weights >= 0 along the same dimension; need not sum to one, except for tests of
-        auto-calibration, which refuse others.
+        Weights >= 0 along the same dimension. They need not sum to one, except for tests of
+        calibration given the forecast.
     member_dim : hashable, optional
         The member dimension. Recognised by CF standard name or name (member, number, ...).
 
@@ -35,10 +35,10 @@ def weighted(
     Raises
     ------
     TypeError
-        If an argument is no DataArray.
+        If an argument is not a DataArray.
     ValueError
         If there is no member dimension, weights lack it, or labels differ; or if weights in memory
-        are so large that their sum is no number. Of lazy ones such forecasts count as invalid.
+        are so large that their sum overflows. With lazy weights such forecasts count as invalid.
 
     Examples
     --------
@@ -71,7 +71,7 @@ def gaussian(
     lower: xr.DataArray | float | None = None,
     upper: xr.DataArray | float | None = None,
 ) -> xr.Dataset:
-    """Normal distributions, mixtures of them, or censored ones as a forecast.
+    """Make a forecast of normal distributions, mixtures of them, or censored ones.
 
     Parameters
     ----------
@@ -82,8 +82,8 @@ def gaussian(
     weights : DataArray, optional
         Weights >= 0 of the components, over ``component``; equal if not given.
     lower, upper : DataArray or float, optional
-        Bounds of the variable, in the unit of ``loc``: all that a distribution has beyond one lies
-        on it, such as no rain. Without ``component``, and not for mixtures.
+        Bounds of the variable, in the unit of ``loc``. The mass beyond a bound lies on it, such as
+        no rain. They have no dimension ``component``; mixtures have no bounds.
 
     Returns
     -------

@@ -35,7 +35,7 @@ Observations = Labelled | Mapping[Hashable, xr.DataArray]
 
 @dataclass(frozen=True)
 class Pairs:
-    """Forecasts and what verified, on the same labels."""
+    """Forecasts and observations on the same labels."""
 
     form: Form
     observations: xr.DataArray
@@ -143,7 +143,7 @@ def pair_cases(
     form : Form
         Forecasts.
     observations : DataArray
-        What verified.
+        Observations of the forecasts.
     dim : hashable, optional
         Dimension of the cases; recognised if not given.
     name : str

@@ -66,79 +66,87 @@ Its members are standardised errors."""
 class CKME(Settings):
     """Conditional kernel mean embedding with the Energy Distance Kernel.
 
-    The recalibrated forecast is a weighted ensemble of past observations, or of past errors around
-    the new forecast, whichever says more about cases held out. Those count that go with forecasts
-    similar to the new one, so it is calibrated given the forecast.
+    The recalibrated forecast is a weighted ensemble. Its members are past observations, or past
+    errors added to the new forecast; cross-validation chooses between the two. Each past case has
+    a weight by the similarity of its forecast to the new one, so the result is calibrated given
+    the forecast.
 
     Parameters
     ----------
     kernel : {"gaussian", "laplace"}
         Similarity of two forecasts at squared energy distance D²: exp(-D²/s) or exp(-D/s).
     bandwidth : "median", "cv" or float
-        s: the median over pairs of different forecasts; that median or 4 or 16 times as much, by
-        cross-validation; or a number in the unit of the variable (of its root for the Laplace
-        kernel).
+        The number s. "median" is the median over pairs of different forecasts. "cv" chooses among
+        this median and 4 and 16 times as much by cross-validation. A number has the unit of the
+        variable (of its root for the Laplace kernel).
     ridge : "cv" or float
-        Regularisation λ of (K + λ n I)⁻¹, chosen by cross-validation or given.
+        Regularisation λ of (K + λ n I)⁻¹: chosen by cross-validation, or this number.
     loss : {"crps", "laplace"}
-        What cross-validation minimises: the held-out CRPS, or the distance between the forecast
-        and the observation in the space of a Laplace kernel.
+        Loss that cross-validation minimises: the held-out CRPS, or the distance between the
+        forecast and the observation in the space of a Laplace kernel.
     folds : {"auto", "year", "block", "random"}
         Cases held out together: years, five contiguous blocks, or five random parts (which leak
-        through serial correlation). "auto" takes years from five years on, blocks otherwise. Years
-        of several cases must agree: the best ridge gains one standard error over them, or the
-        largest one is taken.
+        through serial correlation). "auto" takes years if there are five or more, and blocks
+        otherwise. If the folds are years of several cases, the best ridge must beat the largest
+        one by one standard error over the years; otherwise the fit takes the largest one.
     gap : int, str or timedelta
-        Cases left out of training on either side of those held out: a number of them, or those
-        within a length of time such as "5D" or "12h".
+        Cases on either side of the held-out ones that the fit does not learn from either: a number
+        of cases, or a length of time such as "5D" or "12h".
     projection : {"euclidean", "energy"}
-        Signed weights to probabilities: nearest weights, or nearest distribution.
+        Step from signed weights to probabilities: the nearest weights, or the nearest distribution.
     solver : {"auto", "exact", "lowrank"}
-        How weights are solved for: exactly, O(n³) time for n cases; or with at most 1000 cases as
-        landmarks of all, O(n r²) time for r landmarks, as many as the ridge needs, and settings
-        chosen on a part of the held-out cases. "auto": exactly up to 250 cases of a location
-        and with the Laplace kernel, which landmarks serve badly.
+        How the fit solves for the weights. "exact" takes O(n³) time for n cases. "lowrank" takes at
+        most 1000 cases as landmarks that represent all: O(n r²) time for r landmarks. It uses as
+        many as the ridge needs, and chooses settings on a part of the held-out cases. "auto" is
+        exact up to 250 cases of a location, and with the Laplace kernel, which landmarks
+        approximate badly.
     support : {"observations", "errors", "auto"}, or one kind of errors
-        Where members may lie. Past observations, which no forecast then exceeds; errors around a
-        centre of the forecast (its ``"mean"``, a ``"regression"`` on it, errors in units of the
-        spread that EMOS gives, ``"standardised"``, or ratios to the mean, ``"ratio"``), whichever
-        has the smallest held-out CRPS or the one that is named; or the best of all of these.
+        Values that members may have. "observations" are past observations, so no member lies
+        beyond the record. "errors" are past errors added to a centre of the forecast. There are
+        four kinds: ``"mean"`` takes the mean of the forecast as centre, ``"regression"`` a
+        regression on this mean, ``"standardised"`` has errors in units of the spread that EMOS
+        gives, and ``"ratio"`` has ratios to the mean. "errors" takes the kind with the smallest
+        held-out CRPS, the name of a kind takes this one, and "auto" takes the best of errors and
+        observations.
         With predictors, which are covariates other than the season, ``"regression_plain"`` and
         ``"standardised_plain"`` have centres without them; ``"standardised_both"`` chooses between
-        this one and ``"standardised"``. Centres are fitted inside the folds.
+        ``"standardised_plain"`` and ``"standardised"``. Each fold fits centres of its own.
         ``CKME(support="observations")`` is the method of the paper.
     tails : "auto" or None
-        What lies beyond the largest past error, where members are errors: a generalised Pareto tail
-        in place of the outer twentieth to tenth of the mass, on each side without a bound, or
-        nothing.
+        Distribution beyond the largest past error, if members are errors. "auto": a generalised
+        Pareto tail replaces the outer twentieth to tenth of the mass, on each side without a bound.
+        None: no tail.
     novelty : "auto" or None
-        With ``support="auto"``, where past observations were chosen: they give way to errors around
-        the forecast as far as it is unlike past ones, or much of what these errors lead to is
-        beyond the observed range; or they do not.
+        Only for ``support="auto"`` at places that have chosen past observations. "auto": past
+        observations lose weight to past errors added to the forecast, if the forecast is unlike
+        past ones or if these errors put much of the mass beyond the observed range. None: they
+        keep their weight.
     half_life : timedelta, float or "cv", optional
         Age, in days if a number, at which a calibration case counts half: for forecast systems
-        that change. "cv" chooses it by how well the past forecasts what follows.
+        that change. "cv" chooses the age with which past cases predict later ones best.
     bounds : "auto", (lower, upper) or None
-        Where errors cannot lead beyond, such as no rain. "auto": an end of a location's observed
-        range that at least 5 % of its calibration observations equal exactly, and 0 below a
-        variable that its standard name or unit keeps from being negative. Given bounds count where
-        no observation violates them; see the status.
+        Values that errors cannot lead beyond, such as 0 for rain. "auto": an end of a location's
+        observed range that at least 5 % of its calibration observations equal exactly, and 0 below
+        a variable that by its standard name or unit cannot be negative. Given bounds hold at
+        places where no observation violates them; see the status.
     condition_on : str or tuple of str, optional
-        Covariates given which the forecast is calibrated as well: "season" or names. How strongly
-        they count, or whether at all, is chosen by cross-validation.
+        Covariates: "season" or names. The result is calibrated given the forecast and these.
+        Cross-validation chooses how strongly they count, or that they do not count.
     compare : {"forecasts", "shapes"}
-        What is similar of similar forecasts: all, or what is left of each without its mean, such
-        as its spread. Errors of forecasts alike in shape then count, whatever their mean: errors
-        in units of the spread that EMOS gives, or ratios to the mean.
+        Part of the forecasts that the kernel compares. "forecasts" compares them as they are.
+        "shapes" compares them without their means, so by spread and form. Then the cases with
+        forecasts of similar shape count, whatever their mean. Their errors are in units of the
+        spread that EMOS gives, or ratios to the mean.
     year_start : str or int, optional
-        Date on which years of cases begin, such as "07-01", or a month. Without it they begin in
-        the largest gap that the dates of all cases leave in the calendar, so that a winter is not
-        cut in two; on 1 January where that gap holds it, or none is of 30 days or more.
+        Date at which years of cases begin, such as "07-01", or a month. Without it, years begin in
+        the largest gap that the dates of all cases leave in the calendar, so no winter is cut in
+        two. They begin on 1 January if this gap contains it, or if no gap has 30 days or more.
 
     Notes
     -----
-    Where places share a fit, as with ``pool=`` and more than 1500 cases, members are standardised
-    errors and shapes are compared, with every ``gap``, ``half_life`` in days and ``year_start``.
+    If places share a fit, as with ``pool=`` and more than 1500 cases, members are standardised
+    errors and the kernel compares shapes. ``gap``, ``half_life`` in days and ``year_start`` may
+    have any value there.
 
     Examples
     --------

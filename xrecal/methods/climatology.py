@@ -18,19 +18,19 @@ from .settings import Settings, is_positive
 
 @dataclass(frozen=True, repr=False)
 class Climatology(Settings):
-    """Past observations, whatever the forecast says.
+    """Distribution of the past observations, whatever the forecast.
 
     Parameters
     ----------
     window : float, optional
-        Width in days of the part of the year around the forecast's date whose observations
-        count, equally; all do if not given. By calendar day, over the new year too: 1 March is the
-        same in leap years, and 29 February lies half-way between its neighbours. A date with no
-        past case in its window gets NaN.
+        Width in days of the part of the year around the forecast's date. Only observations in it
+        count, all equally; without it all observations count. The window goes by calendar day, over
+        the new year too: 1 March is the same in leap years, and 29 February lies half-way between
+        its neighbours. A date with no past case in its window gets NaN.
     condition_on : str or tuple of str, optional
-        Covariates: "season" or names. Observations count by the similarity of their covariates
-        to those of the forecast: exp(-2 sin²(πd/P)) at distance d for one of period P, a Gaussian
-        kernel with the median distance as its width for any other.
+        Covariates: "season" or names. Observations have weights by the similarity of their
+        covariates to those of the forecast. It is exp(-2 sin²(πd/P)) at distance d for a covariate
+        of period P, and a Gaussian kernel with the median distance as its width for any other.
 
     Examples
     --------

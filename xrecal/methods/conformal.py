@@ -21,29 +21,30 @@ ABOVE = 1e-9
 
 @dataclass(frozen=True, repr=False)
 class ConformalPrediction(KeepsPIT):
-    """Central intervals that hold the observation with probability ``1 - alpha``.
+    """Central intervals that contain the observation with probability ``1 - alpha``.
 
-    For exchangeable cases that is guaranteed, over all forecasts together, up to ``2/(n + 1)`` more
-    with n cases. The central interval of an ensemble, between its quantiles at ``alpha/2`` and
-    ``1 - alpha/2``, is moved at each end by a margin, so that past observations would have lain
-    beyond it as often as they should [1]_: also out of the range of the members, but not beyond a
-    bound of the variable, such as no rain. Forecasts that are normal distributions keep their
-    shape: from their quantile at level ½ - Q to that at ½ + Q, with Q the quantile of ``|PIT - ½|``
-    over the calibration cases [2]_. Nothing else is learned from the cases, so that all of them
-    tell the margins, without a split.
+    For exchangeable cases this coverage is guaranteed over all forecasts together; with n cases it
+    is at most ``2/(n + 1)`` higher. The central interval of an ensemble lies between its quantiles
+    at ``alpha/2`` and ``1 - alpha/2``. A margin moves each end, so that the right share of past
+    observations lies beyond it [1]_. The end may leave the range of the members, but it does not
+    pass a bound of the variable, such as 0 for rain. Normal distributions keep their shape: the
+    interval lies between their quantiles at the levels ½ - Q and ½ + Q, with Q the quantile of
+    ``|PIT - ½|`` over the calibration cases [2]_. The method learns nothing else from the cases, so
+    all cases contribute to the margins, without a split.
 
-    The recalibrated forecast has the two ends of the interval as members of equal weight: an
-    interval says no more, so other methods have a better CRPS.
+    The recalibrated forecast has the two ends of the interval as members of equal weight. This is
+    less than a distribution, so other methods have a better CRPS.
 
     Parameters
     ----------
     alpha : float
         Probability that the observation lies outside, in (0, 1). With fewer than ``2/alpha - 1``
-        cases an ensemble would need infinite intervals; the widest that a past case asks for are
-        issued, which hold the next one with probability ``(n - 1)/(n + 1)``.
+        cases an ensemble would need infinite intervals. The method then issues intervals with the
+        widest margins of a past case. They contain the next observation with probability
+        ``(n - 1)/(n + 1)``.
     condition_on : str or tuple of str, optional
-        Covariates: "season" or names. Cases count by their similarity to those of the forecast, as
-        in :class:`Climatology`; coverage is then approximate.
+        Covariates: "season" or names. Cases have weights by the similarity of their covariates to
+        those of the forecast, as in :class:`Climatology`. Coverage is then approximate.
 
     References
     ----------

@@ -31,22 +31,22 @@ PREDICTORS = ("ensemble_mean", "ensemble_variance", "ensemble_inverse_size")
 class EMOS(Settings):
     """Nonhomogeneous Gaussian regression by minimum CRPS.
 
-    ``N(a + b mean, c² + d² variance)`` of the ensemble's mean and variance [1]_. The recalibrated
-    forecast is a normal distribution, ``NAME_loc`` and ``NAME_scale``, censored where the
-    variable has a bound [2]_: all that lies below zero is no rain. The state keeps mean and
-    variance of each calibration case at each location, so that an update fits to all cases anew;
-    forecasts do not read them.
+    The recalibrated forecast is the normal distribution ``N(a + b mean, c² + d² variance)``, from
+    the mean and variance of the ensemble [1]_. Its parameters are ``NAME_loc`` and ``NAME_scale``.
+    If the variable has a bound, the distribution is censored there [2]_: all mass below zero is no
+    rain. The state keeps mean and variance of each calibration case at each location, so an update
+    can fit to all cases again; forecasts do not need them.
 
     Parameters
     ----------
     bounds : "auto", (lower, upper) or None
         "auto": an end of a location's observed range that at least 5 % of its calibration
-        observations equal exactly, and 0 below a variable that its standard name or unit keeps
-        from being negative. Given bounds count where no observation violates them; see the status.
+        observations equal exactly, and 0 below a variable that by its standard name or unit cannot
+        be negative. Given bounds hold at places where no observation violates them; see the status.
     condition_on : str or tuple of str, optional
-        Covariates: "season" or names. They add linear terms to the location, a sine and a cosine
-        for a circular one. Those other than the season are shrunk by a ridge, or left out, by the
-        errors of cases held out.
+        Covariates: "season" or names. They add linear terms to the location; a circular one adds a
+        sine and a cosine. A ridge shrinks the terms of covariates other than the season, or they
+        are left out, depending on the errors of held-out cases.
     vary_spread : bool
         Whether the covariates add such terms to the logarithm of the scale too.
 

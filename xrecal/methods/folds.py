@@ -162,3 +162,15 @@ def near_other_folds(folds: str, axis: CaseAxis, year_start: str | None) -> str 
         f"{near} of {n_cases} cases have a neighbour within a week in another fold, which may give "
         f"them away: give the method gap='{WEEK:g}D', or as long as the weather is remembered"
     )
+
+
+def learned_from_neighbours(near: int, n_cases: int) -> Advice:
+    """Return the warning of splits without a gap, in which so many cases have a near neighbour."""
+    return Advice(
+        f"{near} of {n_cases} cases are predicted by fits that have learned from a neighbour "
+        "within a week, which may give them away: use ",
+        Typed("gap", ...),
+        ", such as ",
+        Typed("gap", "5D"),
+        ", of the lead time and the memory of the weather at least",
+    )

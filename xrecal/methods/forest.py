@@ -1,4 +1,4 @@
-"""Past errors weighed by the leaves of a forest: a component of pools with many covariates."""
+"""Past errors weighted by the leaves of a forest: a component of pools with many covariates."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ def grows(covariates: tuple[str, ...], n_cases: int) -> bool:
 
 @dataclass(frozen=True)
 class Forest(Method):
-    """Past errors around EMOS with season, weighed by the leaves of a regression forest.
+    """Past errors around EMOS with season, weighted by the leaves of a regression forest.
 
     A component of :class:`LinearPool` with many covariates. Errors are in units of the spread that
-    EMOS gives. Those of cases count that often share a leaf with the forecast [1]_. An update adds
-    cases to the leaves, and keeps the trees.
+    EMOS gives. An error has weight if its case often shares a leaf with the forecast [1]_. An
+    update adds cases to the leaves, and keeps the trees.
 
     Parameters
     ----------

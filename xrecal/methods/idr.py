@@ -18,15 +18,15 @@ from .settings import Settings
 class IDR(Settings):
     """Isotonic distributional regression on the ensemble mean.
 
-    The larger the index, the larger, in distribution, the observation; nothing else is assumed,
-    and nothing is tuned [1]_. The recalibrated forecast is a weighted ensemble of the past
+    The method assumes only that a higher ensemble mean means higher observations, in distribution
+    [1]_. It has nothing to tune. The recalibrated forecast is a weighted ensemble of the past
     observations.
 
     Parameters
     ----------
     condition_on : str or tuple of str, optional
-        Covariates: "season" or names. The index is then a linear regression of the observation on
-        mean and covariates, a distributional index model [2]_.
+        Covariates: "season" or names. A linear regression of the observation on mean and
+        covariates then takes the place of the mean: a distributional index model [2]_.
 
     References
     ----------

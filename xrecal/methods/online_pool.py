@@ -1,4 +1,4 @@
-"""A pool that goes on learning: experts, and weights that every verified case changes."""
+"""A pool of experts whose weights change with every verified case."""
 
 from __future__ import annotations
 
@@ -73,58 +73,62 @@ WHOSE, ERROR = "erring_expert", "remembered_error"
 
 @dataclass(frozen=True, repr=False)
 class OnlinePool(Settings):
-    """Experts with weights that every verified case changes: for what is issued day after day.
+    """Experts with weights that change with every verified case: for forecasts issued every day.
 
-    A :class:`LinearPool` is right as long as the forecast system stays as it was. Here it is one of
-    several experts: its components, the raw forecast, EMOS on all cases and on the last 30, 60 and
-    120 verified ones, past errors of the last 91 around the ensemble mean, and a CKME of the errors
-    of the last 250, which count half after 60 cases. The pool and this CKME are experts once more,
-    moved and widened by what a regression on their last 400 errors foretells. Each says
-    100 quantiles. What is issued is their average level by level, with weights for each level by
-    Bernstein online aggregation [1]_, smoothed over levels [2]_, for three rates of forgetting at
-    once; the pool by itself is a strategy too, and strategies are weighed by their CRPS. At a bound
-    its probability is mixed. Before any case the experts have equal weights, but the raw forecast
-    has more, up to half, where it has a large weight in the pool.
+    A :class:`LinearPool` is right as long as the forecast system does not change. Here it is one
+    of several experts. The others are its components, the raw forecast, EMOS on all cases, EMOS on
+    the last 30, 60 and 120 verified cases, the last 91 errors added to the ensemble mean, and a
+    CKME of the last 250 errors, with a half-life of 60 cases. The pool and this CKME are experts
+    again, corrected for their expected error in mean and spread; the pool also in the mean alone. A
+    regression on their last 400 errors predicts this error.
 
-    Where there are several places, weights are learned from common regrets as well: those of the
-    places on average, in units of the CRPS of each, of what had verified anywhere by then. For each
-    rate there are two more strategies, from half own and half common regrets and from common ones
-    alone. Of more than 64 places a sample that follows from their labels stands for all. An update
-    of several places shares what it learns; one of a single place uses the common regrets that were
-    last known.
+    Each expert forecasts 100 quantiles. The issued forecast is their average level by level.
+    Bernstein online aggregation [1]_ sets the weights of each level and smooths them over levels
+    [2]_, for three rates of forgetting at once. The pool alone is one more strategy. Strategies
+    have weights by their CRPS. At a bound the probabilities are mixed. Before any case the experts
+    have equal weights, except the raw forecast: it has more, up to half, if it has a large weight
+    in the pool.
 
-    With ``fit(..., pool=)`` of more than 1500 cases there are experts at each place, and one more
-    that all places share: the :class:`CKME` of all of them. Before any case it has at least
-    30 / (30 + n) of the weight, n the cases that the slow experts of the place were fitted to; a
-    place with too few cases has it alone. An update adds the new cases of all places to its sums,
-    and a place that has joined is issued by it, from features and its own cases.
+    With several places, the weights come from common regrets too. A common regret is the mean over
+    places, each in units of its CRPS, of all cases that had verified anywhere by then. For each
+    rate there are two more strategies: one from half own and half common regrets, one from common
+    regrets alone. If there are more than 64 places, a sample chosen by their labels represents all.
+    An update of several places shares what it learns. An update of a single place uses the latest
+    stored common regrets.
 
-    ``fit`` fits the experts without the end of the hindcast and learns weights from how they
-    forecast that; then it fits them to all. ``model.update`` learns from each case, in order: what
-    every expert had said when the forecast was issued, from what had verified by then, changes the
-    weights, and the case joins those that experts learn from. Experts that are not fitted every
-    time, the pool and EMOS on all cases, are fitted again as often as ``refit`` says, then. Thirty
-    days in one update make the same model as thirty updates.
+    With ``fit(..., pool=)`` of more than 1500 cases each place has its experts, and one more that
+    all places share: the :class:`CKME` of all of them. Before any case this one has at least
+    30 / (30 + n) of the weight, where n is the number of cases that the slow experts of the place
+    were fitted to. At a place with too few cases it has all the weight. An update adds the new
+    cases of all places to its sums. For a place that an update adds, it issues forecasts from the
+    features of the place and its own cases.
+
+    ``fit`` holds out the end of the hindcast, fits the experts to the rest, and learns weights from
+    their forecasts of the end. Then it fits them to all cases. ``model.update`` learns from each
+    case, in order. The weights change by the forecasts that the experts made at the start of the
+    case, from the cases verified by then; then the experts learn the case. The slow experts, which
+    are the pool and EMOS on all cases, are fitted again at intervals of ``refit``. One update with
+    thirty days makes the same model as thirty updates.
 
     Parameters
     ----------
     methods : tuple of Method, optional
-        Of the pool; as in :class:`LinearPool`.
+        Methods of the pool, as in :class:`LinearPool`.
     delay : int, str or timedelta
-        How much later than its valid time an observation is there: a number of cases, or a length
+        Time from the valid time of an observation until it is known: a number of cases, or a length
         of time such as "2D". Valid times follow from labels: start plus lead, or a coordinate
-        ``valid_time``; without either each case verifies before the next one is issued.
+        ``valid_time``. Without either, each case verifies before the next one is issued.
     refit : int, str or timedelta
-        Between two fits of the slow experts: a number of cases, or a length of time such as "90D".
-        Longer if forecasts take longer to verify.
+        Time between two fits of the slow experts: a number of cases, or a length of time such as
+        "90D". It is longer if forecasts take longer to verify.
     bounds : "auto", (lower, upper) or None
-        As in :class:`CKME`; found again where the slow experts are fitted.
+        As in :class:`CKME`. Each fit of the slow experts finds them again.
     condition_on : str or tuple of str, optional
         Covariates of the pool and of EMOS on all cases; by default as in :class:`LinearPool`.
     forest : "auto", True or False
-        Of the pool; as in :class:`LinearPool`. Refits need scikit-learn too.
+        Forest of the pool, as in :class:`LinearPool`. Refits need scikit-learn too.
     gap : int, str or timedelta
-        Of the pool; as in :class:`LinearPool`.
+        Gap of the pool, as in :class:`LinearPool`.
 
     References
     ----------

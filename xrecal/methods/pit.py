@@ -46,18 +46,18 @@ class KeepsPIT(Settings):
 
 @dataclass(frozen=True, repr=False)
 class PITRecalibration(KeepsPIT):
-    """Recalibrated CDF ``F_Z(F(y))``, with F_Z the law of the PIT of past observations.
+    """Recalibrated CDF ``F_Z(F(y))``, with F_Z the distribution of the PIT of past observations.
 
-    The forecast's quantiles at the levels that past observations had [1]_. That makes the PIT
-    flat over all forecasts together, which is less than calibrated given each of them. Where an
-    observation equals members, its PIT is drawn at random between the two values of the CDF, the
-    same for every fit; outside an ensemble it is 0 or 1.
+    The members are the forecast's quantiles at the levels of the past observations in their own
+    forecasts [1]_. This makes the PIT flat over all forecasts together. It does not make forecasts
+    calibrated given the forecast. If an observation equals members, its PIT is a random number
+    between the two values of the CDF, the same for every fit. Outside an ensemble it is 0 or 1.
 
     Parameters
     ----------
     condition_on : str or tuple of str, optional
-        Covariates: "season" or names. Past PIT values count by their similarity to those of the
-        forecast, as in :class:`Climatology`.
+        Covariates: "season" or names. Past PIT values have weights by the similarity of their
+        covariates to those of the forecast, as in :class:`Climatology`.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""The linear pool: methods together, weighted by what each says about unseen cases."""
+"""The linear pool: a mixture of methods with weights from held-out cases."""
 
 from __future__ import annotations
 
@@ -76,70 +76,82 @@ OF_POOL = ("pool_weight", *FITTED)
 
 @dataclass(frozen=True, repr=False)
 class LinearPool(Settings):
-    """Methods together, with the weights that forecast held-out cases best.
+    """Mixture of methods, with the weights that forecast held-out cases best.
 
-    No single method is right everywhere, and the one that looks best on few cases often is not.
-    Weights come from the CRPS of mixtures of held-out forecasts, of blocks of cases and of later
-    cases from earlier ones (which shows drift; from the second year on, so that these have all
-    seasons), drawn a little towards the methods that do best alone. Where the errors of a record of
-    less than two years jumped, rather than followed the season, components given the season lose
-    weight. Half of the mass is the mixture of the distributions, half the average of their
-    quantiles, which is sharper where methods agree on the shape and not on the place. At a bound
-    its probability is mixed: the average of rain and none is no drizzle.
-    The result is a weighted ensemble like any other: one block of past observations for all methods
-    that weigh them, one of past errors for each CKME, 200 equal-mass quantiles for each other
-    method and for the ``average``, told by ``component``.
-    Where more than 1500 cases of places are pooled, there is a pool at each, with one component
-    more, ``ckme_shared``: the :class:`CKME` that all places share.
-    The ridge of a CKME is chosen on all calibration cases before its held-out forecasts are
-    weighed, which flatters it a little against methods without one; so are its kernel and bounds.
+    No single method is right everywhere, and the method that looks best on few cases often is not.
+    The pool gives each of its components a weight. The weights minimise the CRPS of mixtures of
+    held-out forecasts. These are forecasts of blocks of cases, and forecasts of later cases from
+    earlier ones, which show drift. The latter begin with the second year, so that the earlier cases
+    contain all seasons. A small penalty draws the weights towards the methods that do best alone.
+    Components given the season lose weight if the record has less than two years and its errors
+    jumped rather than followed the season.
 
-    Components are named by method and covariates: ``ckme_season`` has errors in units of the spread
-    that EMOS gives, weighed by likeness of forecast and season; ``ckme_shapes_season`` too, and
-    compares forecasts without their means; ``ckme`` has errors around a regression on the forecast
-    mean, weighed by likeness of the forecast and of covariates other than the season; then
-    ``idr_season``, ``climatology`` and ``raw``, the forecast as it was issued. A CKME that is given
-    with several supports to choose from adds that to its name: members at past ``observations``, or
-    past errors around the ``mean``, around a ``regression``, ``standardised``, or as a ``ratio`` to
-    the mean. With
-    predictors, which are covariates other than the season, the first two are given twice, around
-    EMOS with predictors, ``..._standardised``, and without them, ``..._standardised_plain``. With
-    many of them ``forest_season_...`` has errors in units of the spread that EMOS gives, weighed by
-    the leaves of a forest.
-    ``model.state["pool_weight"].description`` has the settings of each.
+    Half of the mass is the mixture of the distributions. The other half is the average of their
+    quantiles, which is sharper if methods agree on the shape and not on the position. At a bound
+    the probabilities are mixed: the average of rain and no rain is not drizzle.
+
+    The result is a weighted ensemble, with these blocks of members: one of past observations, for
+    all methods that give them weights; one of past errors for each CKME; and 200 equal-mass
+    quantiles for each other method and for the ``average``. The coordinate ``component`` names the
+    block of each member. With a pooled fit to more than 1500 cases, each place has a pool. It has
+    one more component, ``ckme_shared``: the :class:`CKME` that all places share.
+
+    A CKME chooses its ridge, kernel and bounds on all calibration cases, before the pool gives
+    weights to its held-out forecasts. This favours it a little over methods without such choices.
+
+    Components have names by method and covariates:
+
+    - ``ckme_season``: errors in units of the spread that EMOS gives, with weights by similarity of
+      forecast and season;
+    - ``ckme_shapes_season``: the same, but compares forecasts without their means;
+    - ``ckme``: errors around a regression on the forecast mean, with weights by similarity of the
+      forecast and of covariates other than the season;
+    - ``idr_season`` and ``climatology``;
+    - ``raw``: the forecast as issued.
+
+    If you give a CKME with several supports to choose from, each support is a component, and its
+    name ends in the support: past ``observations``, or past errors around the ``mean``, around a
+    ``regression``, ``standardised``, or as a ``ratio`` to the mean. With predictors, which are
+    covariates other than the season, the first two of the list occur twice: around EMOS with
+    predictors, ``..._standardised``, and without them, ``..._standardised_plain``. With many
+    predictors there is ``forest_season_...`` too: errors in units of the spread that EMOS gives,
+    with weights by the leaves of a forest. ``model.state["pool_weight"].description`` lists the
+    settings of each component.
 
     Parameters
     ----------
     methods : tuple of Method, optional
-        What is mixed. A CKME with several supports to choose from enters with each of them. If not
-        given: those above; without the season, or where it hardly varies, CKME, its shapes, IDR,
-        climatology, and the raw forecast.
+        Methods to mix. A CKME with several supports to choose from enters with each of them. By
+        default the components above; without the season, or if it hardly varies: CKME, its shapes,
+        IDR, climatology and the raw forecast.
     average : "auto" or None
-        Half of the mass is the average of quantiles, or all of it is the mixture.
+        "auto": half of the mass is the average of quantiles. None: all of it is the mixture.
     tails : "auto" or None
-        What lies beyond the record: a generalised Pareto tail in place of the outer twentieth to
-        tenth of the mass, on each side without a bound, or nothing. Fitted to the observations that
-        exceeded mixtures of held-out forecasts.
+        Distribution beyond the record. "auto": a generalised Pareto tail replaces the outer
+        twentieth to tenth of the mass, on each side without a bound. The fit learns it from the
+        observations that exceeded mixtures of held-out forecasts. None: no tail.
     novelty : "auto" or None
-        Where forecasts are unlike past ones, or much of what the errors of others lead to is beyond
-        the observed range, components whose members are past observations give way to those whose
-        are not, in the mixture and in the average; or they do not.
+        "auto": components whose members are past observations lose weight to the other recalibrated
+        components, in the mixture and in the average. This happens if forecasts are unlike past
+        ones, or if the other components put much of the mass beyond the observed range. None: they
+        keep their weight.
     bounds : "auto", (lower, upper) or None
-        Of the methods mixed if none are given; as in :class:`CKME`.
+        Bounds of the default methods, as in :class:`CKME`. Methods that you give have their own.
     condition_on : str or tuple of str, optional
-        Covariates. By default the season, where the cases have dates that cover most of a year and
-        differ in their season; an empty tuple for none. Methods that are given take it where they
-        leave theirs None.
+        Covariates. By default the season, if the cases have dates that cover most of a year and
+        differ in their season; an empty tuple for none. Methods that you give take it if they leave
+        theirs None.
     gap : int, str or timedelta
-        Cases left out of training next to those held out, when components are weighed and, unless
-        it has a gap of its own, when a CKME chooses: as in :class:`CKME`.
+        Cases next to the held-out ones that a fit does not learn from, as in :class:`CKME`. The
+        pool uses it for its weights, and a CKME without a gap of its own for its choices.
     year_start : str or int, optional
-        Date on which years of cases begin, as in :class:`CKME`; likewise.
+        Date at which years of cases begin, as in :class:`CKME`. The pool and a CKME use it as they
+        use ``gap``.
     forest : "auto", True or False
-        Whether past errors weighed by the leaves of a forest, ``forest``, are mixed with the
-        methods above. "auto": from five covariates beside the season, and 200 cases on. To grow
-        trees takes scikit-learn (``pip install 'xrecal[predictors]'``); forecasts and updates do
-        without.
+        Whether the pool mixes ``forest``, past errors weighted by the leaves of a forest, with the
+        methods above. "auto": from five covariates beside the season and 200 cases on. The fit
+        needs scikit-learn to grow trees (``pip install 'xrecal[predictors]'``); forecasts and
+        updates do not.
 
     Examples
     --------

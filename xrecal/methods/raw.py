@@ -22,9 +22,9 @@ from .settings import Settings
 
 @dataclass(frozen=True, repr=False)
 class Raw(Settings):
-    """The forecast as it was issued: a component of :class:`LinearPool` where it needs no help.
+    """The forecast as issued: a reference, and a component of :class:`LinearPool`.
 
-    The recalibrated forecast has 200 equal-mass quantiles of the given one as members.
+    The recalibrated forecast has 200 equal-mass quantiles of the forecast as members.
 
     Examples
     --------

@@ -38,12 +38,13 @@ class Settings(Method):
     Parameters
     ----------
     exchangeable : bool
-        Of every method. False: members are models with names, the labels along the member
-        dimension. Each model then has a weight of its own, learned from all places together (as
-        ``choose`` has it), not negative and drawn to equal ones, and an offset, by which its bias
-        differs from that of the others. The method gets weighted ensembles without the offsets. A
-        model that is missing on a day is left out that day, and forecasts are matched by label.
-        ``update`` keeps weights and offsets.
+        A setting of every method. False: members are models with names, the labels along the member
+        dimension. Each model then has a weight and an offset. Weights come from all places together
+        (or from those that ``choose`` joins). They are not negative, and a ridge draws them towards
+        equal weights. The offset of a model is the difference between its bias and that of the
+        weighted mean. The method gets weighted ensembles without the offsets. If a model is missing
+        on a day, the others share its weight. xrecal matches models by label. ``update`` keeps
+        weights and offsets.
     """
 
     exchangeable: bool = field(default=True, kw_only=True)

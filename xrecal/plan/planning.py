@@ -1,4 +1,4 @@
-"""Making plans: how work is cut into tasks, and what each of them needs, without its values."""
+"""Planning: the tasks of a piece of work, and their memory and time, without reading values."""
 
 from __future__ import annotations
 
@@ -73,23 +73,23 @@ def plan(
     refit: Span | None = None,
     probe: bool = True,
 ) -> Plan:
-    """What a fit or a cross-validation will take, told before any work.
+    """Estimate tasks, memory and time of a fit or a cross-validation before any work.
 
-    Tasks, memory, time and better chunks.
+    The plan also suggests better chunks.
 
     Parameters
     ----------
     hindcast, method, dim, member_dim, condition_on, covariates, pool, features, choose, min_samples
         As for :func:`xrecal.fit.fit_hindcast.fit`.
     observations : DataArray, Dataset or dict, optional
-        As for the fit. Without them there is taken to be one for each forecast.
+        As for the fit. Without them, the plan assumes one for each forecast.
     by : {"year", "block", "retrospective", "rolling"}, optional
-        The splits of a cross-validation, which is then planned in place of the fit.
+        Splits of a cross-validation, to plan it in place of the fit.
     gap, blocks, window, every, refit
         As for :func:`xrecal.products.cross_validate.cross_validate`.
     probe : bool
         Whether to time the method on synthetic cases, for some seconds in a fresh process. Without
-        it there is no estimate of time.
+        it the plan has no estimate of time.
 
     Returns
     -------
@@ -99,16 +99,16 @@ def plan(
     Raises
     ------
     ValueError, TypeError
-        As the fit would.
+        As from the fit.
 
     Notes
     -----
-    Never reads or computes values. Bytes of input and output are exact for the largest chunk; the
-    workspace is stated for the exact solver, for one task at a time in each thread. Dask holds a
-    few chunks of input besides. Times are rough: what a method chooses decides them too. A
-    cross-validation is planned for five numbers of each forecast, such as the quantiles that
-    ``cross_validate`` makes by default, and for the training cases of its largest split. That of a
-    model that is updated counts each update as a fit that keeps what was chosen.
+    A plan never reads or computes values of the inputs. Bytes of input and output are exact for the
+    largest chunk. The workspace is that of the exact solver, for one task at a time in each thread;
+    Dask keeps a few more chunks of input in memory. Times are rough, because they also depend on
+    the choices of the method. The plan of a cross-validation assumes five numbers of each forecast,
+    such as the quantiles that ``cross_validate`` computes by default, and the training cases of its
+    largest split. With ``refit`` it counts each update as a fit that keeps its choices.
 
     Examples
     --------
@@ -171,14 +171,14 @@ def plan_forecast(
     missing_covariates: Missing = "refuse",
     probe: bool = True,
 ) -> Plan:
-    """What a product of forecasts will take: tasks, memory, time, told before any work.
+    """Estimate tasks, memory and time of a product of forecasts before any work.
 
     Parameters
     ----------
     forecast : DataArray or Dataset
-        As for :meth:`apply`. Its values are never read.
+        As for :meth:`apply`. The plan does not read its values.
     values : int, optional
-        Numbers wanted of each forecast, such as quantiles, thresholds or members; None for
+        Numbers to compute of each forecast, such as quantiles, thresholds or members; None for
         all the weights that :meth:`apply` returns.
     covariates, missing_covariates
         As for :meth:`apply`.

@@ -1,4 +1,4 @@
-"""Plans: tasks, memory and time of work, as a table; and their refusal where memory is short."""
+"""Plans: tasks, memory and time of work as a table, and the error if memory is too small."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Kind: TypeAlias = Literal["fit", "shared fit", "cross-validation", "apply"]
 
 
 class MemoryPlanError(ValueError):
-    """A plan whose tasks need more memory than one may use."""
+    """Error for a plan whose tasks need more memory than a task may use."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class TaskPlan:
     """Of a task with a single location: chunks cannot lead below."""
 
     def chunks_within(self, limit: int) -> dict[Hashable, int]:
-        """The suggested chunks, cut further where a task may use less memory than was known."""
+        """Suggested chunks, smaller if a task may use less memory than the plan has assumed."""
         taken = {d: n if self.chunks[d] == -1 else self.chunks[d] for d, n in self.sizes.items()}
         most = min(math.prod(taken.values()), limit // max(self.bytes_of_smallest, 1))
         smaller = split(max(most, 1), taken)
@@ -80,16 +80,16 @@ class TaskPlan:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a fit, a cross-validation or a product will take; prints as a table.
+    """Tasks, memory and time of a fit, a cross-validation or a product; prints as a table.
 
     Attributes
     ----------
     variables : tuple of TaskPlan
         One for each variable.
     resources : Resources
-        Memory in bytes that one task may use, and tasks that run at a time.
+        Memory in bytes that one task may use, and number of tasks that run at a time.
     notes : tuple of str
-        Remarks on inputs and models that make the work slower than it could be.
+        Remarks on inputs and models that make the work slow.
 
     Examples
     --------
@@ -113,7 +113,7 @@ class Plan:
 
     @property
     def largest(self) -> TaskPlan:
-        """The variable whose tasks need most memory."""
+        """Variable whose tasks need the most memory."""
         return max(self.variables, key=lambda part: part.task_bytes)
 
     @property
@@ -123,7 +123,7 @@ class Plan:
 
     @property
     def fits(self) -> bool:
-        """Whether every task finds the memory it needs, as far as is known."""
+        """Whether memory is enough for every task, as far as the plan knows."""
         memory = self.resources.memory
         return memory is None or self.task_bytes <= memory
 
@@ -140,7 +140,7 @@ class Plan:
         return total
 
     def to_dataset(self) -> xr.Dataset:
-        """The numbers over ``variable``.
+        """Return the numbers as a Dataset over ``variable``.
 
         Examples
         --------
@@ -160,7 +160,7 @@ class Plan:
         return xr.Dataset(data, {"variable": [str(part.variable) for part in self.variables]})
 
     def table(self, typed: Callable[[TaskPlan, Chunks], str] | None = None) -> str:
-        """The plan as text; ``typed`` says how chunks are typed where not in Python.
+        """Return the plan as text; ``typed`` writes chunks in another form than that of Python.
 
         Examples
         --------
@@ -202,22 +202,22 @@ def refusal(plan: Plan, limit: int | None = None) -> Advice | None:
 
 
 def check_plan(plan: Plan, limit: int | None = None, *, force: bool = False) -> None:
-    """Refuse a plan whose tasks need more memory than they may use.
+    """Raise an error if tasks of a plan need more memory than they may use.
 
     Parameters
     ----------
     plan : Plan
         From :func:`xrecal.plan` or :meth:`xrecal.Recalibrator.plan`.
     limit : int, optional
-        Bytes that one task may use: those of a worker over its threads. As the plan has found if
-        not given.
+        Bytes that one task may use: memory of a worker divided by its threads. By default the
+        limit that the plan has found.
     force : bool
-        Whether to go on nevertheless.
+        Whether to raise no error.
 
     Raises
     ------
     MemoryPlanError
-        A ValueError that says which chunks to type.
+        A ValueError whose message has the chunks to type.
 
     Examples
     --------

@@ -1,24 +1,24 @@
-"""Figures: forecasts, and what :mod:`xrecal.diagnostics` says of them, on matplotlib Axes.
+"""Figures of forecasts and of results of :mod:`xrecal.diagnostics`, on matplotlib Axes.
 
 =================================  =================================================================
 fan                                quantiles over dates or leads, observations, raw ensembles
-cdf, density                       one forecast, and the past cases that carry its weight
+cdf, density                       one forecast, and the past cases with the most weight
 pit, rank_histogram                histograms, with the band of calibrated forecasts
-reliability, quantile_reliability  what happens, given what was forecast
-roc, performance                   hits by false alarms, and by warnings that came true
-coverage                           central intervals: how many observations they hold
+reliability, quantile_reliability  observations given the issued probability or quantile
+roc, performance                   hit rate by false alarms, and by success of warnings
+coverage                           central intervals: share of observations inside
 spread_skill                       error by spread
 monitor                            evidence against calibration over time
 skill_by_lead                      skill over lead times
 skill_map, p_value_map             maps of skill, and of tests, with control of false discoveries
 tercile_map                        map of the likeliest tercile of one forecast
 ridge_curve                        held-out loss of a CKME with each ridge
-report                             one page of the most telling of these
+report                             one page with the main figures
 =================================  =================================================================
 
-Each takes ``ax``, draws on it and returns it; without it there is a new figure. Nothing is fitted
-or scored here, but for the report; no setting of matplotlib is changed; Dask arrays are computed.
-The functions under ``forecast.recal.plot`` make the evidence first, and hand it over.
+Each function takes ``ax``, draws on it and returns it; without it there is a new figure. Only
+``report`` computes scores and tests. No function changes settings of matplotlib. Dask arrays are
+computed. The methods of ``forecast.recal.plot`` compute the evidence first, and then draw it.
 """
 
 try:

@@ -69,7 +69,7 @@ def cdf(
     raw: Labelled | None = None,
     label: str | None = None,
 ) -> Axes:
-    """Cumulative distribution of one forecast, with the past cases that carry its weight.
+    """Cumulative distribution of one forecast, with the past cases that have the most weight.
 
     Parameters
     ----------
@@ -77,13 +77,13 @@ def cdf(
         In any of the four forms: one variable, case and location, such as
         ``calibrated.isel(time=0)`` of ``calibrated = forecast.recal.apply(model)``.
     ax : Axes, optional
-        Drawn on and returned; a new figure if not given. A second call adds a second curve.
+        Axes to draw on and return; a new figure if not given. A second call adds a second curve.
     observations : DataArray or Dataset, optional
-        What verified, one number in the same units: a vertical line.
+        Observation, one number in the same units: a vertical line.
     raw : DataArray or Dataset, optional
         The plain ensemble of the same case: a grey curve.
     label : str, optional
-        Of the curve in the legend.
+        Label of the curve in the legend.
 
     Returns
     -------
@@ -97,10 +97,10 @@ def cdf(
 
     Notes
     -----
-    Of a weighted ensemble whose members are past cases (coordinate ``calibration_<dim>``) each step
-    is one of them, as high as its weight; points grow with it, and up to five of the heaviest are
-    named by their date. The axis holds 99.6 % of the mass, the raw ensemble and what verified:
-    members of hardly any weight may lie beyond.
+    If the members of a weighted ensemble are past cases (coordinate ``calibration_<dim>``), each
+    step is one case, as high as its weight. Points grow with the weight, and up to five of the
+    largest have their date. The axis shows 99.6 % of the mass, the raw ensemble and the
+    observation; members with almost no weight may lie beyond.
 
     Examples
     --------
@@ -140,14 +140,14 @@ def density(
     observations: Labelled | None = None,
     raw: Labelled | None = None,
 ) -> Axes:
-    """Density of one forecast, with the past cases that carry its weight.
+    """Density of one forecast, with the past cases that have the most weight.
 
     Parameters
     ----------
     forecast, observations
         As for :func:`cdf`.
     ax : Axes, optional
-        Drawn on and returned; a new figure if not given.
+        Axes to draw on and return; a new figure if not given.
     raw : DataArray or Dataset, optional
         The plain ensemble of the same case: ticks on the axis.
 
@@ -163,9 +163,9 @@ def density(
     Notes
     -----
     Members make a weighted histogram, with bins by the rule of Freedman and Diaconis [1]_ for the
-    effective number of members. The mass that censoring puts on a bound is a line with its
-    probability. Past cases are lines as high as their weights, on no scale of their own, and up to
-    five of the heaviest are named by their date.
+    effective number of members. The mass of a censored distribution on a bound is a line with its
+    probability. Past cases are lines in proportion to their weights, without an axis, and up to
+    five of the largest have their date.
 
     References
     ----------

@@ -32,16 +32,16 @@ GRID = np.linspace(0, 1, 201)
 
 
 def coverage(coverage: xr.Dataset, *, ax: Axes | None = None, label: str | None = None) -> Axes:
-    """Share of observations inside central intervals, by the probability of these.
+    """Share of observations inside central intervals, by the probability of the intervals.
 
     Parameters
     ----------
     coverage : Dataset
         From :func:`xrecal.diagnostics.coverage`, of one location or many.
     ax : Axes, optional
-        Drawn on and returned; a new figure if not given. A second call adds a second curve.
+        Axes to draw on and return; a new figure if not given. A second call adds a second curve.
     label : str, optional
-        Of the curve in the legend.
+        Label of the curve in the legend.
 
     Returns
     -------
@@ -54,13 +54,13 @@ def coverage(coverage: xr.Dataset, *, ax: Axes | None = None, label: str | None 
 
     Notes
     -----
-    Below the diagonal intervals hold less than they promise. A point of a calibrated forecast lies
-    within the band with a probability of 90 %, by the binomial distribution of the number of cases,
-    which are taken as independent. The number at a point is the mean width of the intervals; those
-    that would lie on another curve or number are left out. Of many locations points are the median,
-    lines the range of 90 % of them, and the band is that of one location: lines as long as the band
-    are what calibration looks like. Intervals that a forecast given as quantiles leaves open have
-    no point, and a note says so.
+    Below the diagonal, intervals contain fewer observations than their probability. A point of a
+    calibrated forecast lies within the band with a probability of 90 %, by the binomial
+    distribution for independent cases. The number at a point is the mean width of the intervals,
+    unless it would lie on another curve or number. For many locations, points are the median, lines
+    the range of 90 % of them, and the band is that of one location: for calibrated forecasts, lines
+    are about as long as the band. An interval beyond the levels of a forecast in quantiles has no
+    point, and a note.
 
     Examples
     --------

@@ -71,9 +71,9 @@ def roc(roc: xr.Dataset, *, ax: Axes | None = None, label: str | None = None) ->
     roc : Dataset
         From :func:`xrecal.diagnostics.roc`: one threshold or several, one location or many.
     ax : Axes, optional
-        Drawn on and returned; a new figure if not given. A second call adds further curves.
+        Axes to draw on and return; a new figure if not given. A second call adds further curves.
     label : str, optional
-        Of the curve in the legend, where there is one threshold.
+        Label of the curve in the legend, if there is one threshold.
 
     Returns
     -------
@@ -86,9 +86,9 @@ def roc(roc: xr.Dataset, *, ax: Axes | None = None, label: str | None = None) ->
 
     Notes
     -----
-    Each point of a curve is what happens if one acts from some probability on, which is written
-    beside it. On the diagonal forecasts do not tell events from other cases. The legend has the
-    area under the curve, ½ on the diagonal and 1 if perfect, and its standard error. Of many
+    Each point of a curve is for a user who acts from a certain probability on, which is written
+    at the point. On the diagonal forecasts do not separate events from other cases. The legend has
+    the area under the curve, ½ on the diagonal and 1 if perfect, and its standard error. For many
     locations the curve is the median, the area the range of 90 % of them, and the number the mean.
 
     Examples
@@ -122,7 +122,7 @@ def roc(roc: xr.Dataset, *, ax: Axes | None = None, label: str | None = None) ->
 
 
 def performance(roc: xr.Dataset, *, ax: Axes | None = None, label: str | None = None) -> Axes:
-    """Performance diagram: events that were warned of, by warnings that came true.
+    """Performance diagram: hit rate by the share of warnings followed by an event.
 
     Parameters
     ----------
@@ -143,12 +143,12 @@ def performance(roc: xr.Dataset, *, ax: Axes | None = None, label: str | None = 
 
     Notes
     -----
-    Each point is what happens if one warns from some probability on, which is written beside it:
-    the hit rate (probability of detection), and one minus the share of false alarms among warnings
-    (success ratio). Both are 1 at best, at the upper right. Shades and their numbers are the
-    critical success index, straight lines the frequency bias, warnings by events [1]_. The grey
-    line is the share of events: that of warnings at random which come true. Unlike the ROC curve it
-    counts no correct rejections, so it suits rare events.
+    Each point is for warnings from a certain probability on, which is written at the point. It
+    shows the hit rate (probability of detection) and one minus the share of false alarms among
+    warnings (success ratio). Both are 1 at best, at the upper right. Shades and their numbers are
+    the critical success index, straight lines the frequency bias, the ratio of warnings to events
+    [1]_. The grey line is the share of events, which is the success ratio of random warnings.
+    Unlike the ROC curve the diagram counts no correct rejections, so it suits rare events.
 
     References
     ----------

@@ -38,7 +38,7 @@ def fan(
     observations: Labelled | None = None,
     raw: Labelled | None = None,
 ) -> Axes:
-    """Quantiles of forecasts over dates or leads, with what verified and the raw ensemble.
+    """Quantiles of forecasts over dates or leads, with observations and the raw ensemble.
 
     Parameters
     ----------
@@ -47,9 +47,9 @@ def fan(
         ``model.quantile`` or ``forecast.recal.quantile``; one variable, one location. Each level
         below the middle makes a band with that as far above it.
     ax : Axes, optional
-        Drawn on and returned; a new figure if not given.
+        Axes to draw on and return; a new figure if not given.
     observations : DataArray or Dataset, optional
-        What verified, at labels of that dimension, in the same units.
+        Observations, at labels of that dimension, in the same units.
     raw : DataArray or Dataset, optional
         Plain ensembles, at labels of that dimension, in the same units: lines over leads, as each
         member is one run, and points over dates.
@@ -65,8 +65,8 @@ def fan(
 
     Notes
     -----
-    Drawn at the coordinate ``valid_time`` along the dimension, if there is one. Nothing is drawn
-    between dates that are more than three usual steps apart, nor where forecasts are missing.
+    The axis is the coordinate ``valid_time`` along the dimension, if there is one. Curves have gaps
+    between dates that are more than three usual steps apart, and where forecasts are missing.
 
     Examples
     --------

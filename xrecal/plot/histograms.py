@@ -36,7 +36,7 @@ def pit(histogram: xr.Dataset, *, ax: Axes | None = None) -> Axes:
     histogram : Dataset
         From :func:`xrecal.diagnostics.pit_histogram`, of one location or many.
     ax : Axes, optional
-        Drawn on and returned; a new figure if not given.
+        Axes to draw on and return; a new figure if not given.
 
     Returns
     -------
@@ -50,10 +50,10 @@ def pit(histogram: xr.Dataset, *, ax: Axes | None = None) -> Axes:
     Notes
     -----
     Bars are frequencies relative to those of a flat histogram. A bar of a calibrated forecast lies
-    within the band with a probability of 90 %, so that of ten bars one is outside on average: by
-    the binomial distribution of the number of cases, which are taken as independent. Of many
-    locations bars are those of all cases together, lines the range of 90 % of the locations, and
-    the band is that of one location: lines as long as the band are what calibration looks like.
+    within the band with a probability of 90 %, by the binomial distribution for independent cases.
+    So one of ten bars is outside on average. For many locations, bars are those of all cases
+    together, lines the range of 90 % of the locations, and the band is that of one location: for
+    calibrated forecasts, lines are about as long as the band.
 
     Examples
     --------
@@ -80,7 +80,7 @@ def rank_histogram(histogram: xr.Dataset, *, ax: Axes | None = None) -> Axes:
     histogram : Dataset
         From :func:`xrecal.diagnostics.rank_histogram`, of one location or many.
     ax : Axes, optional
-        Drawn on and returned; a new figure if not given.
+        Axes to draw on and return; a new figure if not given.
 
     Returns
     -------

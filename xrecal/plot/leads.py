@@ -45,11 +45,11 @@ def skill_by_lead(
     skill : Dataset
         From :func:`xrecal.skill`, over leads, perhaps ``method`` and locations.
     ax : Axes, optional
-        Drawn on and returned; a new figure if not given. A second call adds further curves.
+        Axes to draw on and return; a new figure if not given. A second call adds further curves.
     dim : hashable, optional
         The dimension to draw along. Recognised by CF standard name or name (lead, step, ...).
     label : str, optional
-        Of the curve in the legend, where there is no dimension ``method``.
+        Label of the curve in the legend, if there is no dimension ``method``.
 
     Returns
     -------

@@ -49,8 +49,8 @@ def skill_map(skill: Labelled, *, ax: Axes | None = None) -> Axes:
         From :func:`xrecal.skill`, or its variable ``skill``, over two dimensions; or from
         :func:`xrecal.diagnostics.tercile_summary`, which has ``rpss``.
     ax : Axes, optional
-        Drawn on and returned; a new figure if not given. Axes of cartopy, made with
-        ``projection=...``, are drawn on in their projection.
+        Axes to draw on and return; a new figure if not given. Axes of cartopy, made with
+        ``projection=...``, keep their projection.
 
     Returns
     -------
@@ -66,8 +66,8 @@ def skill_map(skill: Labelled, *, ax: Axes | None = None) -> Axes:
     Colours are symmetrical around 0 and reach to the largest skill, at most 1. Dots are locations
     where the skill is significant, if p-values are given: at a false discovery rate of 5 % [1]_.
     Longitudes and latitudes are recognised by CF standard names, units or names, in one dimension
-    or two. Locations without a value are grey. The bar names score and reference. Coastlines are
-    drawn where cartopy is installed and has been used to download them before.
+    or two. Locations without a value are grey. The bar names score and reference. The map has
+    coastlines if cartopy is installed and has downloaded them before.
 
     References
     ----------
@@ -120,12 +120,12 @@ def p_value_map(p_values: Labelled, *, ax: Axes | None = None) -> Axes:
 
     Notes
     -----
-    Dots by :func:`xrecal.diagnostics.adjusted_p_values`: of the locations that have one, 5 % are
-    calibrated in expectation. Tests by resampling need twenty resamples a location or more to
-    reject any of few. The test is the one that made the p-values: ``forecast.recal.plot`` asks for
-    the one that allows for serial dependence, as ``summary`` does, while ``skce_test`` alone
-    takes cases as independent. Neither is the t-test by cosines that :func:`skill_map` shows: that
-    is of the mean of differences of scores, and the SKCE is a mean over pairs of cases.
+    Dots come from :func:`xrecal.diagnostics.adjusted_p_values`: an expected share of 5 % of the
+    locations with a dot are calibrated. Tests by resampling need at least twenty resamples a
+    location to find few rejections. ``forecast.recal.plot`` uses the test that allows for serial
+    dependence, as ``summary`` does; ``skce_test`` by default takes cases as independent.
+    :func:`skill_map` shows another test, the t-test by cosines. It tests the mean of differences of
+    scores, but the SKCE is a mean over pairs of cases.
 
     Examples
     --------
@@ -171,9 +171,9 @@ def tercile_map(probabilities: Labelled, *, ax: Axes | None = None) -> Axes:
 
     Notes
     -----
-    Darker is likelier: from 40 %, 50 %, 60 % and 70 % on. Where no category reaches 40 % the map is
-    white: the forecast says no more than the climatology. Locations without a value are as in
-    :func:`skill_map`.
+    Darker colours are larger probabilities: from 40 %, 50 %, 60 % and 70 % on. The map is white
+    where no category reaches 40 %: the forecast hardly differs from the climatology. Locations
+    without a value are as in :func:`skill_map`.
 
     Examples
     --------

@@ -39,7 +39,7 @@ def monitor(watched: xr.Dataset, *, ax: Axes | None = None) -> Axes:
     watched : Dataset
         From :func:`xrecal.diagnostics.monitor`, of one location or many.
     ax : Axes, optional
-        Drawn on and returned; a new figure if not given.
+        Axes to draw on and return; a new figure if not given.
 
     Returns
     -------
@@ -52,10 +52,11 @@ def monitor(watched: xr.Dataset, *, ax: Axes | None = None) -> Axes:
 
     Notes
     -----
-    Dashed lines are the limits. A dot is the first alarm after a restart, where the line of the
-    e-value is cut. An area reaches from the case with which a change began to the one at which it
-    was detected. Many locations: the median and the range of 90 % of them, and how many have had
-    an alarm or a change. What is below 0.01, or more than a hundred times the limits, is not shown.
+    Dashed lines are the limits. A dot is the first alarm after a restart; the line of the e-value
+    has a gap at each restart. An area reaches from the case at which a change began to the case at
+    which it was detected. Many locations: the median and the range of 90 % of them, and the number
+    that have had an alarm or a change. The axis leaves out values below 0.01 and above a hundred
+    times the limits.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""One page that says whether a forecast is calibrated."""
+"""One page of evidence on the calibration of a forecast."""
 
 from __future__ import annotations
 
@@ -116,24 +116,23 @@ def report(
     member_dim: Hashable | None = None,
     progress: bool = True,
 ) -> Figure:
-    """One page of the most telling evidence on a forecast, as a figure and perhaps a file.
+    """Draw one page with the main evidence on a forecast, as a figure and perhaps a file.
 
     Parameters
     ----------
     forecast : DataArray or Dataset
         In any of the four forms, one variable.
     observations : DataArray, Dataset or dict
-        What verified, in the same units; matched by label along the dimension of the cases.
+        Observations in the same units, matched by label along the dimension of the cases.
     dim : hashable or sequence of hashable, optional
         Dimensions of the cases; the calibration dimension (time, init, ...) if not given.
     path : str or path-like, optional
-        Where to write the page: a name that ends in .pdf or .png.
+        File of the page, with a name that ends in .pdf or .png.
     raw : DataArray or Dataset, optional
-        The forecast before it was recalibrated, in any form, of the same cases and perhaps more:
-        drawn beside it in all panels (ranks are those of plain ensembles alone), and told in the
-        table.
+        Forecast before recalibration, in any form, of the same cases and perhaps more. All panels
+        and the table show it too (ranks only of plain ensembles).
     threshold : float, sequence of float or DataArray, optional
-        With it the page has a reliability diagram of the probability of more.
+        Threshold of a reliability diagram of the probability of exceeding it.
     test, n_resamples, block_length, augmented, seed
         As for :func:`xrecal.diagnostics.summary`.
     member_dim : hashable, optional
@@ -146,8 +145,8 @@ def report(
     Figure
         A4, landscape: histogram of the probability integral transform, rank histogram (of plain
         ensembles), coverage, spread and skill, reliability of quantiles, reliability of
-        probabilities (with a threshold), and the table of the summary. It is none of pyplot's, so
-        it need not be closed; a notebook shows it.
+        probabilities (with a threshold), and the table of the summary. pyplot does not know the
+        figure, so you need not close it; a notebook shows it.
 
     Raises
     ------
@@ -157,8 +156,8 @@ def report(
     Notes
     -----
     Many locations: each panel shows their range, except for the reliability diagrams, which pool
-    the cases of all of them. Unlike other figures this one makes its evidence itself; Dask arrays
-    are computed, in one run.
+    the cases of all of them. Unlike other figures this one computes its evidence itself, and Dask
+    arrays in one run.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Reliability diagrams: what happens given the issued probability, or the issued quantile."""
+"""Reliability diagrams: observations given the issued probability, or the issued quantile."""
 
 from __future__ import annotations
 
@@ -60,9 +60,9 @@ def reliability(
     reliability : Dataset
         From :func:`xrecal.diagnostics.reliability`: one threshold or several, one location or many.
     ax : Axes, optional
-        Drawn on and returned; a new figure if not given. A second call adds further curves.
+        Axes to draw on and return; a new figure if not given. A second call adds further curves.
     label : str, optional
-        Of the curve in the legend, where there is one threshold.
+        Label of the curve in the legend, if there is one threshold.
 
     Returns
     -------
@@ -75,17 +75,20 @@ def reliability(
 
     Notes
     -----
-    Curves are the isotonic regression of the Dataset [1]_: on the diagonal forecasts are reliable,
-    where the curve is flatter they are overconfident. The dotted line is the share of events; where
+    Curves are the isotonic regression of the Dataset [1]_. On the diagonal forecasts are reliable;
+    where the curve is flatter, they are overconfident. The dotted line is the share of events. If
     the curve of one location is nearer to it than to the diagonal, beyond the line "no skill",
-    forecasts do worse than that share [3]_. The small bars are the numbers of the issued
-    probabilities, on a logarithmic axis where some are 30 times as many as others. The band of a
-    single curve holds that of a calibrated forecast, at each probability with a chance of about 90
-    %: groups of independent cases with similar probabilities have a binomial number of events, as
-    for the consistency bars of [2]_, and there are as many groups as make this the error of the
-    regression. Of many locations the curve is the median, and the area the range of 90 % of them.
-    Where most have one probability in all cases, such as 0 of an event that is never forecast,
-    there is no curve, and a note says so.
+    forecasts are worse than this share [3]_. The small bars are the numbers of the issued
+    probabilities, on a logarithmic axis if some are 30 times as many as others.
+
+    The curve of a calibrated forecast lies within the band with a probability of about 90 % at each
+    issued probability. The band comes from groups of independent cases with similar probabilities,
+    which have a binomial number of events, as for the consistency bars of [2]_. The number of
+    groups is such that their error equals that of the regression.
+
+    For many locations the curve is the median, and the area the range of 90 % of them. If most have
+    one probability in all cases, such as 0 for an event that is never forecast, the figure has a
+    note in place of the curve.
 
     References
     ----------
@@ -261,7 +264,7 @@ def quantile_reliability(reliability: xr.Dataset, *, ax: Axes | None = None) -> 
         From :func:`xrecal.diagnostics.quantile_reliability`, of one location: several levels or
         one.
     ax : Axes, optional
-        Drawn on and returned; a new figure if not given.
+        Axes to draw on and return; a new figure if not given.
 
     Returns
     -------
@@ -276,10 +279,10 @@ def quantile_reliability(reliability: xr.Dataset, *, ax: Axes | None = None) -> 
     Notes
     -----
     Curves are the isotonic quantile regression of the Dataset [1]_. ``forecast.recal.plot`` and the
-    report draw forecasts and observations relative to the annual cycle of the former where that
-    explains most of their variance, and the title says so: it lies on the diagonal whatever
-    forecasts say beyond it. The legend tells the share of observations at or below each quantile,
-    which on average is its level.
+    report draw forecasts and observations relative to the annual cycle of the forecasts, if this
+    explains most of their variance, and the title notes it. The cycle itself would lie on the
+    diagonal, whatever the forecast adds to it. The legend has the share of observations at or below
+    each quantile, which is its level on average.
 
     References
     ----------

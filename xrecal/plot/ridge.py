@@ -35,9 +35,9 @@ def ridge_curve(curve: xr.Dataset, *, ax: Axes | None = None, label: str | None 
     curve : Dataset
         From :func:`xrecal.diagnostics.ridge_curve`, of one location or many.
     ax : Axes, optional
-        Drawn on and returned; a new figure if not given. A second call adds a second curve.
+        Axes to draw on and return; a new figure if not given. A second call adds a second curve.
     label : str, optional
-        Of the curve in the legend.
+        Label of the curve in the legend.
 
     Returns
     -------
@@ -50,8 +50,8 @@ def ridge_curve(curve: xr.Dataset, *, ax: Axes | None = None, label: str | None 
 
     Notes
     -----
-    Many locations: the loss relative to the smallest of each location, its median and the range of
-    90 % of them; the ticks on the axis are their ridges.
+    Many locations: median of the loss relative to the smallest of each location, and the range of
+    90 % of them. Ticks on the axis are the chosen ridges of the locations.
 
     Examples
     --------

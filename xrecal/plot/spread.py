@@ -1,4 +1,4 @@
-"""Spread and skill: whether forecasts are as uncertain as they are wrong."""
+"""Spread and skill: size of the errors compared with the spread."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def spread_skill(
     spread_skill : Dataset
         From :func:`xrecal.diagnostics.spread_skill`, of one location or many.
     ax : Axes, optional
-        Drawn on and returned; a new figure if not given. A second call adds a second curve.
+        Axes to draw on and return; a new figure if not given. A second call adds a second curve.
     label : str, optional
-        Of the curve in the legend.
+        Label of the curve in the legend.
 
     Returns
     -------
@@ -49,10 +49,10 @@ def spread_skill(
 
     Notes
     -----
-    One point for each group of cases; above the diagonal forecasts are too confident. The band,
-    drawn where there is one location, holds a point of a calibrated forecast with a probability of
-    90 %, if errors are normal and independent, by the chi-square distribution of their squares. Of
-    many locations small points are the groups of each, and the line is the median over them.
+    Each point is a group of cases; above the diagonal forecasts are too confident. For one location
+    there is a band. A point of a calibrated forecast lies within it with a probability of 90 %, by
+    the chi-square distribution of the squares of normal, independent errors. For many locations
+    small points are the groups of each, and the line is the median over them.
 
     Examples
     --------

@@ -69,39 +69,38 @@ def model_apply(
     covariates: Given = None,
     missing_covariates: Missing = "refuse",
 ) -> xr.Dataset:
-    """Recalibrated forecasts as distributions.
+    """Recalibrate forecasts with the model, and return distributions.
 
     Parameters
     ----------
     forecast : DataArray or Dataset
-        New forecasts of the kind the model was fitted on, at the same locations. Of the leads
-        of the hindcast any part, in any order, or one as a scalar coordinate: each gets its
-        own fit, told by its label. The calibration dimension may be lacking (a single
-        forecast) or chunked.
+        New forecasts of the same kind and at the same locations as the hindcast. They may have
+        any part of its leads, in any order, or a single lead as a scalar coordinate: the label of
+        each lead finds its fit. The calibration dimension may be missing (a single forecast) or
+        chunked.
     covariates : dict from str to DataArray or Dataset, optional
-        The covariates that the model conditions on, where they are not coordinates of the
-        forecast. Others are ignored.
+        The covariates of the model that are not coordinates of the forecast. Others are ignored.
     missing_covariates : {"refuse", "without"}
-        Treatment of a forecast without one of them: raise an error that names it, or replace it by
-        its median of the record, as missing values are.
+        Treatment of a forecast that lacks a covariate of the model. "refuse": raise an error that
+        names it. "without": use its median over the record, as for missing values.
 
     Returns
     -------
     Dataset
-        For each variable a weighted ensemble: ``NAME`` holds members along the member
-        dimension (``member`` for quantiles and normal distributions), ``NAME_weight`` their
-        probabilities, and the coordinate ``calibration_<dim>`` the case each comes from.
-        Members that are past observations are the same for all forecasts. ``NAME_novelty`` says
-        how little is known of each forecast, 0 for an ordinary one and 1 for one like no other,
-        as ``model.novelty`` does, by methods that compare forecasts with past ones;
-        ``NAME_beyond`` how much of its mass lies beyond the observed record by more than the range
-        of that, where members are not past observations. Of a fit that many pooled places share
-        members are 200 quantiles of equal mass. Such a fit, and a pool with one as a component,
-        serve places that were not in the hindcast as well, by their features. From
-        EMOS ``NAME_loc`` and ``NAME_scale`` of normal distributions, censored at ``NAME_lower``
-        and ``NAME_upper`` unless bounds are switched off. NaN where the forecast or the fit is
-        missing. With covariates, the bits of ``NAME_status`` say which of them are replaced by
-        their median of the record, as they are missing or far beyond its range.
+        A weighted ensemble for each variable: ``NAME`` has the members along the member
+        dimension (``member`` for quantiles and normal distributions), and ``NAME_weight`` their
+        probabilities. The coordinate ``calibration_<dim>`` has the case that each member comes
+        from. Members that are past observations are the same for all forecasts.
+        ``NAME_novelty`` is 0 for a forecast like past ones and 1 for a forecast unlike all of
+        them, as from ``model.novelty``; methods that compare forecasts with past ones have it.
+        ``NAME_beyond`` is the probability of values farther outside the observed range than the
+        range is wide, if members are not past observations. Members of a fit that many pooled
+        places share are 200 quantiles of equal mass. Such a fit, and a pool with one as a
+        component, also serve places that were not in the hindcast, by their features. EMOS returns
+        ``NAME_loc`` and ``NAME_scale`` of normal distributions, censored at ``NAME_lower`` and
+        ``NAME_upper`` unless bounds are switched off. Values are NaN where the forecast or the fit
+        is missing. With covariates, ``NAME_status`` has a bit for each covariate that its median
+        over the record replaces, because it is missing or far beyond its range.
 
     Raises
     ------
@@ -114,14 +113,14 @@ def model_apply(
     Warns
     -----
     UserWarning
-        If the forecast is at another place or lead than the hindcast, by the scalar coordinates
-        of both; or its values are further from the range of the hindcast than that range is
-        wide. Values are read once where forecast and model are in memory, never of lazy ones,
-        and only by methods that keep the hindcast, :class:`CKME` and :class:`LinearPool`.
+        If the scalar coordinates of the forecast name another place or lead than those of the
+        hindcast. If values of the forecast are farther outside the range of the hindcast than this
+        range is wide. This check reads values only if forecast and model are in memory, and only
+        for methods that keep the hindcast, :class:`CKME` and :class:`LinearPool`.
         If one of the forecasts in memory has a novelty above 0.9, or more than a tenth have one
-        above 0.5, or more than 5 % of their mass beyond the observed record by more than its
-        range: the first is named. If covariates in memory are replaced by their median: each is
-        named.
+        above 0.5, or more than 5 % of their mass farther outside the observed range than the range
+        is wide; the warning names the first. If medians replace covariates in memory; the warning
+        names each.
 
     Examples
     --------

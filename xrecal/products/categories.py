@@ -65,12 +65,12 @@ def categories(forecast: Labelled, edges: Edges, *, member_dim: Hashable | None 
     -------
     DataArray or Dataset
         Probabilities >= 0 that sum to one, with ``category`` in place of the members; lazy if an
-        input is. A value on an edge belongs to the category below it, and equal edges have nothing
-        between them. NaN where the forecast or an edge is missing, or edges of a DataArray
-        decrease. Categories between terciles are below_normal, near_normal and above_normal; others
-        are told by their levels, or their edges in a list, or their number. Coordinates
-        ``lower_edge`` and ``upper_edge`` (NAME_lower_edge, ... in a Dataset), which are infinite
-        at the ends: a value y is in the category if ``lower_edge < y <= upper_edge``.
+        input is. A value on an edge belongs to the category below it, and the category between
+        equal edges has probability 0. NaN where the forecast or an edge is missing, or edges of a
+        DataArray decrease. Categories between terciles are below_normal, near_normal and
+        above_normal. The labels of others are their levels, or their edges in a list, or their
+        numbers. A value y is in a category if ``lower_edge < y <= upper_edge``, by these
+        coordinates (NAME_lower_edge, ... in a Dataset), which are infinite at the ends.
 
     Raises
     ------
@@ -167,36 +167,36 @@ def model_categories(
     forecast : DataArray or Dataset
         As for :meth:`apply`.
     q : float or sequence of float
-        Levels between the categories, increasing, ends excluded; terciles if not given.
+        Levels between the categories, increasing, without 0 and 1; terciles if not given.
     window : float, optional
-        Width in days of the part of the year around each forecast's date whose observations
-        make up the climatology; all cases do if not given. Needed where cases are of several
-        seasons, not with one start date a year.
+        Width in days of the part of the year around each forecast's date. The climatology consists
+        of the observations in it; without it, of all observations. Give it if cases are of several
+        seasons; with one start date a year it is not needed.
     covariates, missing_covariates
         As for :meth:`apply`.
 
     Returns
     -------
     DataArray or Dataset
-        Probabilities >= 0 that sum to one, with ``category`` in place of the members: of
-        below_normal, near_normal and above_normal for terciles. Coordinates ``lower_edge`` and
-        ``upper_edge`` (NAME_lower_edge, ... in a Dataset): a value y is in the category if
-        ``lower_edge < y <= upper_edge``. NaN where the forecast, the fit or the record of
-        the location is missing, or no case lies within the window.
+        Probabilities >= 0 that sum to one, with ``category`` in place of the members:
+        below_normal, near_normal and above_normal for terciles. A value y is in a category if
+        ``lower_edge < y <= upper_edge``, by these coordinates (NAME_lower_edge, ... in a Dataset).
+        NaN where the forecast, the fit or the record of the location is missing, or no case lies
+        within the window.
 
     Raises
     ------
     ValueError
-        If levels are no such, the window needs dates that are not known, or as for
-        :meth:`apply`.
+        If levels do not increase between 0 and 1, if the window needs dates and there are none,
+        or as for :meth:`apply`.
 
     Notes
     -----
-    Edges are quantiles of the observations that the fit has used, at each location: the
-    smallest observation with a share of at least q at or below it. All count equally, whatever
-    the method's half-life. A fit to all positions along a dimension has edges of all of them; one
-    with windows those of the location in the middle. Where many
-    observations are equal (no rain) edges may be too, with probability 0 between them.
+    Edges are quantiles of the observations that the fit has used, at each location: the smallest
+    observation with a share of at least q at or below it. All observations count equally, whatever
+    the method's half-life. A fit to all positions along a dimension has edges from all of them. A
+    fit with windows has edges from the location in the middle. If many observations are equal (no
+    rain), edges may be equal too, with probability 0 between them.
 
     Examples
     --------

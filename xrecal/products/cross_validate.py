@@ -1,4 +1,4 @@
-"""Cross-validation: a hindcast in which every case is predicted by a fit that has not seen it."""
+"""Cross-validation: predictions of each case of a hindcast by fits without this case."""
 
 from __future__ import annotations
 
@@ -79,64 +79,66 @@ def cross_validate(
     min_samples: int = 20,
     progress: bool = True,
 ) -> Labelled:
-    """Predict every case of a hindcast by fits that have not seen it.
+    """Predict every case of a hindcast by fits that have not learned from it.
 
     Parameters
     ----------
     hindcast, observations, method, dim, member_dim, condition_on, covariates
         As for :func:`xrecal.fit.fit_hindcast.fit`.
     by : {"year", "block", "retrospective", "rolling"}
-        What is predicted together: each year, from all others; each of ``blocks``
-        contiguous parts, from all others; each part after the first, from the parts before it;
-        or, as in operation, the cases up to the next refit from the last ``window``. The first two
-        learn from the future too, which flatters where climate or forecast model drift; the
-        others do not, with a ``gap`` of at least the lead time: earlier starts verify later.
+        Cases that are predicted together. "year": each year, from all others. "block": each of
+        ``blocks`` contiguous parts, from all others. "retrospective": each part after the first,
+        from the parts before it. "rolling": as in operation, the cases up to the next refit, from
+        the last ``window``. The first two also learn from the future, so results look too good if
+        climate or forecast model drift. The other two do not, if ``gap`` is at least the lead time,
+        because earlier starts may verify later.
     gap : int, timedelta or str, optional
-        Cases, or length of time, left out of training next to those predicted: on both sides, or
-        before them where only the past counts; ``"5D"`` is a length, too. Without one none are
-        left out, and cases that depend on their neighbours give away the answer: give at least the
-        lead time and the memory of the weather. Where a model is updated (``refit``) each forecast
-        is learned, without a gap, once its own lead has verified and the ``delay`` of an OnlinePool
+        Number of cases, or length of time such as ``"5D"``, next to the predicted ones that the fit
+        does not learn from: on both sides, or only before them if only the past counts. Without a
+        gap, neighbours that depend on the predicted cases give away the answer: give at least the
+        lead time and the memory of the weather. If a model is updated (``refit``), it learns each
+        forecast, without a gap, once its own lead has verified and the ``delay`` of an OnlinePool
         has passed.
     blocks : int
-        Number of parts; with ``"rolling"`` and no window, predictions start after the first.
+        Number of parts. With ``"rolling"`` and no window, predictions start after the first part.
     window, every : int, timedelta or str, optional
-        Length of the past that a rolling fit sees (all of it if not given), and time between two
-        fits; with ``refit`` between two updates. Only for ``by="rolling"``, which needs ``every``.
+        Length of the past that a rolling fit learns from (all of it if not given), and time between
+        two fits, or with ``refit`` between two updates. Only for ``by="rolling"``, which needs
+        ``every``.
     refit : int, timedelta or str, optional
         Time between two fits of a model that is updated every ``every`` in between, as in
         operation: the loop of ``fit``, ``apply`` and ``model.update``, from the first prediction
-        on. A method with a setting ``refit`` has its own, is fitted once and updated.
+        on. A method with a setting ``refit`` uses its own; it is fitted once and then updated.
     year_start : str or int, optional
-        Date on which years begin, such as "07-01", or a month. Without it they begin in the
-        largest gap that the dates of all cases leave in the calendar, so that a winter is not cut
-        in two; on 1 January where that gap holds it, or none is of 30 days or more.
+        Date at which years begin, such as "07-01", or a month. Without it, years begin in the
+        largest gap that the dates of all cases leave in the calendar, so no winter is cut in two.
+        They begin on 1 January if this gap contains it, or if no gap has 30 days or more.
     output : str
-        Any product of forecasts: ``"quantile"``, ``"mean"``, ``"std"``, equally likely
-        ``"members"``, or the probability ``"exceedance"`` of exceeding a threshold or ``"cdf"`` of
-        not exceeding it. Or any score by case of the predictions, such as ``"crps"``, ``"wis"``,
-        ``"log_score"``, ``"brier_score"`` or ``"rps"``. Or ``"pit"``, the probability integral
-        transform of the observations: uniform on (0, 1) for calibrated predictions; where a
-        predicted CDF jumps, it lies at random within the jump, the same place in every run and at
-        every location. Or ``"categories"``, the probabilities between quantiles of the
-        climatology, as a model makes them: of the observations that the fit of the case has
-        learned from.
+        Result to compute. A product of forecasts: ``"quantile"``, ``"mean"``, ``"std"``, equally
+        likely ``"members"``, or the probability ``"exceedance"`` of exceeding a threshold or
+        ``"cdf"`` of not exceeding it. A score of each prediction, such as ``"crps"``, ``"wis"``,
+        ``"log_score"``, ``"brier_score"`` or ``"rps"``. ``"pit"``: the probability integral
+        transform of the observations, uniform on (0, 1) for calibrated predictions. If a predicted
+        CDF jumps at the observation, the transform is a random number within the jump, the same in
+        every run and at every location. ``"categories"``: probabilities between quantiles of the
+        climatology, which is that of the observations that the fit of the case has learned from.
     q : float or sequence of float
-        Levels of the quantiles in [0, 1], or of ``"quantile_score"``, each once, in any order. For
-        categories the levels between them, increasing, ends excluded; terciles by default.
+        Levels of the quantiles or of ``"quantile_score"`` in [0, 1], each once, in any order. For
+        categories the levels between them, increasing, without 0 and 1; terciles by default.
     threshold : float, sequence of float or DataArray, optional
         For probabilities and their scores, as for ``exceedance``; the edges of ``"rps"``.
     n, seed : int
-        Number of members, and seed of their order: each case has that of its place in the hindcast.
+        Number of members, and seed of their order. The order of each case follows from its position
+        in the hindcast.
     pool : str, tuple of str or dict, optional
-        Location dimensions whose cases each fit learns from together, as for ``fit``. A date is
-        predicted at all locations by fits that know it at none.
+        Location dimensions whose cases each fit learns from together, as for ``fit``. The fit that
+        predicts a date has not learned from it at any location.
     features : str or sequence of str, optional
-        Coordinates by which places are compared that share one law, as for ``fit``.
+        Coordinates by which a shared fit compares places, as for ``fit``.
     choose : "together", "each", or name or names of dimensions
-        As for ``fit``. Each fit chooses from its own training cases of all places; with leads
-        without those nearer to the cases predicted than the longest lead, as the same observation
-        verifies several of them. Pools with a component that places share choose along the pooled
+        As for ``fit``. Each fit chooses from its own training cases of all places. With leads it
+        leaves out cases nearer to the predicted ones than the longest lead, because one observation
+        verifies several leads. Pools with a component that places share choose along the pooled
         dimensions only, from all training cases.
     min_samples : int
         Fits with fewer complete cases predict NaN.
@@ -147,30 +149,31 @@ def cross_validate(
     -------
     DataArray or Dataset
         As the hindcast, with a dimension ``quantile`` (for several levels) or none in place of the
-        members, or with those of the product of a model; lazy if an input is. NaN for cases in no
-        test, such as the first ones where only the past counts, and where the forecast or the fit
-        is missing.
+        members, or with the dimensions of the product; lazy if an input is. NaN for cases that no
+        fit predicts, such as the first ones if only the past counts, and where the forecast or the
+        fit is missing.
 
     Raises
     ------
     ValueError
-        If splits cannot be made, no split leaves ``min_samples`` cases to learn from, a parameter
-        belongs to another output, the method has a ``refit`` of its own, or as for ``fit``.
+        If splits are impossible, if no split leaves ``min_samples`` cases to learn from, if a
+        parameter belongs to another output, if the method has a ``refit`` of its own, or as for
+        ``fit``.
     TypeError
         As for ``fit``.
 
     Notes
     -----
-    Each fit is the one that ``fit`` makes of the training cases alone, so everything it chooses
-    (ridge, centres, bounds, half-life) is unknown to the cases predicted. As many fits a location
-    as there are splits. By year or block energy distances are computed once for all of them, which
-    changes rounding only; where only the past counts, or cases are pooled, each split computes its
-    own. Each fit pools as ``fit`` does, by its number of dates; one that places share has all of
-    its cases in memory.
+    Each fit equals ``fit`` to the training cases alone, so none of its choices (ridge, centres,
+    bounds, half-life) uses the predicted cases. Each location has as many fits as there are splits.
+    By year or block, all splits share one computation of energy distances, which changes rounding
+    only. If only the past counts, or if cases are pooled, each split computes its own. Each fit
+    pools as ``fit`` does, by its number of dates; a fit that places share has all of its cases in
+    memory.
 
-    With ``refit`` a day is predicted by what had verified when it was issued, so n days cost n
-    updates, and a fit each time that the first prediction after ``refit`` comes. A fit from fewer
-    than ``min_samples`` cases is put off to the next update.
+    With ``refit`` each day is predicted from the cases that had verified when it was issued. So
+    n days cost n updates, and one fit at the first prediction after each ``refit``. A fit from
+    fewer than ``min_samples`` cases waits for the next update.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Log score of distributions: minus the log of the density at what verified."""
+"""Log score of distributions: minus the log of the density at the observation."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def log_score(
     forecast : DataArray or Dataset
         In any of the four forms.
     observations : DataArray, Dataset or dict
-        What verified, in the same units; matched by label along the dimension of the cases.
+        Observations in the same units, matched by label along the dimension of the cases.
     dim : hashable or sequence of hashable, optional
         Dimensions to average over. Missing scores are left out of the mean.
     member_dim : hashable, optional
@@ -62,15 +62,16 @@ def log_score(
     Returns
     -------
     DataArray or Dataset
-        :math:`-\ln f(y)` of each case, with the density f of the forecast in 1 over the unit of the
-        variable: itself without a unit, of either sign, smaller is better; in another unit of the
-        variable all scores differ by the same number. Lazy if an input is. A DataArray if the
-        forecast or the observations are one. NaN where the observation or forecast is missing.
+        :math:`-\ln f(y)` of each case, where the density f of the forecast has the unit 1 over that
+        of the variable. The score has no unit and either sign; smaller is better. In another unit
+        of the variable all scores differ by the same number. Lazy if an input is. A DataArray if
+        the forecast or the observations are one. NaN where the observation or forecast is missing.
 
-        inf where the density is zero, and then in the mean: beyond the outermost quantiles, outside
-        the bounds of censored distributions, off members that are all equal or alone. NaN where
-        there is none: on a point mass, which is members that are all equal or alone, equal
-        quantiles, a component without width, or a bound of censored distributions.
+        The score, and then the mean, is inf where the density is zero: beyond the outermost
+        quantiles, outside the bounds of censored distributions, and off members that are all equal
+        or a single one. It is NaN on a point mass, which has no density: members that are all equal
+        or a single one, equal quantiles, a component without width, or a bound of censored
+        distributions.
 
     Raises
     ------
@@ -79,15 +80,16 @@ def log_score(
 
     Notes
     -----
-    Normal distributions and mixtures have a density. That of ensembles, weighted or not, is
-    estimated by Gaussian kernels of Silverman's bandwidth: :func:`xrecal.arrays.log_score`. That of
-    quantiles is constant between neighbouring ones: :func:`xrecal.arrays.quantile_log_score`.
+    Normal distributions and mixtures have a density. For ensembles, weighted or not, Gaussian
+    kernels of Silverman's bandwidth estimate it: :func:`xrecal.arrays.log_score`. For quantiles it
+    is constant between neighbouring ones: :func:`xrecal.arrays.quantile_log_score`.
 
-    The log score is local and strictly proper [1]_, and hard on observations in the tails. Of few
-    members it says as much about the bandwidth as about the forecast [2]_, and so do differences
-    between forms. Where the variable has a point mass, as rain has at zero, no density exists: the
-    kernels spread dry members to both sides of zero, censored distributions have no score on dry
-    days, and the means of the two are not comparable. There use :func:`xrecal.diagnostics.crps`.
+    The log score is local and strictly proper [1]_, and very large for observations in the tails.
+    With few members it depends as much on the bandwidth as on the forecast [2]_, and so do
+    differences between forms. If the variable has a point mass, such as rain at zero, no density
+    exists: the kernels spread dry members to both sides of zero, censored distributions have no
+    score on dry days, and the means of the two are not comparable. Use
+    :func:`xrecal.diagnostics.crps` then.
 
     References
     ----------

@@ -64,9 +64,9 @@ def members(
     forecast : DataArray or Dataset
         In any of the four forms.
     n : int
-        How many, at least 1; see Notes for more than the distribution can tell apart.
+        Number of members, at least 1; see Notes for numbers above that of the ensemble.
     seed : int
-        Of the order of the members. Another one gives the same members in another order.
+        Seed of the order of the members. Another seed gives the same members in another order.
     member_dim : hashable, optional
         As for :func:`xrecal.products.probabilities.exceedance`.
 
@@ -83,11 +83,11 @@ def members(
 
     Notes
     -----
-    Quantiles at the levels (i - ½)/n, which represent the distribution best for their number. A
-    plain ensemble of m members, or a weighted one, has no more than its members: of more, several
-    are equal, each as often as its weight says (n / m times where that is whole). Each
-    location and case has them in an order of its own, drawn by its position: rank k here says
-    nothing of rank k elsewhere, so fields of one member are not coherent in space or time.
+    Members are quantiles at the levels (i - ½)/n. No other n values represent the distribution
+    better. A plain or weighted ensemble has only m different values. If n is larger, several
+    members are equal: each value occurs in proportion to its weight (n / m times if that is whole).
+    Each location and case has a random order of its own, by its position. So member k here has no
+    relation to member k elsewhere, and the fields of one member are not coherent in space or time.
 
     Examples
     --------
@@ -117,23 +117,22 @@ def model_members(
     forecast, covariates, missing_covariates
         As for :meth:`apply`.
     n : int, optional
-        How many, at least 1. Needed unless the raw ensemble or ``template`` tells it.
+        Number of members, at least 1. Needed unless the raw ensemble or ``template`` sets it.
     coherence : {"ecc", "schaake", "dates"}, optional
-        What makes member k one field over all locations, lead times and variables of a case.
-        None: nothing, each location and case has an order of its own.
+        Method that makes member k one field over all locations, lead times and variables of a
+        case. None: each location and case has an order of its own.
     template : sequence of labels, optional
         Dates for ``"schaake"``, labels of the hindcast's calibration dimension, one for each
-        member. By default the n nearest in season to each forecast (the latest of equally near
-        ones, and where there are no dates).
+        member. By default the n dates nearest in season to each forecast (the latest of equally
+        near ones; without dates the latest of all).
     seed : int
-        Of whatever is drawn: orders, the order of ties, dates.
+        Seed of random orders, of the order of ties, and of dates.
 
     Returns
     -------
     DataArray or Dataset
-        A plain ensemble of n members, see :func:`xrecal.products.members.members`. With
-        ``"schaake"`` and ``"dates"`` ``calibration_<dim>`` says which past date each member
-        follows, or is.
+        A plain ensemble of n members, see :func:`xrecal.products.members.members`. The coordinate
+        ``calibration_<dim>`` has the past date of each member, with ``"schaake"`` and ``"dates"``.
 
     Raises
     ------
@@ -144,32 +143,33 @@ def model_members(
 
     Notes
     -----
-    None, ``"ecc"`` and ``"schaake"`` give each location quantiles at the levels (i - ½)/n, and
-    differ in their order only:
+    With None, ``"ecc"`` and ``"schaake"`` each location has quantiles at the levels (i - ½)/n. They
+    differ only in the order of the members:
 
-    - ``"ecc"``, ensemble copula coupling [1]_: the order of the raw members there. Only for
-      plain ensembles, n is the number of raw members.
-    - ``"schaake"``, the Schaake shuffle [2]_: the order of the observations there at n past
-      dates. For every method and form.
+    - ``"ecc"``, ensemble copula coupling [1]_: the order of the raw members at the location. Only
+      for plain ensembles, and n is the number of raw members.
+    - ``"schaake"``, the Schaake shuffle [2]_: the order of the observations at the location at n
+      past dates. For every method and form.
 
     Without coherence, each member of variables that were fitted jointly is one past case, the
     same for all of them, drawn by its weight at each location.
 
     Ties (dry members) have one random order a case, the same everywhere. A raw member or past
-    observation that is missing at a place gets a rank at random, the same level everywhere.
+    observation that is missing at a place gets a random rank there, from the same random number at
+    all places.
 
-    ``"dates"``: each member is the field observed at one past date, n dates drawn for each case
-    from the weights of the method averaged over its locations, by systematic sampling. All
-    locations count equally, whatever their area. Fields are consistent as observed ones are,
-    but the distribution at a single location is no longer the one :meth:`apply` issues. Only
-    where members are past observations (``CKME(support="observations")``, ``IDR``,
-    ``Climatology``); NaN where a drawn date has no observation. Forecasts are weighed twice.
-    Where Dask cuts forecasts along their own dimension, weights differ by rounding, which
-    may rarely move a draw to another date; other chunks make no difference.
+    ``"dates"``: each member is the field observed at one past date. For each case, systematic
+    sampling draws n dates from the weights of the method, averaged over locations. All locations
+    count equally, whatever their area. The fields are as consistent as observed fields, but the
+    distribution at a single location is no longer that of :meth:`apply`. Methods whose members are
+    past observations have it (``CKME(support="observations")``, ``IDR``, ``Climatology``). Values
+    are NaN where a drawn date has no observation. The weights are computed twice. If Dask cuts
+    forecasts along their own dimension, weights differ by rounding, which may rarely move a draw to
+    another date; other chunks make no difference.
 
-    Leads of a part of the forecast have the members that they have in the whole, in the same
-    order; but ``"dates"`` averages weights over the leads that there are, and members of a
-    model with ``pool="lead"`` have an order by the places of the leads among those given.
+    The members of a lead do not depend on the other leads that you pass, with two exceptions:
+    ``"dates"`` averages weights over the leads that you pass, and the order of members of a model
+    with ``pool="lead"`` depends on the positions of the leads among them.
 
     References
     ----------

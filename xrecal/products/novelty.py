@@ -1,4 +1,4 @@
-"""Novelty: how little of a forecast is known from those that a model has learned from."""
+"""Novelty: how unlike a forecast is to those that a model has learned from."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ def model_novelty(
     covariates: Given = None,
     missing_covariates: Missing = "refuse",
 ) -> Labelled:
-    """How little is known of forecasts like these: 0 for an ordinary one, 1 for one like no other.
+    """Novelty of each forecast: 0 for a forecast like past ones, 1 for one unlike all of them.
 
-    What is issued of a novel forecast comes from climatology, or from the errors of forecasts that
-    were not like it: judge it yourself.
+    The recalibrated forecast of a novel one comes from climatology, or from the errors of forecasts
+    that were not like it. Do not trust it blindly.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ def model_novelty(
     Raises
     ------
     TypeError
-        If the method does not compare forecasts with past ones, as EMOS, or compares vectors.
+        If the method does not compare forecasts with past ones, such as EMOS, or compares vectors.
 
     Warns
     -----
@@ -49,10 +49,10 @@ def model_novelty(
 
     Notes
     -----
-    One minus the share of the forecast that comes from cases like it, with a small ridge, in units
-    of that of an ordinary case; see :func:`xrecal.arrays.ckme_novelty`. Near 0 up to the largest
-    past forecasts, about 0.5 where these are exceeded by a fifth of the spread of all, above 0.9
-    where by half of it.
+    Novelty is one minus the share of the forecast that comes from similar cases, with a small
+    ridge, relative to the share of an ordinary case; see :func:`xrecal.arrays.ckme_novelty`. It is
+    near 0 up to the largest past forecasts, about 0.5 if the forecast exceeds these by a fifth of
+    the spread of all past forecasts, and above 0.9 if it exceeds them by half of this spread.
 
     Examples
     --------

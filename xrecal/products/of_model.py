@@ -30,7 +30,7 @@ _PARAMETERS = "Parameters\n----------\n"
 _TEXTS = {
     "forecast": "forecast : DataArray or Dataset\n    As for :meth:`apply`.",
     "observations": "observations : DataArray, Dataset or dict\n"
-    "    What verified, matched by label.",
+    "    Observations, matched by label.",
     "dim": "dim : hashable or sequence of hashable, optional\n"
     "    Dimensions to average over. Missing scores are left out of the mean.",
     "covariates": "covariates, missing_covariates\n    As for :meth:`apply`.",

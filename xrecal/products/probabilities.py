@@ -58,27 +58,27 @@ def exceedance(
     forecast : DataArray or Dataset
         In any of the four forms.
     threshold : float, sequence of float or DataArray
-        In the unit of the variable. A DataArray may have dimensions of the forecast other than
-        the members (thresholds by location, or by date), and one new one. Dimensions ``month``
-        (1-12), ``dayofyear`` (1-366) or ``season`` (DJF, MAM, JJA, SON) are looked up at the date
-        at which each forecast is valid: ``valid_time``, else that of the case.
+        Thresholds in the unit of the variable. A DataArray may have dimensions of the forecast
+        other than the members (thresholds by location, or by date), and one new one. If it has a
+        dimension ``month`` (1-12), ``dayofyear`` (1-366) or ``season`` (DJF, MAM, JJA, SON), each
+        forecast gets the thresholds of its valid date: ``valid_time``, or the date of the case.
     member_dim : hashable, optional
         The member dimension. Recognised by CF standard name or name (member, number, ...).
 
     Returns
     -------
     DataArray or Dataset
-        Probabilities in [0, 1], one minus the CDF; lazy if an input is. With ``threshold``, or
-        the new dimension of a DataArray, in place of the members; without for one number. NaN
-        where the forecast or the threshold is missing.
+        Probabilities in [0, 1], one minus the CDF; lazy if an input is. The dimension
+        ``threshold``, or the new dimension of a DataArray, takes the place of the members; one
+        number gives no dimension. NaN where the forecast or the threshold is missing.
 
     Raises
     ------
     ValueError
-        If dimensions, labels or units of the threshold do not fit, or it differs by season and
-        forecasts have no dates, or none of its labels is theirs.
+        If dimensions, labels or units of the threshold do not fit, or if thresholds differ by
+        season and forecasts have no dates, or one without a threshold.
     TypeError
-        If it holds no numbers.
+        If thresholds are not numbers.
 
     Notes
     -----
@@ -107,8 +107,8 @@ def cdf(
     Returns
     -------
     DataArray or Dataset
-        Probabilities in [0, 1], one minus :func:`exceedance`, not decreasing in the threshold; at
-        the quantile of level q at least q, up to rounding.
+        Probabilities in [0, 1], one minus :func:`exceedance`. They do not decrease with the
+        threshold. At the quantile of level q they are at least q, up to rounding.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Scores of distributions against what verified, and where observations fall within them."""
+"""Scores of distributions against observations, and the probability integral transform."""
 
 from __future__ import annotations
 
@@ -200,16 +200,16 @@ def crps(
     forecast : DataArray or Dataset
         In any of the four forms.
     observations : DataArray, Dataset or dict
-        What verified, in the same units; matched by label along the dimension of the cases.
+        Observations in the same units, matched by label along the dimension of the cases.
     dim : hashable or sequence of hashable, optional
-        Dimensions to average over. Missing scores are left out of the mean. Where no rule
-        recognises the dimension of the cases, the one named here is it.
+        Dimensions to average over. The mean leaves out missing scores. If xrecal does not
+        recognise the dimension of the cases, name it here.
     fair : bool
         Estimate the score of an infinite ensemble from exchangeable members [2]_. Only for plain
         ensembles of at least two members.
     lower, upper : float or DataArray, optional
-        Count only what is between them (threshold-weighted CRPS [3]_), in the unit of the
-        variable; a DataArray may differ from place to place and date to date.
+        Limits of the values that count (threshold-weighted CRPS [3]_), in the unit of the variable.
+        A DataArray may differ from place to place and date to date.
     member_dim : hashable, optional
         The member dimension. Recognised by CF standard name or name (member, number, ...).
 
@@ -222,15 +222,16 @@ def crps(
     Raises
     ------
     ValueError
-        If dimensions, labels or units do not fit, ``fair`` is asked of other forms than plain
+        If dimensions, labels or units do not fit, ``fair`` is set for other forms than plain
         ensembles or together with a threshold, or ``lower`` is above ``upper``.
 
     Notes
     -----
     :math:`E|X - y| - \frac12 E|X - X'| = \int (F(z) - 1\{y \le z\})^2 dz` [1]_ of the distribution
-    that is issued; members count as they stand, and quantiles with the mass between the midpoints
-    to their neighbours: another number than :func:`xrecal.diagnostics.wis`, in which all quantiles
-    count alike. ``lower`` and ``upper`` bound the integral. Normal distributions have closed forms.
+    as issued. Members count with their weights. A quantile counts with the mass between the
+    midpoints to its neighbours, so the score differs from :func:`xrecal.diagnostics.wis`, in which
+    all quantiles count equally. ``lower`` and ``upper`` bound the integral. Normal distributions
+    have closed forms.
 
     References
     ----------
@@ -292,7 +293,7 @@ def _bound(bound: Threshold | None, none: float, form: Form) -> xr.DataArray:
 
 
 class Verified(NamedTuple):
-    """Distributions of one variable with what verified, on the labels of the forecasts."""
+    """Distributions of one variable with observations, on the labels of the forecasts."""
 
     source: Source
     observations: xr.DataArray | KnownName
@@ -311,7 +312,7 @@ class Verified(NamedTuple):
         new: Mapping[Hashable, int] | None = None,
         extras: Sequence[xr.DataArray] = (),
     ) -> xr.DataArray:
-        """Result of a reduction of each distribution, what verified and ``extras``."""
+        """Result of a reduction of each distribution, its observation and ``extras``."""
         return reduce(self.source, reduction, new, [self.observations, *extras])
 
     def brier(self, thresholds: Thresholds, fair: bool = False) -> xr.DataArray:
@@ -388,17 +389,17 @@ def model_pit(
     forecast : DataArray or Dataset
         As for :meth:`apply`.
     observations : DataArray, Dataset or dict
-        What verified, matched by label.
+        Observations, matched by label.
     seed : int
-        Of the random numbers that place an observation within a jump of the CDF.
+        Seed of the random numbers that place an observation within a jump of the CDF.
     covariates, missing_covariates
         As for :meth:`apply`.
 
     Returns
     -------
     DataArray or Dataset
-        In [0, 1], uniform for calibrated forecasts; see :func:`xrecal.diagnostics.pit`. As the
-        forecast, without the members, computed chunk by chunk.
+        Values in [0, 1], uniform for calibrated forecasts; see :func:`xrecal.diagnostics.pit`. As
+        the forecast, without the members, computed chunk by chunk.
 
     Raises
     ------

@@ -2,8 +2,8 @@
 
 =============================================  ================================================
 :class:`Issued`                                forecasts as they were issued, in any form
-:class:`~.recalibrated.Recalibrated`           what a model makes of forecasts
-:class:`~xrecal.fit.held_out.HeldOut`          what fits make of cases that they have not seen
+:class:`~.recalibrated.Recalibrated`           forecasts recalibrated by a model
+:class:`~xrecal.fit.held_out.HeldOut`          held-out cases, predicted by fits without them
 =============================================  ================================================
 """
 

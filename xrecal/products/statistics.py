@@ -109,9 +109,8 @@ def quantile(
     Returns
     -------
     DataArray or Dataset
-        As the forecast, with ``quantile`` in place of the members, in the order asked for; without
-        it for one number.
-        A quantile is the smallest value whose CDF reaches q.
+        As the forecast, with ``quantile`` in place of the members, in the order of ``q``; without
+        this dimension if ``q`` is one number. A quantile is the smallest value whose CDF reaches q.
 
     Raises
     ------

@@ -49,7 +49,7 @@ class Verifying:
 
     @property
     def observed(self) -> xr.DataArray:
-        """What verified."""
+        """Observations of the forecasts."""
         return self.pairs.observations
 
     @property

@@ -1,7 +1,7 @@
 """The daily cycle: learn what has verified, issue what is new, score, and watch the calibration.
 
-A forecast is issued by a model that has learned what had verified at its start, whenever the cycle
-runs. So a run that was killed, missed or repeated leaves what an undisturbed one leaves.
+Each start gets the model that has learned all cases verified at that start, whenever the cycle
+runs. So a run that was killed, missed or repeated leaves the same files as an undisturbed one.
 ``docs/cycle.md`` lists the steps.
 """
 
@@ -38,24 +38,24 @@ if TYPE_CHECKING:
 class Cycle:
     """The daily cycle of a recalibrated forecast, kept in a folder.
 
-    Each run learns the forecasts that have verified, issues a forecast for each new start, scores
-    the forecasts that were issued before, and watches their calibration. Runs may be repeated, and
-    interrupted at any time: the next run makes what is missing. ``docs/cycle.md`` has the details.
+    Each run learns from the cases that have verified, issues a forecast for each new start, scores
+    earlier forecasts, and monitors their calibration. You may repeat runs, and interrupt them at
+    any time: the next run does the missing work. ``docs/cycle.md`` has the details.
 
     Parameters
     ----------
     folder : path
         Folder of the cycle; the first run makes it.
     model : path or Recalibrator, optional
-        The first fit. It stays as it is. Only a report needs none.
+        The first fit. The cycle does not change it. A report does not need it.
     quantiles : sequence of float, optional
-        Levels to issue; or ``members``.
+        Levels of the quantiles to issue. Give these or ``members``.
     members : int, optional
         Number of equally likely members to issue.
     variable, observed_variable : str, optional
-        Forecast variable, all if not given, and the name of its observations.
+        Forecast variable (all if not given), and the name of its observations.
     keep : int
-        Number of models to keep: more than starts within the longest lead.
+        Number of models to keep. It must exceed the number of starts within the longest lead.
     alpha, run_length, restart
         Settings of the monitor, as for ``forecast.recal.monitor``.
     compute : callable, optional
@@ -115,33 +115,34 @@ class Cycle:
         reissue: bool = False,
         covariates: Part | Given = None,
     ) -> Outcome:
-        """Do the work that is due.
+        """Learn, issue, score and monitor all that is due.
 
         Parameters
         ----------
         forecasts : path, pattern, DataArray, Dataset or sequence of them
-            New forecasts, and those that have not verified yet.
+            New forecasts, and older ones that have not verified yet.
         observations : path, pattern, DataArray, Dataset or sequence of them
-            If several hold the same date, the last one counts.
+            Observations. If several have the same date, the last one counts.
         now : date, optional
-            Time in UTC; that of the clock if not given. Starts and observations after it wait.
+            Time in UTC; by default that of the clock. Later starts and observations wait.
         model_at : date, optional
-            Go back: remove the models of starts after this date.
+            Date to go back to: the run removes the models of later starts.
         reissue : bool
-            Issue anew the starts in ``forecasts`` whose models are kept, as with other quantiles.
+            Issue the starts in ``forecasts`` again if their models are kept, for example with other
+            quantiles.
         covariates : path, Dataset or dict from str to DataArray or Dataset, optional
-            Covariates of the starts, where they are not coordinates of the forecasts. They are read
-            into memory. In a file each variable is one.
+            Covariates of the starts that are not coordinates of the forecasts. Each variable of a
+            file is a covariate. The run reads them into memory.
 
         Returns
         -------
         Outcome
-            Starts that were issued and not issued, counts, scores and alarms.
+            Starts with and without a new forecast, counts, scores and alarms.
 
         Raises
         ------
         FileExistsError
-            If another process writes to the folder, or the folder is none of a cycle.
+            If another process writes to the folder, or the folder does not belong to a cycle.
         FileNotFoundError
             If an input or the folder above is missing.
         ValueError
@@ -154,7 +155,7 @@ class Cycle:
         Warns
         -----
         UserWarning
-            Of starts that are not issued, observations of the future, and weeks without any.
+            If a start is not issued, observations are of the future, or weeks lack observations.
         """
         if self.model is None:
             raise ValueError("the cycle has no model; write xrecal.Cycle(folder, model, ...)")
@@ -188,14 +189,14 @@ class Cycle:
         Parameters
         ----------
         path : str or path-like, optional
-            Where to write the page: a name that ends in .pdf or .png.
+            File of the page, with a name that ends in .pdf or .png.
         days : int
-            Days before the last start that has verified.
+            Number of days to draw, up to the last start that has verified.
 
         Returns
         -------
         Figure
-            Scores and coverage by lead, the monitor where it is highest, and the status in words.
+            Scores and coverage by lead, the monitor at its highest place, and the status as text.
 
         Raises
         ------

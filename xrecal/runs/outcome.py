@@ -1,4 +1,4 @@
-"""What a run of the daily cycle has done: its counts, and its warnings of starts."""
+"""Outcome of a run of the daily cycle: its counts, and its warnings of starts."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def shown(date: Date) -> str:
 
 @dataclass
 class Outcome:
-    """What a run of :class:`xrecal.Cycle` has done.
+    """Outcome of a run of :class:`xrecal.Cycle`.
 
     Attributes
     ----------
@@ -45,18 +45,19 @@ class Outcome:
     output : str
         Folder of the cycle.
     starts : int
-        Number of starts that were handed over; each is counted once below.
+        Number of starts in the forecasts that were passed. The lists and numbers below count each
+        once.
     issued : list of str
         Starts with a new forecast, such as 20261123T060000.
     late : list of str
-        Those of them that were issued after later starts.
+        Starts in ``issued`` that were issued after later starts.
     issued_anew : list of str
-        Starts that an earlier run has issued, and this one again, on request.
+        Starts that an earlier run has issued, and this run again, because of ``reissue``.
     issued_before : int
         Number of other starts that an earlier run has issued.
     too_late, early, empty : list of str
-        Starts that are not issued: all models know what came after, they are of the future, or all
-        members are missing.
+        Starts that are not issued: all kept models know later cases, the start is in the future, or
+        all members are missing.
     refused : dict from str to str
         Starts that are not issued, with the message of the error.
     in_hindcast : int
@@ -64,25 +65,25 @@ class Outcome:
     learned, revised : int
         Numbers of observations that were new to the model, or had another value.
     of_the_future : int
-        Number of observations that have not been made yet.
+        Number of observations with a date in the future.
     scored, unscored : int
-        Numbers of forecasts that have verified, with a score and without one.
+        Numbers of verified forecasts with a score and without one.
     scores : dict
-        For each variable the mean CRPS of the ``n`` forecasts scored by this run, and ``in_all``
-        that of all forecasts scored so far.
+        For each variable the mean CRPS of the ``n`` forecasts that this run has scored. ``in_all``
+        has the mean of all forecasts scored so far.
     alarms, changes : int
         Numbers of places and leads with an alarm, and of changes of calibration.
     findings : list of dict
-        The alarms and changes: variable, lead, place, direction, amount, since when, evidence, and
-        what to do. Those of many places at one lead are one entry, with the numbers of the worst.
+        The alarms and changes: variable, lead, place, direction, amount, date of the beginning,
+        evidence, and advice. Many places at one lead share an entry, with the numbers of the worst.
     missing : dict from str to str
-        Of the last starts that were issued those with leads without a value, or members missing.
+        The last issued starts that lack values at some leads, or members.
     missing_starts : list of str
-        Starts of the last ones that no forecast came for, by the usual time between starts.
+        Recent starts without a forecast, by the usual time between starts.
     removed : list of str
-        Files of models that going back has removed.
+        Files of models that ``model_at`` has removed.
     notes : list of str
-        Lines for people on findings and on what is missing.
+        Lines of text on findings and on missing inputs.
     model : str, optional
         The newest model.
     """

@@ -47,7 +47,7 @@ Location: TypeAlias = str | PathLike[str]
 
 
 class Run:
-    """Work on files, block by block, that goes on where an interruption stopped it.
+    """Work on files, block by block, that can continue after an interruption.
 
     Inputs are opened lazily, in blocks of locations. :meth:`write` computes a result one block at
     a time. The result appears at its path when it is complete. After a kill or a full disk, the
@@ -59,12 +59,12 @@ class Run:
     output : path, optional
         Path of the result, ending in ``.zarr`` or ``.nc``. Leave it out for work that only reads.
     chunks : mapping from dimension to int, optional
-        Sizes of the blocks of locations. By default a block has about 16 MiB of forecasts, or
-        those in which a model is stored, whichever input is opened first.
+        Sizes of the blocks of locations. By default the first opened input sets them: about 16 MiB
+        for forecasts, or the blocks in which a model is stored.
     resume : bool
-        Whether to go on with an interrupted run, and to accept a complete result of this run.
+        Whether to continue an interrupted run, and to accept a complete result of this run.
     overwrite : bool
-        Whether to replace what is at the path, once the new result is complete.
+        Whether to replace the file or store at the path, once the new result is complete.
     compute : callable, optional
         Computes a list of Dask collections; ``dask.compute`` if not given.
 
@@ -147,7 +147,7 @@ class Run:
     ) -> xr.Dataset:
         """Open forecasts lazily, in blocks of locations.
 
-        Nothing in the file is run, as codecs of strangers might be.
+        Opening a file runs no code from it, such as codecs of strangers.
 
         Parameters
         ----------
@@ -156,9 +156,9 @@ class Run:
         name : str
             Name of the input in messages, such as hindcast.
         model : Recalibrator, optional
-            Take the variables that it was fitted on.
+            Model whose variables to take.
         variable : str, optional
-            Take this forecast variable alone.
+            Forecast variable to take alone.
         dim, member_dim : hashable, optional
             Dimensions of cases and of members, where they are not recognised.
         pool : hashable, sequence or mapping, optional
@@ -201,7 +201,7 @@ class Run:
         path : path
             netCDF file or Zarr store.
         forecasts : Dataset
-            From :meth:`open`. Observations have the names of its variables, or are the only ones.
+            From :meth:`open`. Observations have the names of its variables, or are one variable.
         variable : str, optional
             Name of the observations.
         member_dim : hashable, optional
@@ -222,8 +222,8 @@ class Run:
         Parameters
         ----------
         path : path
-            netCDF file or Zarr store; each variable is a covariate of its name, and so is a
-            forecast of several variables such as ``NAME_loc`` and ``NAME_scale``.
+            netCDF file or Zarr store. Each variable is a covariate of its name. Variables of one
+            forecast, such as ``NAME_loc`` and ``NAME_scale``, are one covariate.
 
         Returns
         -------
@@ -267,7 +267,7 @@ class Run:
         covariates: Given = None,
         missing_covariates: Missing = "refuse",
     ) -> xr.Dataset:
-        """Recalibrate forecasts: one product of them, with their novelty, by one comparison.
+        """Recalibrate forecasts: compute one product of them, and their novelty.
 
         Parameters
         ----------
@@ -289,7 +289,7 @@ class Run:
         Returns
         -------
         Dataset
-            ``NAME``, and ``NAME_novelty`` and ``NAME_beyond`` where ``apply`` has them; lazy if an
+            ``NAME``, and ``NAME_novelty`` and ``NAME_beyond`` if ``apply`` returns them; lazy if an
             input is.
         """
         product = Product(quantiles, members, exceedance, categories)
@@ -309,13 +309,13 @@ class Run:
         hindcast : Dataset
             Forecasts with more cases.
         observations : DataArray, Dataset or dict
-            What verified.
+            Observations of these cases.
 
         Returns
         -------
         dict
-            For each variable the numbers of observations that are ``learned``, since the model
-            has none for their cases, and ``revised``, since it has another value.
+            For each variable the numbers of observations that would be ``learned``, because the
+            model has none for their cases, and ``revised``, because it has another value.
         """
         counts = {}
         first = next(iter(model.variables.values()))
@@ -335,7 +335,7 @@ class Run:
         *,
         command: str = "write",
     ) -> Written:
-        """Say what ``write`` would do, and change nothing.
+        """Return the result that ``write`` would have, and change nothing.
 
         Parameters
         ----------
@@ -345,12 +345,12 @@ class Run:
         Returns
         -------
         Written
-            Numbers ``n_blocks`` and ``n_skipped``, the blocks that are finished already.
+            Numbers ``n_blocks`` and ``n_skipped`` (blocks that are finished already).
 
         Raises
         ------
         FileExistsError, FileNotFoundError, ValueError
-            As :meth:`write` would raise before any work.
+            As from :meth:`write` before any work.
         """
         target = self._target(settings, command)
         complete = target.is_complete(overwrite=self.overwrite, resume=self.resume)
@@ -371,31 +371,31 @@ class Run:
         Parameters
         ----------
         result : Recalibrator or Dataset
-            Lazy, with equal chunks, as it follows from inputs that are opened by this run.
+            Lazy, with equal chunks, made from inputs that this run has opened.
         settings : mapping from str, optional
-            Text, numbers, methods, and lists and mappings of them. An interrupted run goes on only
-            if they, the inputs and the version of xrecal are the same: equal settings have to
+            Text, numbers, methods, and lists and mappings of them. An interrupted run continues
+            only if they, the inputs and the version of xrecal are the same. So equal settings must
             make an equal result.
         command : str
             Name of the work, in messages on an unfinished result.
         plan : Plan, optional
-            Refuse the work if tasks need more memory than this plan has for them.
+            Plan to check: the run raises an error if tasks need more memory than it has for them.
 
         Returns
         -------
         Written
-            Numbers ``n_blocks`` and ``n_skipped``, the blocks that an earlier run has computed.
+            Numbers ``n_blocks`` and ``n_skipped`` (blocks that an earlier run has computed).
 
         Raises
         ------
         FileExistsError
             If something is at the path, complete or not, without ``resume`` or ``overwrite``; if
-            another process writes there; if it is a folder of somebody else.
+            another process writes there; if it is a folder that xrecal has not made.
         FileNotFoundError
             If there is no folder to write to.
         ValueError
-            If the path is an input or has another ending, if the result there is that of another
-            request, or if the plan needs too much memory.
+            If the path is an input or has another ending, if another request has made the result
+            there, or if the plan needs too much memory.
         TaskError
             If a block cannot be computed or written, the result cannot be read back, or an input
             has changed meanwhile. Finished blocks are kept for ``resume=True``, unless an input
@@ -413,12 +413,12 @@ class Run:
             return write_in_blocks(dataset, target, self._compute)
 
     def open_result(self) -> xr.Dataset:
-        """Open the result that ``write`` has put in place.
+        """Open the result of ``write``.
 
         Returns
         -------
         Dataset
-            Values are read when they are needed.
+            Lazy: values are read when they are needed.
         """
         output = self._path()
         return open_data(output, str(output))

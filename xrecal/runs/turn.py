@@ -1,7 +1,7 @@
 """One run of the daily cycle, within the lock of its folder.
 
-A forecast is issued by a model that has learned what had verified at its start, whenever the cycle
-runs. So a run that was killed, missed or repeated leaves what an undisturbed one leaves.
+Each start gets the model that has learned all cases verified at that start, whenever the cycle
+runs. So a run that was killed, missed or repeated leaves the same files as an undisturbed one.
 ``docs/cycle.md`` lists the steps.
 """
 

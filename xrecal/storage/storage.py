@@ -76,19 +76,19 @@ def save(
     Parameters
     ----------
     model : Fitted
-        A lazy one is computed chunk by chunk.
+        Model to write. A lazy one is computed chunk by chunk.
     path : path
-        Ends in ``.nc`` (netCDF) or ``.zarr``.
+        Path that ends in ``.nc`` (netCDF) or ``.zarr``.
     overwrite : bool
-        Whether to replace what is there, once the new one is complete.
+        Whether to replace an existing file or store, once the new one is complete.
     zarr_format : {2, 3}, optional
-        Of the Zarr store; that of the installed Zarr library if not given.
+        Format of the Zarr store; by default that of the installed Zarr library.
 
     Raises
     ------
     FileExistsError
-        If there is something at the path, or an interrupted run is to write there; if another
-        process writes there; with ``overwrite`` too if it is a folder but no Zarr store.
+        If there is something at the path, or an unfinished run that writes there; if another
+        process writes there; with ``overwrite`` too if it is a folder but not a Zarr store.
     TypeError
         If labels, attributes or settings are of a type that cannot be stored, or the state is on
         a GPU.
@@ -99,9 +99,9 @@ def save(
 
     Notes
     -----
-    It is written to ``path.partial`` beside the path and moved there at the end, so what stands
-    there is complete. Where the path is a link, what it leads to is replaced. What a crash leaves
-    is removed as the model is saved again.
+    ``save`` writes the model to ``path.partial`` beside the path and moves it there at the end, so
+    the path always has a complete model. If the path is a link, ``save`` replaces its target. The
+    next ``save`` removes the files that a crash has left.
 
     Examples
     --------
@@ -220,28 +220,28 @@ def open_fitted(
     Parameters
     ----------
     path : path
-        Of a Zarr store or a netCDF file.
+        Path of a Zarr store or a netCDF file.
     chunks : dict from dimension to int, optional
-        Sizes of the blocks of locations in which a lazy model is read. By default a Zarr store is
-        opened lazily in the blocks in which it was written, a netCDF file is read into memory.
+        Sizes of the blocks of locations of a lazy model. By default a Zarr store is opened lazily,
+        in the blocks in which it was written, and a netCDF file is read into memory.
 
     Returns
     -------
     Recalibrator
-        It makes the same forecasts, bit by bit, as the one that was saved.
+        Model that makes the same forecasts, bit by bit, as the saved one.
 
     Raises
     ------
     FileNotFoundError
         If there is nothing at the path.
     ValueError
-        If it holds no model, an unfinished or damaged one, or one of another layout; or
-        needs codecs to be decoded that are not known to run nothing; or if ``chunks`` names another
-        dimension than locations. What is damaged in a chunk that is read later is told then.
+        If the path holds no model, an unfinished or damaged one, or one of another layout; if it
+        needs codecs that might run code; or if ``chunks`` names another dimension than locations.
+        A damaged chunk of a lazy model raises an error when the chunk is read.
 
     Notes
     -----
-    A model may come from a stranger: nothing in it is run, and settings and state are checked.
+    You may open the model of a stranger: xrecal runs nothing in it, and checks settings and state.
 
     Examples
     --------
