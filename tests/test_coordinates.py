@@ -75,6 +75,7 @@ OPTIONS = {
     "summary": {"n_resamples": 10},
     "monitor": {"restart": None},
     "members": {"n": 3},
+    "rpss": {"edges": [279.0, 282.0]},
 }
 OUTPUTS = {"exceedance": {"threshold": 280.0}, "members": {"n": 3}}
 OUTPUTS |= {output: {} for output in ("quantile", "crps", "pit", "categories")}

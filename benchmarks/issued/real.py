@@ -184,7 +184,7 @@ def units(quick: bool = False) -> Found:
             found = {}
             for unit, (slope, zero) in UNITS.items():
                 change = abs(quantiles_in(some, label, slope, zero)[0] - base) / spread
-                found[unit] = float(change.where(spread > 0).max())
+                found[unit] = float(change.where(spread > 1e-9 * spread.max()).max())
             rows.append(Row(f"{one.name}, {label}", found))
             worst[label] = max(worst.get(label, 0.0), *found.values())
     title = "units: largest change of a quantile from °C, in issued standard deviations"

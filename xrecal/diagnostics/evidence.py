@@ -354,6 +354,8 @@ def flag_events(
         Dimension of thresholds between categories, each of which has a case or not; without it
         each threshold is an event of its own.
     """
+    # Coordinates may have the names of results.
+    happened = happened.drop_vars([name for name in happened.coords if name in result.data_vars])
     above, n = (f(list(dims), keep_attrs=False) for f in (happened.sum, happened.count))
     if edges is None:
         empty = (above == 0) | (above == n)

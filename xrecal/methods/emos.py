@@ -156,7 +156,7 @@ class EMOS(Settings):
             "spread_feature": coefficients[:, 4 + k :],
             "lower": np.where(few, np.nan, lower),
             "upper": np.where(few, np.nan, upper),
-            "inverse_size": mean_of_known(inverse_size),
+            "inverse_size": np.where(few, np.nan, mean_of_known(inverse_size)),
         }
 
     def predict_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> Distribution:

@@ -184,7 +184,8 @@ def tercile_map(probabilities: Labelled, *, ax: Axes | None = None) -> Axes:
     >>> ax.get_xlabel(), ax.get_ylabel()
     ('lon', 'lat')
     """
-    issued = issued_categories(probabilities) if "probability" not in probabilities else None
+    summary = isinstance(probabilities, xr.Dataset) and "probability" in probabilities
+    issued = None if summary else issued_categories(probabilities)
     probabilities = probabilities if issued is None else issued
     values = _variable(probabilities, "probability", "tercile_map", "diagnostics.tercile_summary")
     if values.sizes.get(CATEGORY) != len(TERCILES):

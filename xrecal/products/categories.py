@@ -104,6 +104,8 @@ def categories(forecast: Labelled, edges: Edges, *, member_dim: Hashable | None 
 
 def issued_categories(obj: Labelled) -> xr.DataArray | None:
     """Probabilities of categories in an object, of its one such variable; None if it has others."""
+    if not isinstance(obj, xr.DataArray | xr.Dataset):
+        return None
     found = [obj] if isinstance(obj, xr.DataArray) else list(obj.data_vars.values())
     with_categories = [one for one in found if CATEGORY in one.dims]
     return with_categories[0] if len(with_categories) == 1 else None

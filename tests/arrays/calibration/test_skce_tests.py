@@ -410,7 +410,7 @@ def test_weights_of_float32_and_of_missing_forecasts_are_not_refused(rng):
 
 
 def test_meanings():
-    assert len(set(EVIDENCE_MEANINGS.values())) == len(EVIDENCE_MEANINGS) == 9
+    assert len(set(EVIDENCE_MEANINGS.values())) == len(EVIDENCE_MEANINGS) == 10
     for bit in EVIDENCE_MEANINGS:
         assert bit.bit_count() == 1
     assert not {FEW, NO_SPREAD, REFUSED} & set(MEANINGS)

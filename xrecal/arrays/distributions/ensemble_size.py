@@ -35,6 +35,7 @@ def inverse_sizes(forecasts: Forecasts) -> Any:
 
 def mean_of_known(values: FloatArray) -> FloatArray:
     """Mean (L,) of values (L, n) that are known; NaN without any."""
+    values = np.ascontiguousarray(values)  # or sums of the same numbers would differ in rounding
     known = np.isfinite(values)
     total, count = np.where(known, values, 0.0).sum(-1), known.sum(-1)
     return np.where(count > 0, total / np.maximum(count, 1), np.nan)
