@@ -25,6 +25,8 @@ from xrecal.methods.components import held_out_by_refits
 from xrecal.methods.covariates import Covariates
 from xrecal.methods.shared_ckme import InMemory
 
+from .networks import labelled
+
 P, DATES, LATER, M = 8, 40, 5, 4
 FEW = 200
 """Cases beyond which places share here, so that tests are fast."""
@@ -43,16 +45,7 @@ def few_are_many(monkeypatch):
 def draw():
     members, observed = draw_dates(NETWORK, 0, DATES + LATER, M, 5)
     time = np.datetime64("2001-01-01", "ns") + np.arange(DATES + LATER) * np.timedelta64(20, "D")
-    coords = {
-        "time": time,
-        "station": [f"s{i}" for i in range(P)],
-        "lat": ("station", NETWORK.lat),
-        "lon": ("station", NETWORK.lon),
-        "height": ("station", NETWORK.height),
-    }
-    dims, attrs = ("time", "station", "member"), {"units": "degC"}
-    forecasts = xr.DataArray(members.astype(float), coords, dims, "t2m", attrs)
-    return forecasts, xr.DataArray(observed.astype(float), coords, dims[:2], attrs=attrs)
+    return labelled(NETWORK, members, observed, time)
 
 
 FORECASTS, OBSERVED = map(freeze, draw())

@@ -18,6 +18,8 @@ from xrecal.inputs import pool as pooling
 from xrecal.methods import SharedCKME
 from xrecal.methods.experts import LEVELS
 
+from .networks import labelled
+
 P, DATES, LATER, M = 6, 40, 9, 4
 FEW = 100
 """Cases beyond which places share here, so that tests are fast."""
@@ -30,16 +32,8 @@ def draw(n_places, n_dates, seed=3):
     """Daily forecasts and observations of a network, in double precision."""
     network = draw_network(n_places, seed)
     members, observed = draw_dates(network, 0, n_dates, M, seed)
-    coords = {
-        "time": np.datetime64("2001-01-01", "ns") + np.arange(n_dates) * np.timedelta64(1, "D"),
-        "station": [f"s{i}" for i in range(n_places)],
-        "lat": ("station", network.lat),
-        "lon": ("station", network.lon),
-        "height": ("station", network.height),
-    }
-    dims, attrs = ("time", "station", "member"), {"units": "degC"}
-    forecasts = xr.DataArray(members.astype(float), coords, dims, "t2m", attrs)
-    return forecasts, xr.DataArray(observed.astype(float), coords, dims[:2], attrs=attrs)
+    time = np.datetime64("2001-01-01", "ns") + np.arange(n_dates) * np.timedelta64(1, "D")
+    return labelled(network, members, observed, time)
 
 
 FORECASTS, OBSERVED = map(freeze, draw(P, DATES + LATER))

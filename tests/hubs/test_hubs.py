@@ -178,7 +178,7 @@ def test_tables_that_keep_the_rules_pass():
         rows_of("cdf", ["2024-01-06", "2024-01-13"], [0.4, 1.0], target="peak"),
         rows_of("median", [None], [2.0]),
     ]
-    check(pd.concat(many))
+    assert check(pd.concat(many)) is None
 
 
 def changed(column, row, value, rows=None):

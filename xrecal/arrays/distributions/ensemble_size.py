@@ -63,7 +63,7 @@ def excess_of(past: Any, new: Any) -> Any:
 
 
 def narrowing(noise: Any, variance: Any) -> Any:
-    """Factor of spreads for errors of this variance, a part ``noise`` of which is not there."""
+    """Factor of spreads for errors of this variance if the part ``noise`` is not there."""
     xp = namespace(variance)
     share = noise / xp.where(variance > 0, variance, np.inf)
     return xp.sqrt(xp.maximum(1.0 - share, LEAST))
