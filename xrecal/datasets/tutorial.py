@@ -1,17 +1,21 @@
-"""Real hindcasts with observations, downloaded once from the public repositories that keep them."""
+"""Hindcasts with observations for the tutorials: real where they can be had, or twins."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import xarray as xr
 
+from xrecal.arrays import compiled_files
 from xrecal.inputs.libraries import require_library
 
-_CACHE_VARIABLE = "XRECAL_TUTORIAL_DATA"
+from . import twins
+
+_FOLDER_VARIABLE = "XRECAL_DATA"
 _CLIMPRED_DATA = "https://raw.githubusercontent.com/pangeo-data/climpred-data"
 _NO_OBSERVATION = 999.0  # and 1e36: how the index is marked missing at its source
 _DAY = np.timedelta64(1, "D")
@@ -29,8 +33,8 @@ class RemoteFile(NamedTuple):
         return self.url.rsplit("/", 1)[-1]
 
 
-class Tutorial(NamedTuple):
-    """Where a data set is, and how its two files are read."""
+class Download(NamedTuple):
+    """Where the two files of a data set are, and how they are read."""
 
     forecast: RemoteFile
     observation: RemoteFile
@@ -38,19 +42,33 @@ class Tutorial(NamedTuple):
     attrs: dict[str, str]
 
 
-def open_tutorial(name: str) -> xr.Dataset:
-    """Real hindcast with its observations, downloaded in the first call.
+class Tutorial(NamedTuple):
+    """A data set, its twin, and where it can be had."""
+
+    title: str
+    file: str
+    """Its path in the folder that ``XRECAL_DATA`` names."""
+    twin: Callable[[np.random.Generator], xr.Dataset]
+    download: Download | None = None
+    prefix: str = ""
+    """Start of the names of the variables in the file."""
+
+
+def open_tutorial(name: str, *, twin: bool = False) -> xr.Dataset:
+    """Open a real hindcast with its observations, or a synthetic twin of it.
 
     Parameters
     ----------
-    name : {"mjo_rmm1"}
+    name : str
         Name of the data set; see Notes.
+    twin : bool
+        True makes the twin, whether or not the real data can be had.
 
     Returns
     -------
     Dataset
-        ``forecast(init, lead, member)`` and ``observation(init, lead)`` with units, in memory;
-        coordinate ``valid_time(init, lead)``; source, licence and references in the attributes.
+        ``forecast`` and ``observation`` with units, in memory. The attribute ``title`` names the
+        data; that of a twin begins with "Synthetic twin".
 
     Raises
     ------
@@ -58,24 +76,42 @@ def open_tutorial(name: str) -> xr.Dataset:
         If there is no such data set, or a downloaded file has another checksum than its
         repository publishes, or another layout than the one described here.
     ImportError
-        If pooch or netCDF4 is not installed.
+        If pooch or netCDF4 is needed and not installed.
     ConnectionError
         If a file can be neither found nor downloaded; the message names the folder to put it in.
 
     Notes
     -----
-    ``"mjo_rmm1"``: first component of the real-time multivariate index (RMM1) of the Madden-Julian
-    oscillation, dimensionless, about -5 to 4. Forecasts of GMAO GEOS-S2S V2p1 in SubX [1]_, 510
-    starts of 1999 to 2015, 45 days, 4 members, float32; the observed index [2]_ retains
-    interannual variability. Changes from the files: lead times, which are the middles of days (0.5,
-    1.5, ... days), become the whole days 0, 1, ... before them; each forecast has the observed
-    index of its day ``init + lead``; if a date occurs twice in the observations, the first counts;
-    a day without an observation, or with a missing one (999 or more), is NaN. Repository
-    climpred-data, MIT licence [3]_.
+    The real data come from the folder that the environment variable ``XRECAL_DATA`` names, if it
+    holds the file in brackets. Otherwise ``"mjo_rmm1"`` is downloaded, and all others are
+    twins, since nobody publishes these data in a form that xrecal can read. A twin has the names,
+    dimensions, sizes and units of the real data, with similar errors, and is always the same.
 
-    Files come through pooch and are kept in ``pooch.os_cache("xrecal")``, or in the directory that
-    the environment variable ``XRECAL_TUTORIAL_DATA`` names. They are checked by their MD5 sums in
-    every call and downloaded again only if these differ.
+    - ``"innsbruck_temperature"`` (innsbruck_gefs.nc): night temperatures at an airport in the
+      Alps and the GEFS reforecast, ``forecast(time, member)``, degree_Celsius.
+    - ``"frankfurt_rain"`` (frankfurt_rain.nc): daily rain at an airport and the ECMWF ensemble,
+      ``forecast(time, member)``, mm.
+    - ``"mediterranean_temperature"`` (seas5_mediterranean_t2m.nc): monthly temperatures of ERA5
+      and SEAS5, ``forecast(init, lead, member, lat, lon)``, K.
+    - ``"mjo_rmm1"`` (gmao_mjo_rmm1.nc): first component of the real-time multivariate index (RMM1)
+      of the Madden-Julian oscillation, ``forecast(init, lead, member)``, dimensionless, about -5
+      to 4.
+    - ``"influenza_admissions"`` (flusight_admissions.nc): admissions to hospital by state of the
+      USA and the ensemble of the FluSight hub, ``forecast(time, location, lead, quantile)``.
+    - ``"german_prices"`` (epex_de.nc): day-ahead prices of electricity and four forecasts,
+      ``forecast(time, hour, member)``, EUR/MWh.
+    - ``"bicycle_hire"`` (uci/bike_sharing_hour.csv.gz): bicycles hired in an hour, ``cnt(case)``,
+      and the calendar and weather of that hour, without a forecast.
+
+    The files of ``"mjo_rmm1"`` are forecasts of GMAO GEOS-S2S V2p1 in SubX [1]_, 510 starts of 1999
+    to 2015, 45 days, 4 members, float32; the observed index [2]_ retains interannual variability.
+    Changes from the files: lead times, which are the middles of days (0.5, 1.5, ... days), become
+    the whole days 0, 1, ... before them; each forecast has the observed index of its day
+    ``init + lead``; if a date occurs twice in the observations, the first counts; a day without an
+    observation, or with a missing one (999 or more), is NaN. Repository climpred-data, MIT licence
+    [3]_. They come through pooch and are kept in the folder ``tutorial`` of the user's cache, or
+    of ``XRECAL_CACHE_DIR``. They are checked by their MD5 sums in every call and downloaded again
+    only if these differ.
 
     References
     ----------
@@ -89,39 +125,60 @@ def open_tutorial(name: str) -> xr.Dataset:
 
     Examples
     --------
-    >>> data = xrecal.datasets.open_tutorial("mjo_rmm1")  # doctest: +SKIP
-    >>> data.forecast.dims, data.observation.dims  # doctest: +SKIP
+    >>> data = xrecal.datasets.open_tutorial("mjo_rmm1", twin=True)
+    >>> data.forecast.dims, data.observation.dims
     (('init', 'lead', 'member'), ('init', 'lead'))
     """
     if name not in TUTORIALS:
         names = ", ".join(repr(one) for one in TUTORIALS)
         raise ValueError(f"there is no tutorial data set {name!r}; give one of: {names}")
-    return load(TUTORIALS[name])
+    tutorial = TUTORIALS[name]
+    folder = os.environ.get(_FOLDER_VARIABLE)
+    if not twin and folder and (Path(folder) / tutorial.file).exists():
+        return _read_own(Path(folder) / tutorial.file, tutorial)
+    if not twin and tutorial.download:
+        return load(tutorial.download)
+    made = tutorial.twin(np.random.default_rng(0))
+    return made.assign_attrs(title=f"Synthetic twin of: {tutorial.title}")
 
 
-def load(tutorial: Tutorial) -> xr.Dataset:
+def _read_own(path: Path, tutorial: Tutorial) -> xr.Dataset:
+    """Read a file of the user's: the variables that the twin has."""
+    names = list(tutorial.twin(np.random.default_rng(0)).data_vars)
+    if ".csv" in path.suffixes:
+        import pandas as pd
+
+        table = pd.read_csv(path).rename_axis("case")[names]
+        dataset = xr.Dataset.from_dataframe(table).drop_vars("case")
+    else:
+        require_library("netcdf")
+        dataset = xr.load_dataset(path, decode_timedelta=False)
+        dataset = dataset.rename({f"{tutorial.prefix}{name}": name for name in names})[names]
+    return dataset.assign_attrs({"title": tutorial.title, **dataset.attrs})
+
+
+def load(source: Download) -> xr.Dataset:
     """Fetch both files of a data set, unless they are there, and read them."""
     require_library("netcdf")
-    files = tutorial.forecast, tutorial.observation
+    files = source.forecast, source.observation
     forecast, observation = (_read_file(path) for path in _fetch(files))
-    dataset = tutorial.read(forecast, observation)
-    source = ", ".join(file.url for file in files)
-    return dataset.assign_attrs({"Conventions": "CF-1.8", **tutorial.attrs, "source": source})
+    dataset = source.read(forecast, observation)
+    addresses = ", ".join(file.url for file in files)
+    return dataset.assign_attrs({"Conventions": "CF-1.8", **source.attrs, "source": addresses})
 
 
-def _fetch(files: tuple[RemoteFile, ...]) -> list[Path]:
+def _fetch(files: Sequence[RemoteFile]) -> list[Path]:
     try:
         import pooch
         from requests.exceptions import RequestException
     except ImportError as error:
         raise ImportError(
-            "tutorial data sets need pooch, which is not installed; use "
-            "pip install 'xrecal[tutorial]'"
+            "this data set needs pooch, which is not installed; use "
+            "pip install 'xrecal[tutorial]', or open_tutorial(..., twin=True)"
         ) from error
     store = pooch.create(
-        path=pooch.os_cache("xrecal"),
+        path=compiled_files.folder().with_name("tutorial"),
         base_url="",
-        env=_CACHE_VARIABLE,
         registry={file.name: f"md5:{file.md5}" for file in files},
         urls={file.name: file.url for file in files},
     )
@@ -132,8 +189,8 @@ def _fetch(files: tuple[RemoteFile, ...]) -> list[Path]:
         except RequestException as error:
             raise ConnectionError(
                 f"{file.url} could not be downloaded ({error}); without internet, put that file, "
-                f"of MD5 sum {file.md5}, at {store.abspath / file.name}, or set "
-                f"{_CACHE_VARIABLE} to the directory where it is"
+                f"of MD5 sum {file.md5}, at {store.abspath / file.name}, or make a synthetic twin "
+                "of the data: open_tutorial(..., twin=True)"
             ) from error
     return paths
 
@@ -197,27 +254,60 @@ def _variable(dataset: xr.Dataset, name: str, dims: tuple[str, ...]) -> xr.DataA
     )
 
 
+_RMM1_TITLE = "Hindcasts of the MJO index RMM1 by GMAO GEOS-S2S V2p1 (SubX) with observations"
 _RMM1_ATTRS = {
-    "title": "Hindcasts of the MJO index RMM1 by GMAO GEOS-S2S V2p1 (SubX) with observations",
+    "title": _RMM1_TITLE,
     "license": "MIT (repository climpred-data, copyright 2019 Riley Brady)",
     "references": "Pegion et al. (2019), doi:10.1175/BAMS-D-18-0270.1; SubX data, "
     "doi:10.7916/D8PG249H; Wheeler and Hendon (2004), Monthly Weather Review 132, 1917-1932",
     "comment": "Leads are the whole days before the middles of days in the file; observations "
     "are those of valid_time = init + lead",
 }
+_RMM1 = Download(
+    forecast=RemoteFile(
+        f"{_CLIMPRED_DATA}/14ee1046dc9ec32753db85ad15ce8a2e428238d9/GMAO-GEOS-V2p1.RMM1.nc",
+        "86db3e8658537ce7d24657779bb38974",
+    ),
+    # A commit of its own: one that is known to hold the file under this name.
+    observation=RemoteFile(
+        f"{_CLIMPRED_DATA}/32f481ea204216b284395f5229c485641cb9493d/rmmint1979-Present.nc",
+        "41053e6d9158d7200fb14bc1acf329a9",
+    ),
+    read=_read_rmm1,
+    attrs=_RMM1_ATTRS,
+)
 
 TUTORIALS = {
-    "mjo_rmm1": Tutorial(
-        forecast=RemoteFile(
-            f"{_CLIMPRED_DATA}/14ee1046dc9ec32753db85ad15ce8a2e428238d9/GMAO-GEOS-V2p1.RMM1.nc",
-            "86db3e8658537ce7d24657779bb38974",
-        ),
-        # A commit of its own: one that is known to hold the file under this name.
-        observation=RemoteFile(
-            f"{_CLIMPRED_DATA}/32f481ea204216b284395f5229c485641cb9493d/rmmint1979-Present.nc",
-            "41053e6d9158d7200fb14bc1acf329a9",
-        ),
-        read=_read_rmm1,
-        attrs=_RMM1_ATTRS,
+    "innsbruck_temperature": Tutorial(
+        "Night temperature at Innsbruck airport, GEFS reforecasts 2000 to 2016",
+        "innsbruck_gefs.nc",
+        twins.innsbruck_temperature,
+        prefix="tmin_",
+    ),
+    "frankfurt_rain": Tutorial(
+        "Daily rain at Frankfurt airport, ECMWF ensemble 2007 to 2016",
+        "frankfurt_rain.nc",
+        twins.frankfurt_rain,
+    ),
+    "mediterranean_temperature": Tutorial(
+        "Monthly temperature of the Mediterranean, SEAS5 and ERA5, November starts 2000 to 2005",
+        "seas5_mediterranean_t2m.nc",
+        twins.mediterranean_temperature,
+    ),
+    "mjo_rmm1": Tutorial(_RMM1_TITLE, "gmao_mjo_rmm1.nc", twins.mjo_rmm1, _RMM1),
+    "influenza_admissions": Tutorial(
+        "Weekly hospital admissions with influenza by state, FluSight hub ensemble 2023 to 2026",
+        "flusight_admissions.nc",
+        twins.influenza_admissions,
+    ),
+    "german_prices": Tutorial(
+        "Day-ahead prices of electricity in Germany, four forecasts of 2018 to 2023",
+        "epex_de.nc",
+        twins.german_prices,
+    ),
+    "bicycle_hire": Tutorial(
+        "Bicycles hired in each hour of 2011 and 2012, with calendar and weather",
+        "uci/bike_sharing_hour.csv.gz",
+        twins.bicycle_hire,
     ),
 }
