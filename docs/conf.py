@@ -23,6 +23,7 @@ extensions = [
     "execution",
     "mathml",
     "myst_nb",
+    "notebooks",
     "numpydoc",
     "sphinx_autosummary_accessors",
     "sphinx_copybutton",

@@ -1,4 +1,4 @@
-"""How pages with code are run: what is kept, what kernels find, what is done without the data."""
+"""How pages with code are run: what is kept, and what kernels find."""
 
 from __future__ import annotations
 
@@ -14,13 +14,10 @@ from jupyter_cache.executors import load_executor
 from real_data import FOLDER
 from sphinx.application import Sphinx
 from sphinx.config import Config
-from sphinx.util import logging
 
 import xrecal
 
-LOG = logging.getLogger(__name__)
-
-HAS_CODE, READS_DATA = "{code-cell}", "from real_data import"
+HAS_CODE = "{code-cell}"
 READER = {"type": "plugin", "name": "myst_nb_md"}
 
 
@@ -36,15 +33,16 @@ def prepare(app: Sphinx, config: Config) -> None:
     os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     os.environ["MATPLOTLIBRC"] = str(docs / "matplotlibrc")
     os.environ["IPYTHONDIR"] = str(settings_of_kernels(build))
-    texts = {path: path.read_text() for path in docs.rglob("*.md")}
-    pages = [path for path, text in texts.items() if HAS_CODE in text]
-    if not FOLDER.is_dir():
-        without = [path for path in pages if READS_DATA in texts[path]]
-        config.nb_execution_excludepatterns = [str(path.relative_to(docs)) for path in without]
-        app.tags.add("without_data")
-        LOG.info(f"no {FOLDER}: pages without results are {config.nb_execution_excludepatterns}")
-        pages = [path for path in pages if path not in without]
-    run(pages, config)
+    os.environ["XRECAL_DATA"] = str(FOLDER if FOLDER.is_dir() else twins_in(build / "data"))
+    run([path for path in docs.rglob("*.md") if HAS_CODE in path.read_text()], config)
+
+
+def twins_in(folder: Path) -> Path:
+    """A folder with a twin of the data that `open_tutorial` would download: nothing is fetched."""
+    folder.mkdir(parents=True, exist_ok=True)
+    twin = xrecal.datasets.open_tutorial("mjo_rmm1", twin=True)
+    twin.to_netcdf(folder / "gmao_mjo_rmm1.nc")
+    return folder
 
 
 def run(pages: list[Path], config: Config) -> None:
@@ -75,11 +73,10 @@ def settings_of_kernels(build: Path) -> Path:
 
 
 def hash_of_sources(docs: Path) -> str:
-    """What results depend on beside the page: the package, what examples share, benchmarks."""
-    found = hashlib.sha256()
-    package, examples = Path(xrecal.__path__[0]), docs.parent / "examples"
-    measured = docs.parent / "benchmarks" / "results"
-    sources = [*package.rglob("*.py"), *examples.glob("*.py"), *measured.glob("*.csv")]
+    """What results depend on beside the page: real data or twins, the package, benchmarks."""
+    found = hashlib.sha256(str(FOLDER.is_dir()).encode())
+    package, measured = Path(xrecal.__path__[0]), docs.parent / "benchmarks" / "results"
+    sources = [*package.rglob("*.py"), *measured.glob("*.csv")]
     for path in sorted([*sources, docs / "measured.py", docs / "house.py", docs / "matplotlibrc"]):
         found.update(path.read_bytes())
     return found.hexdigest()[:12]

@@ -1,4 +1,3 @@
-import doctest
 import functools
 import hashlib
 import http.server
@@ -10,7 +9,6 @@ import numpy as np
 import pytest
 import xarray as xr
 
-import xrecal
 from xrecal import datasets
 from xrecal.datasets import tutorial
 
@@ -51,7 +49,7 @@ def md5(path):
 @pytest.fixture
 def mirror(tmp_path, monkeypatch):
     """A server of both files, the data set that refers to it and the paths it was asked for."""
-    monkeypatch.setenv("XRECAL_TUTORIAL_DATA", str(tmp_path / "cache"))
+    monkeypatch.setenv("XRECAL_CACHE_DIR", str(tmp_path / "cache"))
     served = tmp_path / "served"
     served.mkdir()
     hindcast_file().to_netcdf(served / "hindcast.nc")
@@ -72,7 +70,7 @@ def mirror(tmp_path, monkeypatch):
 
 
 def mirrored(address, served):
-    return tutorial.TUTORIALS["mjo_rmm1"]._replace(
+    return tutorial.TUTORIALS["mjo_rmm1"].download._replace(
         forecast=tutorial.RemoteFile(f"{address}/hindcast.nc", md5(served / "hindcast.nc")),
         observation=tutorial.RemoteFile(f"{address}/observed.nc", md5(served / "observed.nc")),
     )
@@ -80,8 +78,15 @@ def mirrored(address, served):
 
 @pytest.fixture
 def opened(mirror, monkeypatch):
-    monkeypatch.setitem(tutorial.TUTORIALS, "mjo_rmm1", mirror[0])
+    download_from(mirror[0], monkeypatch)
     return datasets.open_tutorial("mjo_rmm1")
+
+
+def download_from(source, monkeypatch):
+    """Replace the addresses of the data set; the reader has no data of their own."""
+    monkeypatch.delenv("XRECAL_DATA", raising=False)
+    known = tutorial.TUTORIALS["mjo_rmm1"]._replace(download=source)
+    monkeypatch.setitem(tutorial.TUTORIALS, "mjo_rmm1", known)
 
 
 def test_every_value_is_where_its_labels_say(opened):
@@ -104,15 +109,6 @@ def test_every_value_is_where_its_labels_say(opened):
             else:
                 assert seen == observed.rmm1.values[first[valid]]
     assert np.isnan(opened.observation).sum() == 2
-
-
-@pytest.mark.usefixtures("opened")
-def test_example_of_the_docstring(capsys):
-    text = tutorial.open_tutorial.__doc__.replace("# doctest: +SKIP", "")
-    example = doctest.DocTestParser().get_doctest(
-        text, {"xrecal": xrecal}, "open_tutorial", None, 0
-    )
-    assert doctest.DocTestRunner().run(example) == (0, 2), capsys.readouterr().out
 
 
 def test_labels_and_attributes(opened):
@@ -149,38 +145,49 @@ def test_file_of_another_checksum_is_refused(mirror, tmp_path):
     wrong = source.observation._replace(md5="0" * 32)
     with pytest.raises(ValueError, match=r"does not match the known hash: expected md5:0{32}"):
         tutorial.load(source._replace(observation=wrong))
-    assert [path.name for path in (tmp_path / "cache").iterdir()] == ["hindcast.nc"]
+    assert [path.name for path in (tmp_path / "cache" / "tutorial").iterdir()] == ["hindcast.nc"]
 
 
 def test_damaged_copy_is_downloaded_again(mirror, tmp_path):
     source, asked = mirror
     first = tutorial.load(source)
-    (tmp_path / "cache" / "observed.nc").write_bytes(b"damaged")
+    (tmp_path / "cache" / "tutorial" / "observed.nc").write_bytes(b"damaged")
     xr.testing.assert_identical(tutorial.load(source), first)
     assert asked == ["/hindcast.nc", "/observed.nc", "/observed.nc"]
 
 
 @pytest.fixture
-def unreachable(tmp_path, monkeypatch):
-    monkeypatch.setenv("XRECAL_TUTORIAL_DATA", str(tmp_path))
-    hindcast_file().to_netcdf(tmp_path / "hindcast.nc")
-    observed_file().to_netcdf(tmp_path / "observed.nc")
-    return mirrored("http://127.0.0.1:1", tmp_path)  # the first port serves nothing
+def cached(tmp_path, monkeypatch):
+    """A folder in which both files were put by hand."""
+    monkeypatch.setenv("XRECAL_CACHE_DIR", str(tmp_path))
+    folder = tmp_path / "tutorial"
+    folder.mkdir()
+    hindcast_file().to_netcdf(folder / "hindcast.nc")
+    observed_file().to_netcdf(folder / "observed.nc")
+    return folder
+
+
+@pytest.fixture
+def unreachable(cached):
+    return mirrored("http://127.0.0.1:1", cached)  # the first port serves nothing
 
 
 def test_files_put_there_by_hand_need_no_network(unreachable):
     assert tutorial.load(unreachable).sizes == {"init": 3, "lead": 4, "member": 2}
 
 
-def test_without_network_the_message_says_where_to_put_the_file(unreachable, tmp_path):
-    (tmp_path / "observed.nc").unlink()
+def test_without_network_the_message_says_what_to_do(unreachable, cached, monkeypatch):
+    (cached / "observed.nc").unlink()
     expected = (
         rf"http://127\.0\.0\.1:1/observed\.nc could not be downloaded .*; without internet, put "
         rf"that file, of MD5 sum {unreachable.observation.md5}, at "
-        rf"{re.escape(str(tmp_path / 'observed.nc'))}, or set XRECAL_TUTORIAL_DATA"
+        rf"{re.escape(str(cached / 'observed.nc'))}, or make a synthetic twin of the data: "
+        r"open_tutorial\(\.\.\., twin=True\)"
     )
+    download_from(unreachable, monkeypatch)
     with pytest.raises(ConnectionError, match=expected):
-        tutorial.load(unreachable)
+        datasets.open_tutorial("mjo_rmm1")
+    assert datasets.open_tutorial("mjo_rmm1", twin=True).sizes["init"] == 510
 
 
 def test_file_that_the_server_lacks(mirror):
@@ -190,44 +197,49 @@ def test_file_that_the_server_lacks(mirror):
         tutorial.load(source._replace(forecast=gone))
 
 
-def test_other_variables_are_an_error(tmp_path, unreachable):
-    path = tmp_path / "observed.nc"
+def test_other_variables_are_an_error(cached):
+    path = cached / "observed.nc"
     observed_file().rename(rmm1="index").to_netcdf(path)
     message = (
         r"observed\.nc holds .*index\(time\).* instead of rmm1\(time\) with its coordinates; "
         r"this release of xrecal cannot read it"
     )
     with pytest.raises(ValueError, match=message):
-        tutorial.load(mirrored("http://127.0.0.1:1", tmp_path))
+        tutorial.load(mirrored("http://127.0.0.1:1", cached))
 
 
-def test_dimension_without_labels_is_an_error(tmp_path, unreachable):
-    hindcast_file().drop_vars("L").to_netcdf(tmp_path / "hindcast.nc")
+def test_dimension_without_labels_is_an_error(cached):
+    hindcast_file().drop_vars("L").to_netcdf(cached / "hindcast.nc")
     with pytest.raises(ValueError, match=r"instead of RMM1\(S, M, L\) with its coordinates"):
-        tutorial.load(mirrored("http://127.0.0.1:1", tmp_path))
+        tutorial.load(mirrored("http://127.0.0.1:1", cached))
 
 
-def test_leads_that_are_no_middles_of_days_are_an_error(tmp_path, unreachable):
-    hindcast_file().assign_coords(L=[1.0, 2.0, 3.0, 4.0]).to_netcdf(tmp_path / "hindcast.nc")
+def test_leads_that_are_no_middles_of_days_are_an_error(cached):
+    hindcast_file().assign_coords(L=[1.0, 2.0, 3.0, 4.0]).to_netcdf(cached / "hindcast.nc")
     with pytest.raises(ValueError, match=r"hindcast\.nc: L holds \[1\.0, .* 0\.5, 1\.5"):
-        tutorial.load(mirrored("http://127.0.0.1:1", tmp_path))
+        tutorial.load(mirrored("http://127.0.0.1:1", cached))
 
 
 def test_unknown_name():
-    message = r"there is no tutorial data set 'enso'; give one of: 'mjo_rmm1'"
+    message = r"no tutorial data set 'enso'; give one of: .*'frankfurt_rain', .*'mjo_rmm1'"
     with pytest.raises(ValueError, match=message):
         datasets.open_tutorial("enso")
 
 
 def test_without_pooch(monkeypatch):
     monkeypatch.setitem(sys.modules, "pooch", None)
-    with pytest.raises(ImportError, match=r"need pooch, .* pip install 'xrecal\[tutorial\]'"):
+    monkeypatch.delenv("XRECAL_DATA", raising=False)
+    expected = r"needs pooch, .* pip install 'xrecal\[tutorial\]', or .*twin=True"
+    with pytest.raises(ImportError, match=expected):
         datasets.open_tutorial("mjo_rmm1")
 
 
-@pytest.mark.parametrize("name", tutorial.TUTORIALS)
+DOWNLOADS = {name: one.download for name, one in tutorial.TUTORIALS.items() if one.download}
+
+
+@pytest.mark.parametrize("name", DOWNLOADS)
 def test_addresses_are_pinned_and_files_have_checksums(name):
-    source = tutorial.TUTORIALS[name]
+    source = DOWNLOADS[name]
     for file in (source.forecast, source.observation):
         address = r"https://raw\.githubusercontent\.com/[\w-]+/[\w-]+/[0-9a-f]{40}/[\w./-]+\.nc"
         assert re.fullmatch(address, file.url)

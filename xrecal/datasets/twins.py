@@ -20,7 +20,7 @@ _YEAR = 365.25
 def innsbruck_temperature(rng: np.random.Generator) -> xr.Dataset:
     """Night temperatures of a valley, whose forecasts are nine degrees too cold and too narrow."""
     n, m = 2749, 11
-    time = np.datetime64("2000-01-02T06", "ns") + 2 * _days(n)
+    time = np.datetime64("2000-01-01T06", "ns") + 2 * _days(n)
     centre = 6 - 8 * _annual(time, 20) + 2.8 * _red_noise(rng, (n,), 0.6)
     error = 2.2 * _red_noise(rng, (n,), 0.3) * (1 - 0.3 * _annual(time, 200))
     members = centre - 9 - 1.6 * _annual(time, 75) + 0.7 * rng.standard_normal((m, n))
