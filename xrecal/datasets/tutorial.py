@@ -10,7 +10,6 @@ from typing import NamedTuple
 import numpy as np
 import xarray as xr
 
-from xrecal.arrays import compiled_files
 from xrecal.inputs.libraries import require_library
 
 from . import twins
@@ -176,8 +175,10 @@ def _fetch(files: Sequence[RemoteFile]) -> list[Path]:
             "this data set needs pooch, which is not installed; use "
             "pip install 'xrecal[tutorial]', or open_tutorial(..., twin=True)"
         ) from error
+    from xrecal.arrays.compiled_files import folder
+
     store = pooch.create(
-        path=compiled_files.folder().with_name("tutorial"),
+        path=folder().with_name("tutorial"),
         base_url="",
         registry={file.name: f"md5:{file.md5}" for file in files},
         urls={file.name: file.url for file in files},
