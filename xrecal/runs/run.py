@@ -354,7 +354,7 @@ class Run:
         """
         target = self._target(settings, command)
         complete = target.is_complete(overwrite=self.overwrite, resume=self.resume)
-        n = len(blocks_of(_stored(result)))
+        n = len(blocks_of(target.as_written(_stored(result))))
         return Written(n, target.count_finished(n), was_complete=complete)
 
     @explained("run.write")
@@ -401,7 +401,8 @@ class Run:
             has changed meanwhile. Finished blocks are kept for ``resume=True``, unless an input
             has changed.
         """
-        target, dataset = self._target(settings, command), _stored(result)
+        target = self._target(settings, command)
+        dataset = target.as_written(_stored(result))
         with target.alone():
             complete = target.is_complete(overwrite=self.overwrite, resume=self.resume)
             if not complete and plan is not None:
