@@ -8,7 +8,7 @@ import tomllib
 from pathlib import Path
 
 PROJECT = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
-INSTALLED = ["plot", "io", "cli", "tutorial", "predictors", "hubs", "test"]
+INSTALLED = ["plot", "io", "cli", "tutorial", "predictors", "hubs", "grib", "test"]
 """Extras whose oldest versions are installed: others need a GPU, or make pages and benchmarks."""
 
 

@@ -135,7 +135,8 @@ class Target:
         """
         if self.file_format() != "grib":
             return dataset
-        require_library("grib")
+        for needed in ("grib", "zarr"):  # the latter for blocks until all are there
+            require_library(needed)
         kept = written_as_grib(dataset, self.path)
         self.grib_forecast()  # raises the error where there is none
         if left := [str(name) for name in dataset.data_vars if name not in kept]:

@@ -21,6 +21,7 @@ TEMPLATE = "productDefinitionTemplateNumber"
 
 _OWN = ("time", "step", "forecastMonth", "percentileValue", "cfVarName", TEMPLATE)
 _GROUPED = ("paramId", "typeOfLevel", "stepType", TEMPLATE)
+_COORDINATES = ("number", "time", "level:float", "directionNumber", "frequencyNumber")
 _SEVERAL = ("dataType", "stepUnits")  # of control and perturbed members, of short and long steps
 
 
@@ -122,12 +123,20 @@ def _opened(fields: list[Field]) -> xr.Dataset:
             "whether they are per cent"
         )
     by_month = all(field["forecastMonth"] != "undef" for field in fields)
+    lead = "forecastMonth" if by_month else "step"
+    places = {tuple(field[key] for key in (*_COORDINATES, lead)) for field in fields}
+    if len(places) < len(fields):
+        raise ValueError(
+            f"{len(fields)} fields of {fields[0]['cfVarName']!r} have {len(places)} members, times "
+            "and levels between them; write those that belong together to a file of their own, "
+            "with grib_copy -w"
+        )
     opened = xr.open_dataset(
         dict(enumerate(fields)),  # type: ignore[arg-type]
         engine="cfgrib",
         decode_timedelta=False,
         ignore_keys=_SEVERAL,
-        time_dims=("time", "forecastMonth" if by_month else "step"),
+        time_dims=("time", lead),
         squeeze=False,
         errors="raise",
     )
