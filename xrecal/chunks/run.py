@@ -168,7 +168,9 @@ def with_core_last(
     Without coordinates that are no labels, as those of arrays may differ.
     """
     own = tuple(d for d in array.dims if d not in loops)
-    bare = array.drop_vars([c for c in array.coords if c not in array.dims])
+    labelled = [d for d in array.dims if d in array.xindexes]
+    levels = {c for d in labelled for c in array.xindexes.get_all_coords(d)}
+    bare = array.drop_vars([c for c in array.coords if c not in levels and c not in array.dims])
     return bare.transpose(*[d for d in loops if d in array.dims], *own), (*each, *own)
 
 

@@ -18,6 +18,7 @@ from xrecal.fit.fitted import Fitted, chunks_of
 
 from .checks import Checked, require_ordered
 from .encoding import from_plain, to_plain
+from .gathered import restored
 from .grib import fields_of, is_grib, open_grib
 from .open_files import open_file
 from .paths import (
@@ -349,6 +350,7 @@ def open_data(path: Path, what: str) -> xr.Dataset:
         else:  # a number of days may be a forecast
             dataset = open_known(path, DATA, decode_timedelta=False)
         load_labels(dataset)
+        dataset = restored(dataset)
     except Exception as error:  # libraries answer a damaged file with errors of any class
         raise ValueError(f"{what} cannot be read: {error}") from error
     require_finished(dataset, what)
