@@ -45,6 +45,6 @@ def _described(one):
         labels = one[dim].to_numpy().astype(float)
         keys[n] = labels.size
         keys |= {name + end: float(labels[i]) for end, i in zip(GRID, (0, -1), strict=True)}
-        keys[f"{n[1]}DirectionIncrementInDegrees"] = float(abs(labels[1] - labels[0]))
-    keys["jScansPositively"] = int(one["lat"][1] > one["lat"][0])
+        keys[f"{n[1]}DirectionIncrementInDegrees"] = float(np.ptp(labels[:2]) or 1)
+    keys["jScansPositively"] = int(one["lat"][-1] > one["lat"][0])
     return keys | {"bitsPerValue": 16, "bitmapPresent": 1, "missingValue": 9999.0}

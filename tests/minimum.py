@@ -26,7 +26,9 @@ def constraints() -> dict[str, str]:
     for requirement in stated:
         if requirement.startswith("xrecal["):
             continue
-        found = re.fullmatch(r"([\w-]+)(?:\[[\w,]+\])?>=([\d.]+)(?:,!=[\d.*]+)*", requirement)
+        found = re.fullmatch(
+            r"([\w-]+)(?:\[[\w,]+\])?>=([\d.]+)(?:,!=[\d.*]+)*(?:;.*)?", requirement
+        )
         if found is None:
             raise ValueError(
                 f"pyproject.toml: {requirement!r} is not of the form NAME>=VERSION,!=VERSION,..."

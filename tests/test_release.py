@@ -23,7 +23,9 @@ def as_on_conda(requirements):
     """Requirements by their names and in the notation of conda-forge."""
     found = set()
     for one in requirements:
-        name, versions = re.fullmatch(r"([\w.-]+(?:\[\w+\])?)(>=.*)", one).groups()
+        name, versions = re.fullmatch(r"([\w.-]+(?:\[\w+\])?)(>=[^;]*)(?:;.*)?", one).groups()
+        if name == "eckitlib":  # a part of eccodes in wheels alone
+            continue
         found.add(f"{CONDA.get(name, name)} {versions}")
     return found
 
