@@ -74,10 +74,12 @@ def test_forecasts_in_grib_are_those_in_netcdf(gribs, tmp_path):
 def test_quantiles_and_probabilities_go_out_as_grib(gribs, model, tmp_path):
     back = {}
     for out in ("q.nc", "q.grib2"):
-        done = run("apply", model, gribs / "new.grb", tmp_path / out, "--quantiles", "0.1,0.5,0.95")
+        asked = ["apply", model, gribs / "new.grb", tmp_path / out, "--quantiles", "0.1,0.5,0.95"]
+        done = run(*asked, "--chunks", "latitude=2,longitude=3")
         back[out] = xrecal.Run().open(tmp_path / out)
     left = "warning: GRIB has no template for t2m_beyond, t2m_novelty; q.grib2 leaves them out\n"
     assert done.err == left
+    assert "does not hold the request" in refused(*asked, "--resume")
     q = back["q.grib2"].t2m
     assert list(q.percentile) == [10, 50, 95]
     ours = q.transpose("percentile", ...).to_numpy()

@@ -18,13 +18,37 @@ def stacked(array):
     return array.stack(place=("lat", "lon")).isel(place=SHOWN)
 
 
-HINDCAST, TRUTH = map(stacked, ensemble_and_truth(**SIZES))
-NEW, VERIFIED = map(stacked, new_cases(**SIZES))
+GRIDDED = *ensemble_and_truth(**SIZES), *new_cases(**SIZES)
+STACKED = HINDCAST, TRUTH, NEW, VERIFIED = tuple(map(stacked, GRIDDED))
+EMOS = xrecal.EMOS()
 
 
 @pytest.fixture(scope="module")
 def model():
     return HINDCAST.recal.fit(TRUTH)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda past, truth, new, _: past.recal.fit(truth, EMOS).categories(new),
+        lambda past, truth, *_: past.recal.cross_validate(truth, EMOS, q=[0.1, 0.5]),
+        lambda past, truth, *_: past.recal.skce_test(truth, dim="time").p_value,
+        lambda past, truth, new, verified: past.recal.fit(truth, EMOS).crps(new, verified),
+    ],
+    ids=["categories", "cross_validate", "skce_test", "crps"],
+)
+def test_numbers_are_those_of_the_grid(call):
+    found = call(*STACKED)
+    expected = stacked(call(*GRIDDED)).transpose(*found.dims)
+    assert found.indexes["place"].equals(HINDCAST.indexes["place"])
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("by", [None, "place"])
+def test_methods_are_compared_at_stacked_places(by):
+    table = xrecal.compare(HINDCAST, TRUTH, [EMOS], by=by)
+    assert bool(table.crps.sel(method="EMOS").notnull().all())
 
 
 @pytest.mark.parametrize("suffix", ["nc", "zarr"])

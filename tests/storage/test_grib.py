@@ -56,11 +56,11 @@ def test_control_and_perturbed_members_are_one_ensemble(tmp_path, temperature):
     assert list(opened(path).number) == [0, 1, 2, 3, 4]
 
 
-def test_one_start_and_one_step_are_scalar(tmp_path, temperature):
+def test_one_step_is_scalar_and_one_start_is_a_case(tmp_path, temperature):
     found = opened(write_grib(tmp_path / "t.grb2", temperature.isel(time=[3], step=[1])))
-    assert found.t2m.dims == ("number", "latitude", "longitude")
+    assert found.t2m.dims == ("number", "time", "latitude", "longitude")
     assert found.step == 48
-    assert found.valid_time == np.datetime64("2000-02-02")
+    assert list(found.valid_time) == [np.datetime64("2000-02-02")]
     assert found.heightAboveGround == 2
 
 

@@ -194,8 +194,9 @@ class Target:
             return False
         if not self.path.exists():
             return False
-        if self.file_format() == "grib":  # which holds no request
-            self._require_same("{}", str(self.path))
+        if self.file_format() == "grib":
+            what = f"{self.path} is a GRIB file, which does not hold the request that made it; "
+            raise ValueError(Advice(what, "start again with ", Typed("overwrite", True)))
         with read_plain(self.path, str(self.path), allowed=DATA) as made:
             self._require_same(made.attrs.get(REQUEST, "{}"), str(self.path))
         if self.path.is_dir():

@@ -149,7 +149,7 @@ def _opened(fields: list[Field]) -> xr.Dataset:
 
 
 def _merged(parts: list[xr.Dataset]) -> xr.Dataset:
-    """All variables; a level or a time that all of them have alone is a scalar coordinate.
+    """All variables; a level, a member or a step that all of them have alone is scalar.
 
     Steps, starts and members that a variable lacks are NaN.
     """
@@ -164,5 +164,5 @@ def _merged(parts: list[xr.Dataset]) -> xr.Dataset:
     except xr.AlignmentError:
         lazy = [part.drop_vars("valid_time", errors="ignore").chunk() for part in parts]
         whole = xr.merge(lazy, join="outer", compat="equals", combine_attrs="override")
-    single = ("number", "time", "step", "forecastMonth")
-    return whole.squeeze([d for d in single if whole.sizes.get(d) == 1])
+    scalar = [d for d in ("number", "step", "forecastMonth") if whole.sizes.get(d) == 1]
+    return whole.squeeze(scalar)
