@@ -79,7 +79,9 @@ def test_quantiles_and_probabilities_go_out_as_grib(gribs, model, tmp_path):
         back[out] = xrecal.Run().open(tmp_path / out)
     left = "warning: GRIB has no template for t2m_beyond, t2m_novelty; q.grib2 leaves them out\n"
     assert done.err == left
-    assert "does not hold the request" in refused(*asked, "--resume")
+    again = run(*asked, "--resume")
+    assert again.code == 3
+    assert "does not hold the request that made it; start again with --overwrite" in again.err
     q = back["q.grib2"].t2m
     assert list(q.percentile) == [10, 50, 95]
     ours = q.transpose("percentile", ...).to_numpy()
