@@ -8,7 +8,7 @@ import tomllib
 from pathlib import Path
 
 PROJECT = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
-INSTALLED = ["plot", "io", "cli", "tutorial", "predictors", "hubs", "test"]
+INSTALLED = ["plot", "io", "cli", "tutorial", "predictors", "hubs", "grib", "test"]
 """Extras whose oldest versions are installed: others need a GPU, or make pages and benchmarks."""
 
 
@@ -26,7 +26,9 @@ def constraints() -> dict[str, str]:
     for requirement in stated:
         if requirement.startswith("xrecal["):
             continue
-        found = re.fullmatch(r"([\w-]+)(?:\[[\w,]+\])?>=([\d.]+)(?:,!=[\d.*]+)*", requirement)
+        found = re.fullmatch(
+            r"([\w-]+)(?:\[[\w,]+\])?>=([\d.]+)(?:,!=[\d.*]+)*(?:;.*)?", requirement
+        )
         if found is None:
             raise ValueError(
                 f"pyproject.toml: {requirement!r} is not of the form NAME>=VERSION,!=VERSION,..."

@@ -112,6 +112,19 @@ def check_python(packages: set[str], folder: Path) -> None:
         assert len(issue()) == xrecal.hubs.read(rows).size
     elif find_spec("pyarrow") is None:
         assert "'xrecal[hubs]'" in message_of(issue)
+    grib = folder / "new.grib"
+    grib.touch()
+    if "cfgrib" in packages:
+        eccodes = import_module("eccodes")
+        message = eccodes.codes_grib_new_from_samples("regular_ll_sfc_grib2")
+        eccodes.codes_set(message, "productDefinitionTemplateNumber", 1)
+        with grib.open("wb") as file:
+            for number in (1, 2):
+                eccodes.codes_set(message, "perturbationNumber", number)
+                eccodes.codes_write(message, file)
+        assert xrecal.Run().open(grib).sizes["number"] == 2
+    elif find_spec("cfgrib") is None:
+        assert "'xrecal[grib]'" in message_of(lambda: xrecal.Run().open(grib))
     sun = np.sin(observed.init.dt.dayofyear * 0.0172)
     pool, known = xrecal.LinearPool(forest=True), {"sun": sun}
     if "scikit-learn" in packages:

@@ -13,6 +13,7 @@ import xarray as xr
 
 import xrecal
 from tests.cli.files import run
+from tests.gribs import write_grib
 from xrecal.cli.commands import xrecal as command
 
 ROOT = Path(__file__).parents[1]
@@ -160,6 +161,11 @@ def prepared(tmp_path_factory):
     seen = observed[: N_WEEKS - 2]
     for name in ("model.nc", "model.zarr", "daily.nc"):
         past.recal.fit(seen, xrecal.Climatology()).save(folder / name)
+    fields = forecasts.assign_coords(number=range(forecasts.sizes["number"])).rename("2t")
+    fields, analyses = (a.expand_dims(lon=[5.0, 6.0]) for a in (fields, observed.rename("2t")))
+    write_grib(folder / "past.grib2", fields.isel(time=slice(N_WEEKS - 2)))
+    write_grib(folder / "today.grib2", fields.isel(time=slice(N_WEEKS - 2, None)))
+    write_grib(folder / "analyses.grib", analyses)
     given = ["--forecasts", folder / "in/*.nc", "--observations", folder / "obs.nc"]
     given += ["--quantiles", 0.5, "--output", folder / "station", "--quiet"]
     assert run("cycle", folder / "model.nc", *given).code == 0

@@ -188,7 +188,7 @@ ERRORS = [
         "f has members along 'member' and quantiles along 'quantile'; name",
     ),
     (random("time", "lat"), None, r"f has no member dimension; it has \['time', 'lat'\]\. Members"),
-    (random("time", "lat"), None, "one of member, number, realization, ensemble or quantile, perc"),
+    (random("time", "lat"), None, "one of member, number, realization, .* or quantile, perc"),
     (random("member", "number"), None, r"several member dimensions, \['member', 'number'\]"),
     (random("time", "member"), "x", r"f has no dimension 'x' \(member_dim\); it has \['time', 'm"),
     (random("member", sizes={"member": 0}), None, "f has no members: its dimension 'member' has"),

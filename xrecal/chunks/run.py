@@ -21,6 +21,7 @@ import xarray as xr
 from xrecal.arrays.dispatch import as_array, contiguous, namespace
 
 from .blockwise import TaskError, is_lazy, one_blas_thread, require_free, require_one_side
+from .labels import labels_along
 from .progress import parts
 from .texts import quoted
 from .windows import overlapped, trimmed
@@ -168,7 +169,7 @@ def with_core_last(
     Without coordinates that are no labels, as those of arrays may differ.
     """
     own = tuple(d for d in array.dims if d not in loops)
-    bare = array.drop_vars([c for c in array.coords if c not in array.dims])
+    bare = array.drop_vars(set(array.coords) - labels_along(array, array.dims))
     return bare.transpose(*[d for d in loops if d in array.dims], *own), (*each, *own)
 
 

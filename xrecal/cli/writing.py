@@ -161,7 +161,7 @@ PRODUCTS = ("quantiles", "members", "exceedance", "categories")
     check=_one_product,
 )
 def apply(session: Session, model: str, forecast: str, output: str, **given: Any) -> Result:
-    """Recalibrate FORECAST with MODEL and write OUT (.zarr or .nc)."""
+    """Recalibrate FORECAST with MODEL and write OUT (.zarr, .nc or .grib2)."""
     run = run_of(session, given, output)
     fitted = run.open_model(model)
     new = run.open(forecast, model=fitted, variable=given["variable"])

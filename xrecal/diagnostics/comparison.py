@@ -295,7 +295,7 @@ def _calibration(
     values = pits.transpose("method", ..., dim)
     mean, variance = values.mean([dim]), 12 * ((values - 0.5) ** 2).mean([dim])
     tested = arrays.serial_uniform_test(values.to_numpy(), block_length)
-    one = values.isel({dim: 0}, drop=True).drop_attrs()
+    one = values.isel({dim: 0}, drop=True).drop_attrs(deep=False)
     variables = {
         "pit_p_value": one.copy(data=tested.p_value)
         .astype(pits.dtype)

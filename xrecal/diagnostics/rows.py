@@ -9,6 +9,7 @@ import numpy as np
 import xarray as xr
 
 from xrecal.arrays.advice import Advice, Typed
+from xrecal.chunks.labels import labels_along
 from xrecal.inputs.dates import are_dates, date_candidates
 from xrecal.inputs.metadata import shown_units
 from xrecal.inputs.roles import Roles
@@ -63,7 +64,7 @@ def season_of_rows(
     if dates is None:
         text = f" needs dates along {cases!r} (datetime64 or cftime), and {name} has none; add them"
         raise ValueError(Advice(Typed("by", SEASON), text))
-    bare = dates.drop_vars([c for c in dates.coords if c not in dates.dims])
+    bare = dates.drop_vars(set(dates.coords) - labels_along(dates, dates.dims))
     season: xr.DataArray = bare.dt.season.drop_attrs()
     return season.rename(None)
 

@@ -7,6 +7,7 @@ from collections.abc import Hashable, Mapping, Sequence
 import numpy as np
 import xarray as xr
 
+from xrecal.chunks.labels import labels_along
 from xrecal.chunks.run import Named, run
 
 
@@ -36,7 +37,7 @@ def sequential_evidence(
     observed = observed.sortby(dim) if dim in observed.indexes else observed
     quantiles = {}
     for label, (own, *_) in kept_of.items():
-        bare = own.drop_vars([c for c in own.coords if c not in observed.dims])
+        bare = own.drop_vars(set(own.coords) - labels_along(own, observed.dims))
         quantiles[label] = bare.sortby(dim) if dim in bare.indexes else bare
     bare_observed = observed.drop_vars([c for c in observed.coords if c not in observed.indexes])
     variables = {}

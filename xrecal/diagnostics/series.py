@@ -13,6 +13,7 @@ import xarray as xr
 
 from xrecal.arrays.distributions.missing import forecasts_from
 from xrecal.chunks.blockwise import require_one_chunk
+from xrecal.chunks.labels import labels_along
 from xrecal.chunks.run import Named, run
 from xrecal.fit.state import NEW_MEMBER
 from xrecal.inputs.forms import Form, numbers_of, task_parts
@@ -105,7 +106,7 @@ def _cases_last(
 ) -> xr.DataArray:
     """Values with all dimensions of the cases, last and renamed."""
     lacking = {d: sizes[d] for d in cases if d not in values.dims}
-    bare = values.drop_vars([c for c in values.coords if c not in loops])
+    bare = values.drop_vars(set(values.coords) - labels_along(values, loops))
     whole = bare.expand_dims(lacking)
     return whole.transpose(*[d for d in loops if d in whole.dims], *cases).rename(cases)
 

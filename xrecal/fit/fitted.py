@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 import xarray as xr
 
+from xrecal.chunks.labels import labels_along
 from xrecal.chunks.progress import reported
 from xrecal.inputs.dates import CaseAxis
 from xrecal.inputs.forms import Form, Kind
@@ -119,7 +120,7 @@ class FittedVariable:
         """
         cases = slice(None) if self.pool is None else self.pool.own_cases
         own = self.observed.isel({CASE: cases})
-        return own.drop_vars([c for c in own.coords if c not in self.locations])
+        return own.drop_vars(set(own.coords) - labels_along(own, self.locations))
 
     @property
     def n_positions(self) -> int:

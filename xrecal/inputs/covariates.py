@@ -9,6 +9,7 @@ import xarray as xr
 
 from xrecal.arrays.advice import Advice, Typed
 from xrecal.chunks.blockwise import like
+from xrecal.chunks.labels import labels_along
 
 from .covariate_forecasts import SPREAD, names_of_given, without_members
 from .covariate_forecasts import Given as Given
@@ -100,7 +101,7 @@ def read_covariates(
             value = _at_forecasts(value, form, dim, names=names, fitting=bool(cases))
         elif dim in value.indexes:
             _require_one_each(value, dim, names=names)
-        bare = value.drop_vars([c for c in value.coords if c not in value.dims])
+        bare = value.drop_vars(set(value.coords) - labels_along(value, value.dims))
         bare = bare.astype(np.float64).assign_attrs(value.attrs)
         covariates[wanted] = like(bare, form.loc) if own else bare
     return covariates

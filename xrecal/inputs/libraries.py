@@ -8,7 +8,12 @@ from importlib.util import find_spec
 CRASHING = ("1.7.3", "1.7.4", "1.7.5")
 """Versions of netCDF4 that end the process when it opens a file with text twice."""
 
-_NEEDED = {"zarr": ("zarr", "io"), "netcdf": ("netCDF4", "io"), "parquet": ("pyarrow", "hubs")}
+_NEEDED = {
+    "zarr": ("zarr", "io"),
+    "netcdf": ("netCDF4", "io"),
+    "grib": ("cfgrib", "grib"),
+    "parquet": ("pyarrow", "hubs"),
+}
 
 
 def require_library(file_format: str) -> None:

@@ -54,8 +54,14 @@ def _spelled(name: Hashable) -> str:
 
 
 MEMBER = Role(
-    "member", "member_dim", ("member", "number", "realization", "ensemble"), ("realization",)
-)
+    "member",
+    "member_dim",
+    (
+        "member", "number", "realization", "ensemble", "ensemble_member", "member_id", "members",
+        "realisation", "ens",
+    ),
+    ("realization",),
+)  # fmt: skip
 
 LEVEL = Role("quantile level", "member_dim", ("quantile", "percentile"))
 

@@ -193,7 +193,7 @@ def issue(
         beside = {of: source.as_given(known[of]) for of in sorted(known, key=str)}
         if beside:
             issued[name].attrs["ancillary_variables"] = " ".join(map(str, beside))
-        issued = issued.assign(beside)
+        issued = issued.assign({of: array.variable for of, array in beside.items()})
     return issued
 
 

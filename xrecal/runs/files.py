@@ -17,6 +17,7 @@ from xrecal.fit.select_fits import explicit_member_dim
 from xrecal.inputs.forms import Form, Labelled, read_forms
 from xrecal.inputs.roles import CALIBRATION, Roles
 from xrecal.model import Recalibrator
+from xrecal.storage.gathered import gathered
 from xrecal.storage.storage import block_sizes, format_of_finished, open_data
 from xrecal.storage.stored import MODEL
 
@@ -210,5 +211,6 @@ def blocks_of_model(model: Recalibrator, asked: Mapping[str, int]) -> Blocks:
 
 def for_files(dataset: xr.Dataset) -> xr.Dataset:
     """A Dataset without encodings of inputs; text labels are of a type that all formats have."""
+    dataset = gathered(dataset)
     text = {n: c.astype(object) for n, c in dataset.coords.items() if c.dtype.kind == "U"}
     return dataset.assign_coords(text).drop_encoding()

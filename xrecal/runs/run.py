@@ -57,7 +57,8 @@ class Run:
     Parameters
     ----------
     output : path, optional
-        Path of the result, ending in ``.zarr`` or ``.nc``. Leave it out for work that only reads.
+        Path of the result, ending in ``.zarr`` or ``.nc``, or in ``.grib2`` for quantiles and
+        probabilities of exceedance of a GRIB file. Leave it out for work that only reads.
     chunks : mapping from dimension to int, optional
         Sizes of the blocks of locations. By default the first opened input sets them: about 16 MiB
         for forecasts, or the blocks in which a model is stored.
@@ -152,7 +153,7 @@ class Run:
         Parameters
         ----------
         path : path
-            netCDF file or Zarr store.
+            netCDF or GRIB file, or Zarr store.
         name : str
             Name of the input in messages, such as hindcast.
         model : Recalibrator, optional
@@ -199,7 +200,7 @@ class Run:
         Parameters
         ----------
         path : path
-            netCDF file or Zarr store.
+            netCDF or GRIB file, or Zarr store.
         forecasts : Dataset
             From :meth:`open`. Observations have the names of its variables, or are one variable.
         variable : str, optional
@@ -222,8 +223,8 @@ class Run:
         Parameters
         ----------
         path : path
-            netCDF file or Zarr store. Each variable is a covariate of its name. Variables of one
-            forecast, such as ``NAME_loc`` and ``NAME_scale``, are one covariate.
+            netCDF or GRIB file, or Zarr store. Each variable is a covariate of its name. Variables
+            of one forecast, such as ``NAME_loc`` and ``NAME_scale``, are one covariate.
 
         Returns
         -------
@@ -354,7 +355,7 @@ class Run:
         """
         target = self._target(settings, command)
         complete = target.is_complete(overwrite=self.overwrite, resume=self.resume)
-        n = len(blocks_of(_stored(result)))
+        n = len(blocks_of(target.as_written(_stored(result))))
         return Written(n, target.count_finished(n), was_complete=complete)
 
     @explained("run.write")
@@ -401,7 +402,8 @@ class Run:
             has changed meanwhile. Finished blocks are kept for ``resume=True``, unless an input
             has changed.
         """
-        target, dataset = self._target(settings, command), _stored(result)
+        target = self._target(settings, command)
+        dataset = target.as_written(_stored(result))
         with target.alone():
             complete = target.is_complete(overwrite=self.overwrite, resume=self.resume)
             if not complete and plan is not None:

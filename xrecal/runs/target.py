@@ -24,9 +24,14 @@ import xarray as xr
 
 from xrecal.arrays.advice import Advice, Typed
 from xrecal.chunks.blockwise import TaskError
+from xrecal.chunks.warnings import warn
+from xrecal.inputs.libraries import require_library
+from xrecal.storage.grib import is_grib
+from xrecal.storage.grib_writing import write_grib, written_as_grib
 from xrecal.storage.paths import (
     MARK,
     STORE,
+    FileFormat,
     UnreadableResultError,
     begin_partial,
     can_go_on,
@@ -41,7 +46,7 @@ from xrecal.storage.paths import (
 )
 from xrecal.storage.storage import read_plain, require_opens, require_whole, seal
 from xrecal.storage.stored import UNFINISHED
-from xrecal.storage.untrusted import DATA
+from xrecal.storage.untrusted import DATA, open_known
 
 from .blocks import Block, blocks_of, is_marked, mark, write_block
 from .files import Source
@@ -100,6 +105,44 @@ class Target:
         """Zarr store of the data."""
         return self.folder / STORE
 
+    def file_format(self) -> FileFormat:
+        """Format of the result by its suffix; raises ValueError for another one."""
+        return "grib" if is_grib(self.path) else format_to_write(self.path)
+
+    def grib_forecast(self) -> Path:
+        """GRIB file of the forecast, whose messages a result in GRIB copies.
+
+        Raises
+        ------
+        ValueError
+            If the forecast is no GRIB file, or there is none.
+        """
+        read = [one.path for one in self.inputs if one.name == "forecast" and is_grib(one.path)]
+        if not read:
+            raise ValueError(
+                f"{self.path.name} would take the grid and the variables of a GRIB file from the "
+                "forecast, which is none; use a name that ends in .zarr or .nc"
+            )
+        return read[0]
+
+    def as_written(self, dataset: xr.Dataset) -> xr.Dataset:
+        """What the format of the result takes of a Dataset; a warning names the variables left out.
+
+        Raises
+        ------
+        ValueError
+            If a GRIB file cannot hold it.
+        """
+        if self.file_format() != "grib":
+            return dataset
+        for needed in ("grib", "zarr"):  # the latter for blocks until all are there
+            require_library(needed)
+        kept = written_as_grib(dataset, self.path)
+        self.grib_forecast()  # raises the error where there is none
+        if left := [str(name) for name in dataset.data_vars if name not in kept]:
+            warn(f"GRIB has no template for {', '.join(left)}; {self.path.name} leaves them out")
+        return kept
+
     def marker(self, block: int | str) -> Path:
         """Marker of a block by its number; of ``"layout"``, all that is in no block."""
         return self.folder / "done" / str(block)
@@ -151,6 +194,9 @@ class Target:
             return False
         if not self.path.exists():
             return False
+        if self.file_format() == "grib":
+            what = f"{self.path} is a GRIB file, which does not hold the request that made it; "
+            raise ValueError(Advice(what, "start again with ", Typed("overwrite", True)))
         with read_plain(self.path, str(self.path), allowed=DATA) as made:
             self._require_same(made.attrs.get(REQUEST, "{}"), str(self.path))
         if self.path.is_dir():
@@ -159,7 +205,7 @@ class Target:
 
     def _require_name(self) -> None:
         """Raise an error unless the path can be written to without touching an input."""
-        format_to_write(self.path)
+        self.file_format()  # raises the error for another ending
         require_folder(self.path)
         place = Path(os.path.realpath(self.path))
         for one in self.inputs:
@@ -255,7 +301,7 @@ class Target:
 
         To lay out a store and copy it takes as long as a morning's forecast of a station.
         """
-        return can_go_on(self.path) or format_to_write(self.path) != "netcdf"
+        return can_go_on(self.path) or self.file_format() != "netcdf"
 
     def write_whole(self, dataset: xr.Dataset) -> None:
         """Put a result in place that is in memory."""
@@ -265,9 +311,13 @@ class Target:
 
     def finish(self) -> None:
         """Take off the mark of an unfinished store and move the result to its place."""
-        if format_to_write(self.path) == "netcdf":
+        if self.file_format() == "netcdf":
             new = self.folder / "new.nc"
             to_netcdf(self.store, new)
+        elif self.file_format() == "grib":
+            new = self.folder / "new.grib2"
+            with open_known(self.store, DATA, decode_timedelta=False) as opened:
+                write_grib(opened, self.grib_forecast(), new)
         else:
             new = self.store
             seal(new, without=UNFINISHED)

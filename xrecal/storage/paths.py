@@ -20,9 +20,10 @@ from typing import Literal, TypeAlias
 from xrecal.arrays.advice import Advice
 from xrecal.inputs.libraries import require_library
 
+from .grib import is_grib
 from .lock import locked, require_held
 
-FileFormat: TypeAlias = Literal["zarr", "netcdf"]
+FileFormat: TypeAlias = Literal["zarr", "netcdf", "grib"]
 
 MARK = "xrecal_request.json"
 """File in a folder of xrecal's own: no other one is ever removed."""
@@ -63,7 +64,8 @@ def format_of(path: Path) -> FileFormat:
     """
     if not path.exists():
         raise FileNotFoundError(f"there is no {path}")
-    file_format: FileFormat = "zarr" if path.is_dir() else "netcdf"
+    file_format: FileFormat = "grib" if is_grib(path) else "netcdf"
+    file_format = "zarr" if path.is_dir() else file_format
     require_library(file_format)
     return file_format
 

@@ -18,6 +18,8 @@ from xrecal.fit.fitted import Fitted, chunks_of
 
 from .checks import Checked, require_ordered
 from .encoding import from_plain, to_plain
+from .gathered import restored
+from .grib import fields_of, is_grib, open_grib
 from .open_files import open_file
 from .paths import (
     FileFormat,
@@ -312,6 +314,9 @@ def require_opens(path: Path) -> None:
     if path.suffix == ".json":
         read_json(path.read_bytes())
         return
+    if is_grib(path):
+        fields_of(path)
+        return
     with open_known(path, DATA, decode_cf=False) as found:
         is_model = SCHEMA_ATTR in found.attrs
     if not is_model:
@@ -340,9 +345,12 @@ def open_data(path: Path, what: str) -> xr.Dataset:
     """
     file_format = format_of_finished(path)
     try:
-        # A number of days may be a forecast.
-        dataset = open_known(path, DATA, decode_timedelta=False)
+        if file_format == "grib":
+            dataset = open_grib(path)
+        else:  # a number of days may be a forecast
+            dataset = open_known(path, DATA, decode_timedelta=False)
         load_labels(dataset)
+        dataset = restored(dataset)
     except Exception as error:  # libraries answer a damaged file with errors of any class
         raise ValueError(f"{what} cannot be read: {error}") from error
     require_finished(dataset, what)

@@ -1,0 +1,14 @@
+"""Labels along dimensions, by the names of their coordinates."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+
+import xarray as xr
+
+
+def labels_along(array: xr.DataArray, dims: Iterable[Hashable]) -> set[Hashable]:
+    """Return the names of the labels along dimensions: several for each that is stacked."""
+    own = set(dims)
+    stacked = (array.xindexes.get_all_coords(d) for d in own if d in array.xindexes)
+    return own.union(*stacked)
