@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from xrecal.arrays.distributions.ensemble_size import (
-    OF_PAST,
     Past,
     inverse_sizes,
     narrowing,
@@ -20,7 +19,18 @@ from xrecal.arrays.distributions.forms import Censored, Distribution, Normal, fi
 from xrecal.arrays.status import BOUNDS, NOT_CONVERGED, TOO_FEW
 from xrecal.typing import IntArray
 
-from .base import ANY, NOT_NEGATIVE, SHARE, Bounds, Cases, Chosen, FitArrays, NewCases, Parameter
+from .base import (
+    ANY,
+    NOT_NEGATIVE,
+    PAST_ENSEMBLES,
+    SHARE,
+    Bounds,
+    Cases,
+    Chosen,
+    FitArrays,
+    NewCases,
+    Parameter,
+)
 from .settings import Settings
 
 COEFFICIENTS = ("intercept", "slope", "spread_intercept", "spread_slope")
@@ -103,15 +113,7 @@ class EMOS(Settings):
             parameters["lower"] = Parameter("lower bound", True, within=ANY)
             parameters["upper"] = Parameter("upper bound", True, within=ANY)
         kept: dict[str, Any] = {"dims": {"calibration": -1}, "for_updates": True}
-        parameters["inverse_size"] = Parameter(
-            "mean of one over the number of members of past ensembles", within=SHARE
-        )
-        parameters["past_variance"] = Parameter(
-            "mean variance of past ensembles", within=NOT_NEGATIVE
-        )
-        parameters["past_variance_spread"] = Parameter(
-            "variance of the variances of past ensembles", within=NOT_NEGATIVE
-        )
+        parameters |= PAST_ENSEMBLES
         mean, variance, inverse_size = PREDICTORS
         parameters[mean] = Parameter("mean of the ensemble of each case", True, **kept)
         parameters[variance] = Parameter(
@@ -164,10 +166,7 @@ class EMOS(Settings):
             "spread_feature": coefficients[:, 4 + k :],
             "lower": np.where(few, np.nan, lower),
             "upper": np.where(few, np.nan, upper),
-            **{
-                name: np.where(few, np.nan, part)
-                for name, part in zip(OF_PAST, past_of(inverse_size, variance), strict=True)
-            },
+            **past_of(inverse_size, np.where(few[:, np.newaxis], np.nan, variance))._asdict(),
         }
 
     def predict_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> Distribution:
@@ -181,7 +180,7 @@ class EMOS(Settings):
             spread = fitted["spread_feature"] if self.vary_spread else np.zeros_like(location)
             coefficients = np.concatenate([coefficients, location, spread], axis=-1)
         mean, variance = moments(new.forecasts)
-        past = Past(*(fitted[name] for name in OF_PAST))
+        past = Past(*(fitted[name] for name in Past._fields))
         variance, noise = on_footing(variance, inverse_sizes(new.forecasts), past)
         loc, scale = predict_emos(coefficients, mean, variance, features)
         scale *= narrowing(coefficients[:, 1:2] ** 2 * noise, scale**2)

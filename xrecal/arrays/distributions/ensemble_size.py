@@ -25,18 +25,14 @@ LEAST = 0.25
 """Share of the variance of errors that is left at least where forecasts have more members."""
 
 
-OF_PAST = "inverse_size", "past_variance", "past_variance_spread"
-"""Names of the parts of :class:`Past` where a fit keeps them."""
-
-
 class Past(NamedTuple):
     """What is known of the ensembles that L fits have learned from."""
 
     inverse_size: Any
     """(L,) mean of one over the number of members; NaN where that says nothing"""
-    variance: Any
+    past_variance: Any
     """(L,) mean of their variances"""
-    variance_spread: Any
+    past_variance_spread: Any
     """(L,) mean square of the differences of their variances from that mean"""
 
 

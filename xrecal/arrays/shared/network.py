@@ -14,7 +14,6 @@ from typing import NamedTuple
 import numpy as np
 
 from xrecal.arrays.distributions.ensemble_size import (
-    OF_PAST,
     Past,
     inverse_sizes,
     narrowing,
@@ -122,7 +121,7 @@ class Network(NamedTuple):
         """
         mean, variance = cases.moments()
         pooled, place = self.pooled, cases.place
-        past = Past(*(np.array([getattr(pooled, name)]) for name in OF_PAST))
+        past = Past(*(np.array([getattr(pooled, name)]) for name in Past._fields))
         sizes = inverse_sizes(Forecasts(cases.members))
         (variance,), (noise,) = on_footing(variance[np.newaxis], sizes[np.newaxis], past)
         centre, scale = self.corrections.apply(pooled, place, mean, variance)

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from xrecal.arrays.distributions.ensemble_size import OF_PAST, inverse_sizes, past_of
+from xrecal.arrays.distributions.ensemble_size import inverse_sizes, past_of
 from xrecal.arrays.distributions.forms import Forecasts
 from xrecal.typing import FloatArray, IntArray
 
@@ -77,8 +77,8 @@ def second_regression(
     parts = (mean, variance, cases.observations)
     found = without_places(pooled, places.local, cases.place, parts)
     sizes = inverse_sizes(Forecasts(cases.members))
-    past = (float(part[0]) for part in past_of(sizes[np.newaxis], variance[np.newaxis]))
-    return found._replace(**dict(zip(OF_PAST, past, strict=True)))
+    past = past_of(sizes[np.newaxis], variance[np.newaxis])._asdict()
+    return found._replace(**{name: float(of_all[0]) for name, of_all in past.items()})
 
 
 class Started(NamedTuple):
