@@ -53,10 +53,18 @@ def test_intervals_of_larger_ensembles_hold_as_many_observations_as_they_say(nam
 
 @pytest.mark.parametrize("varies", [0.0, 0.5])
 @pytest.mark.parametrize("sizes", [(51, 5), (51, 11)])
-@pytest.mark.parametrize("name", ["EMOS", "CKME", pytest.param("pool", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", ["EMOS", "CKME"])
 def test_intervals_of_smaller_ensembles_hold_as_many_observations_as_they_say(name, sizes, varies):
     """The spread of five members is uncertain itself: it is shrunk to the mean of the record."""
     assert coverage(METHODS[name], *sizes, varies) == pytest.approx(0.9, abs=0.015)
+
+
+@pytest.mark.slow
+def test_the_forecast_as_issued_is_what_stays_too_narrow_in_a_pool():
+    without = xrecal.LinearPool((xrecal.CKME(support="regression"), xrecal.EMOS(), xrecal.IDR()))
+    assert coverage(without, 51, 5) == pytest.approx(0.9, abs=0.015)
+    assert coverage(METHODS["pool"], 51, 11) == pytest.approx(0.9, abs=0.015)
+    assert 0.85 < coverage(METHODS["pool"], 51, 5) < 0.9
 
 
 def test_variances_that_hardly_differ_are_taken_for_their_mean():
