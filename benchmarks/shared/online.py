@@ -7,15 +7,13 @@ cost of a day. The slow experts are not fitted again on these days.
 
 import time
 import warnings
-from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
-from unittest.mock import patch
 
-import dask
 import numpy as np
 import xarray as xr
+from distributed import Client, LocalCluster
 
 import xrecal
 from xrecal.methods import online_state
@@ -26,7 +24,7 @@ WHOLE = 1000, 300
 """Stations and dates of the budget."""
 BUDGET = 15.0
 """Seconds that all stations may take to learn a day, and to issue one."""
-MEMBERS, DAYS, WORKERS, SEED = 20, 4, 2, 25
+MEMBERS, DAYS, WORKERS, WARM_UP, SEED = 20, 4, 2, 10, 25
 CHUNK = 50
 """Stations in a task."""
 Q = (0.1, 0.5, 0.9)
@@ -36,12 +34,7 @@ def main(size: tuple[int, int] = WHOLE) -> None:
     """Print what a day takes; only a run of the whole size is judged."""
     forecasts, observed = stream(*size)
     n = size[1]
-    with (
-        warnings.catch_warnings(),
-        patch.object(online_state, "WARM_UP", 10),
-        ProcessPoolExecutor(WORKERS, get_context("fork")) as workers,  # which know the patch
-        dask.config.set(scheduler="processes", pool=workers, chunksize=1),
-    ):
+    with warnings.catch_warnings(), cluster():
         warnings.simplefilter("ignore")  # that so few dates tell no season
         model, fit = timed(
             lambda: forecasts[:n].recal.fit(observed, xrecal.OnlinePool(), pool="station")
@@ -58,6 +51,23 @@ def main(size: tuple[int, int] = WHOLE) -> None:
         holds = "holds" if day <= BUDGET else "MISSED"
         verdict = f"budget {holds}: " if size == WHOLE else ""
         print(f"{verdict}{what} a day of {size[0]} stations {day:.1f} s (<= {BUDGET:g})")
+
+
+@contextmanager
+def cluster() -> Iterator[Client]:
+    """Processes of one thread, which keep what they find: results of one task stay in one place."""
+    local = LocalCluster(
+        n_workers=WORKERS, threads_per_worker=1, processes=True, dashboard_address=":0"
+    )
+    with local, Client(local) as client:
+        warm_up_on_few()
+        client.run(warm_up_on_few)
+        yield client
+
+
+def warm_up_on_few() -> None:
+    """Learn the first weights from few cases, in this process."""
+    online_state.WARM_UP = WARM_UP
 
 
 def timed(make: Callable[[], Any]) -> tuple[Any, float]:

@@ -6,6 +6,7 @@ import pytest
 import xarray as xr
 
 import xrecal
+from xrecal.arrays.distributions.ensemble_size import on_footing, past_of
 
 METHODS = {
     "EMOS": xrecal.EMOS(),
@@ -14,13 +15,13 @@ METHODS = {
 }
 
 
-def exchangeable(n, n_members, seed):
+def exchangeable(n, n_members, seed, varies=0.0):
     """Ensembles and observations that are draws from one distribution on each date."""
     rng = np.random.default_rng(seed)
-    signal = 2 * rng.normal(size=n)
+    signal, spread = 2 * rng.normal(size=n), np.exp(varies * rng.normal(size=n))
     dates = pd.date_range("2001-01-01", periods=n, freq="3D")
-    members = signal[:, np.newaxis] + rng.normal(size=(n, n_members))
-    observed = signal + rng.normal(size=n)
+    members = signal[:, np.newaxis] + spread[:, np.newaxis] * rng.normal(size=(n, n_members))
+    observed = signal + spread * rng.normal(size=n)
     coords = {"time": dates}
     return (
         xr.DataArray(members, dims=("time", "member"), coords=coords, name="t2m"),
@@ -33,12 +34,12 @@ def fitted(hindcast, observed, method):
     return hindcast.recal.fit(observed, method)
 
 
-def coverage(method, n_past, n_new):
+def coverage(method, n_past, n_new, varies=0.0):
     """Share of observations in the 90 % interval, of forecasts and hindcasts of these sizes."""
     found = []
     for seed in range(4):
-        model = fitted(*exchangeable(800, n_past, seed), method)
-        forecast, observed = exchangeable(1000, n_new, 100 + seed)
+        model = fitted(*exchangeable(800, n_past, seed, varies), method)
+        forecast, observed = exchangeable(1000, n_new, 100 + seed, varies)
         low, high = model.quantile(forecast, [0.05, 0.95]).transpose("quantile", ...)
         found.append(((observed >= low) & (observed <= high)).mean().item())
     return np.mean(found)
@@ -50,10 +51,39 @@ def test_intervals_of_larger_ensembles_hold_as_many_observations_as_they_say(nam
     assert coverage(METHODS[name], *sizes) == pytest.approx(0.9, abs=0.015)
 
 
+@pytest.mark.parametrize("varies", [0.0, 0.5])
+@pytest.mark.parametrize("sizes", [(51, 5), (51, 11)])
 @pytest.mark.parametrize("name", ["EMOS", "CKME"])
-def test_intervals_of_smaller_ensembles_hold_nearly_as_many_observations_as_they_say(name):
-    """The spread of five members is uncertain itself, which nothing makes up for."""
-    assert coverage(METHODS[name], 51, 5) == pytest.approx(0.9, abs=0.03)
+def test_intervals_of_smaller_ensembles_hold_as_many_observations_as_they_say(name, sizes, varies):
+    """The spread of five members is uncertain itself: it is shrunk to the mean of the record."""
+    assert coverage(METHODS[name], *sizes, varies) == pytest.approx(0.9, abs=0.015)
+
+
+@pytest.mark.slow
+def test_the_forecast_as_issued_is_what_stays_too_narrow_in_a_pool():
+    without = xrecal.LinearPool((xrecal.CKME(support="regression"), xrecal.EMOS(), xrecal.IDR()))
+    assert coverage(without, 51, 5) == pytest.approx(0.9, abs=0.015)
+    assert coverage(METHODS["pool"], 51, 11) == pytest.approx(0.9, abs=0.015)
+    assert 0.85 < coverage(METHODS["pool"], 51, 5) < 0.9
+
+
+def test_variances_that_hardly_differ_are_taken_for_their_mean():
+    """Nothing but chance tells the variances of five members apart."""
+    variance = np.full((1, 200), 2.0)
+    past = past_of(np.full((1, 200), 1 / 50), variance)
+    found, noise = on_footing(np.array([[0.1, 5.0]]), np.array([[0.2, 0.2]]), past)
+    np.testing.assert_allclose(found, 2.0)
+    # The variance of the members is 2 / (1 - 1/50), and their mean has a fifth of it as its error.
+    np.testing.assert_allclose(noise, -(1 / 5 - 1 / 50) * 2.0 / (1 - 1 / 50))
+
+
+def test_equal_sizes_change_no_variance():
+    rng = np.random.default_rng(0)
+    past = past_of(np.full((1, 200), 1 / 50), rng.gamma(2.0, size=(1, 200)))
+    variance = rng.gamma(2.0, size=(1, 30))
+    found, noise = on_footing(variance, np.full((1, 30), 1 / 50), past)
+    np.testing.assert_array_equal(found, variance)
+    np.testing.assert_array_equal(noise, 0.0)
 
 
 @pytest.mark.parametrize("name", METHODS)

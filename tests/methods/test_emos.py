@@ -69,8 +69,16 @@ def test_fits_on_the_mean_and_variance_of_the_distribution(kind, bounds, rng):
         inverse = 1 / np.isfinite(cases.loc).sum(-1)
         known = np.where(inverse < 1, 1 - inverse, np.inf)
         excess = (inverse.mean(-1, keepdims=True) - inverse) / known
-        square = c**2 + d**2 * variances * (1 - excess)
-        scale = np.sqrt(np.maximum(square - b**2 * excess * variances, square / 4))
+        own = variances * (1 - excess)
+        fewer = excess < 0  # of which the variance is shrunk to the mean of all
+        mean, spread = variances.mean(-1, keepdims=True), variances.var(-1, keepdims=True)
+        k, usual = 1 / inverse, 1 / inverse.mean(-1, keepdims=True)
+        square = (mean**2 + spread) / (1 + 2 / (usual - 1))
+        chance = 2 * square * (1 / np.where(k > 1, k - 1, np.inf) - 1 / (usual - 1))
+        own = np.where(fewer, mean + spread / (spread + chance) * (own - mean), own)
+        noise = b**2 * excess * np.where(fewer, own / (1 - excess), variances)
+        square = c**2 + d**2 * own
+        scale = np.sqrt(np.maximum(square - noise, square / 4))
     np.testing.assert_allclose(normal.scale[..., 0], scale, rtol=1e-10)
     if bounds is None:
         assert normal.weights is None

@@ -101,6 +101,18 @@ FROM_PLACES = {
 """Parameter of methods that choose."""
 
 
+PAST_ENSEMBLES = {
+    "inverse_size": Parameter(
+        "mean of one over the number of members of past ensembles", within=SHARE
+    ),
+    "past_variance": Parameter("mean variance of past ensembles", within=NOT_NEGATIVE),
+    "past_variance_spread": Parameter(
+        "variance of the variances of past ensembles", within=NOT_NEGATIVE
+    ),
+}
+"""Parameters of methods that allow for other numbers of members than those they learned from."""
+
+
 class SharedFits(NamedTuple):
     """What many places share, for L of them, by fits that have not seen what they are asked for."""
 

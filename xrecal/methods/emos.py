@@ -9,16 +9,28 @@ from typing import Any
 import numpy as np
 
 from xrecal.arrays.distributions.ensemble_size import (
-    excess_of,
+    Past,
     inverse_sizes,
-    mean_of_known,
     narrowing,
+    on_footing,
+    past_of,
 )
 from xrecal.arrays.distributions.forms import Censored, Distribution, Normal, find_bounds, moments
 from xrecal.arrays.status import BOUNDS, NOT_CONVERGED, TOO_FEW
 from xrecal.typing import IntArray
 
-from .base import ANY, NOT_NEGATIVE, SHARE, Bounds, Cases, Chosen, FitArrays, NewCases, Parameter
+from .base import (
+    ANY,
+    NOT_NEGATIVE,
+    PAST_ENSEMBLES,
+    SHARE,
+    Bounds,
+    Cases,
+    Chosen,
+    FitArrays,
+    NewCases,
+    Parameter,
+)
 from .settings import Settings
 
 COEFFICIENTS = ("intercept", "slope", "spread_intercept", "spread_slope")
@@ -101,9 +113,7 @@ class EMOS(Settings):
             parameters["lower"] = Parameter("lower bound", True, within=ANY)
             parameters["upper"] = Parameter("upper bound", True, within=ANY)
         kept: dict[str, Any] = {"dims": {"calibration": -1}, "for_updates": True}
-        parameters["inverse_size"] = Parameter(
-            "mean of one over the number of members of past ensembles", within=SHARE
-        )
+        parameters |= PAST_ENSEMBLES
         mean, variance, inverse_size = PREDICTORS
         parameters[mean] = Parameter("mean of the ensemble of each case", True, **kept)
         parameters[variance] = Parameter(
@@ -156,7 +166,7 @@ class EMOS(Settings):
             "spread_feature": coefficients[:, 4 + k :],
             "lower": np.where(few, np.nan, lower),
             "upper": np.where(few, np.nan, upper),
-            "inverse_size": np.where(few, np.nan, mean_of_known(inverse_size)),
+            **past_of(inverse_size, np.where(few[:, np.newaxis], np.nan, variance))._asdict(),
         }
 
     def predict_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> Distribution:
@@ -170,11 +180,10 @@ class EMOS(Settings):
             spread = fitted["spread_feature"] if self.vary_spread else np.zeros_like(location)
             coefficients = np.concatenate([coefficients, location, spread], axis=-1)
         mean, variance = moments(new.forecasts)
-        past = fitted["inverse_size"][:, np.newaxis]
-        excess = excess_of(past, inverse_sizes(new.forecasts))
-        loc, scale = predict_emos(coefficients, mean, variance * (1.0 - excess), features)
-        noise = coefficients[:, 1:2] ** 2 * excess * variance
-        scale *= narrowing(noise, scale**2)
+        past = Past(*(fitted[name] for name in Past._fields))
+        variance, noise = on_footing(variance, inverse_sizes(new.forecasts), past)
+        loc, scale = predict_emos(coefficients, mean, variance, features)
+        scale *= narrowing(coefficients[:, 1:2] ** 2 * noise, scale**2)
         dtype = new.forecasts.loc.dtype
         normal = loc[..., np.newaxis].astype(dtype), scale[..., np.newaxis].astype(dtype)
         if self.bounds is None:

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from xrecal.arrays.distributions.ensemble_size import Past, inverse_sizes, on_footing, past_of
 from xrecal.arrays.distributions.forms import Distribution, Empirical, moments
 from xrecal.typing import FloatArray, IntArray
 
-from .base import Cases, Chosen, FitArrays, NewCases, Parameter, count_cases
+from .base import PAST_ENSEMBLES, Cases, Chosen, FitArrays, NewCases, Parameter, count_cases
 from .settings import Settings
 
 
@@ -54,6 +55,7 @@ class IDR(Settings):
                 "intercept, slope and terms of the covariates in the index",
                 dims={"coefficient": 2 + n_features},
             ),
+            **PAST_ENSEMBLES,
         }
 
     def fit_locations(self, cases: Cases, min_samples: int, choices: Chosen = None) -> FitArrays:
@@ -61,7 +63,9 @@ class IDR(Settings):
         from xrecal.arrays.baselines.idr import fit_index
 
         assert cases.forecasts is not None
-        mean = moments(cases.forecasts)[0] if cases.mean is None else cases.mean
+        mean, variance = moments(cases.forecasts)
+        known = np.isfinite(cases.observations)
+        sizes = np.where(known, inverse_sizes(cases.forecasts), np.nan)
         features = cases.covariates.features(self.covariates).values
         counted = count_cases(cases, min_samples)
         coefficients = np.zeros((counted["n_cases"].size, 2 + features.shape[2]))
@@ -73,6 +77,7 @@ class IDR(Settings):
             **counted,
             "index": _index(coefficients, mean, features),
             "index_coefficient": coefficients,
+            **past_of(sizes, np.where(known, variance, np.nan))._asdict(),
         }
 
     def update_locations(self, added: Cases, fitted: FitArrays, slots: IntArray) -> FitArrays:
@@ -83,13 +88,28 @@ class IDR(Settings):
         return {"index": _index(fitted["index_coefficient"], mean, features)}
 
     def predict_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> Distribution:
-        """Weights of the past observations; see :func:`xrecal.arrays.idr_weights`."""
+        """Weights of the past observations; see :func:`xrecal.arrays.idr_weights`.
+
+        The mean of fewer members than those of the fit has a larger error, with which the weights
+        are averaged: by Gauss-Hermite quadrature at three means.
+        """
         from xrecal.arrays.baselines.idr import idr_weights
 
         features = new.covariates.features(self.covariates, cases.covariates).values
-        mean = moments(new.forecasts)[0]
-        index = _index(fitted["index_coefficient"], mean, features)
-        weights = idr_weights(index, fitted["index"], cases.observations)
+        mean, variance = moments(new.forecasts)
+        coefficients, past = fitted["index_coefficient"], fitted["index"]
+        index = _index(coefficients, mean, features)
+        weights = idr_weights(index, past, cases.observations)
+        of_past = Past(*(fitted[name] for name in Past._fields))
+        noise = on_footing(variance, inverse_sizes(new.forecasts), of_past)[1]
+        is_worse = noise < 0.0
+        if is_worse.any():
+            apart = np.abs(coefficients[:, 1:2]) * np.sqrt(3.0 * np.where(is_worse, -noise, 0.0))
+            below, above = (
+                idr_weights(index + far, past, cases.observations) for far in (-apart, apart)
+            )
+            averaged = (below + 4.0 * weights + above) / 6.0
+            weights = np.where(is_worse[..., np.newaxis], averaged, weights)
         return Empirical(cases.observations, weights.astype(new.forecasts.loc.dtype))
 
 

@@ -25,7 +25,7 @@ try:
 except PackageNotFoundError:  # a source tree that is not installed
     VERSION = "0+unknown"
 
-SCHEMA = 12
+SCHEMA = 13
 """Number of the layout, raised by whoever changes what a stored model holds; no other is read."""
 
 MODEL, SCHEMA_ATTR, UNFINISHED = "xrecal_model", "xrecal_schema", "xrecal_unfinished"

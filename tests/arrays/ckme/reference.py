@@ -165,16 +165,28 @@ class Embedding(NamedTuple):
             place = self.centre(train, choice)
             cases = zip(self.mean[train], self.variance[train], self.r[train], strict=True)
             centres, spreads = np.array([place(*case) for case in cases]).T
-            centre, spread = place(x, v if v is None else v * (1 - excess), r)
+            v = v if v is None else self.on_footing(v, members, excess)
+            centre, spread = place(x, v, r)
             if excess:
                 errors = ((points - centres) / spreads)[(points > self.low) & (points < self.high)]
-                noise = self.slope(train, choice) ** 2 * excess * v
+                noise = self.slope(train, choice) ** 2 * excess / (1 - excess) * v
                 size = np.pi / 2 * (cut_mean(np.abs(errors)) * spread) ** 2
                 spread = spread * np.sqrt(max(1 - noise / size, 0.25))
             points = self.members(points, centre + spread * (points - centres) / spreads)
         if self.projection == "energy":
             return points, isotonic_projection(beta, points)
         return points, sorted_projection(beta)
+
+    def on_footing(self, v, members, excess):
+        """Variance of members as of so many as the cases have; of fewer, shrunk to the mean."""
+        v = v * (1 - excess)
+        if excess >= 0:
+            return v
+        k, usual = members.size, 1 / self.inverse_size
+        square = np.mean(self.variance**2) / (1 + 2 / (usual - 1))  # of true variances
+        chance = 2 * square * (1 / (k - 1) - 1 / (usual - 1))
+        differ = np.var(self.variance)
+        return np.mean(self.variance) + differ / (differ + chance) * (v - np.mean(self.variance))
 
     def slope(self, train, choice):
         """How the centre changes with the ensemble mean."""

@@ -92,12 +92,10 @@ class Embedding:
 
     def centres(self, new: NewForecasts, code: IntArray, centre: FloatArray) -> FloatArray:
         """Centre and spread (2, T) of forecasts, which may have other numbers of members."""
-        if new.excess is None:
-            return centres(new, code, centre)
-        found = centres(new._replace(variance=new.variance * (1.0 - new.excess)), code, centre)
-        size = error_size(self.support(code, centre).error)
-        noise = float(centre[1]) ** 2 * new.excess * new.variance
-        found[1] *= narrowing(noise, (size * found[1]) ** 2)
+        found = centres(new, code, centre)
+        if new.noise is not None:
+            size = error_size(self.support(code, centre).error)
+            found[1] *= narrowing(float(centre[1]) ** 2 * new.noise, (size * found[1]) ** 2)
         return found
 
     @property

@@ -16,7 +16,7 @@ from xrecal.arrays.distributions.distance import (
     distances_between,
     mean_apart,
 )
-from xrecal.arrays.distributions.ensemble_size import excess_of, inverse_sizes
+from xrecal.arrays.distributions.ensemble_size import excess_of, inverse_sizes, on_footing, past_of
 from xrecal.arrays.distributions.forms import (
     VALID,
     Forecasts,
@@ -65,11 +65,17 @@ class NewForecasts(NamedTuple):
     """(T, n_slots) squared distances to all cases, where these are known already"""
     excess: FloatArray | None = None
     """(T,) of :func:`excess_of`, by the sizes of past ensembles, unless these are the same"""
+    noise: FloatArray | None = None
+    """(T,) variance of errors that past means had and these have not, unless sizes are the same"""
 
-    def beside(self, past: float) -> NewForecasts:
-        """Where past ensembles have this mean inverse size."""
-        excess = excess_of(past, self.inverse_size)
-        return self._replace(excess=excess) if excess.any() else self
+    def compared_with(self, where: Location) -> NewForecasts:
+        """The forecasts on the footing of the past ensembles of a location."""
+        excess = excess_of(where.inverse_size, self.inverse_size)
+        if not excess.any():
+            return self
+        past = past_of(np.array([[where.inverse_size]]), where.variance[np.newaxis])
+        variance, noise = on_footing(self.variance, self.inverse_size, past)
+        return self._replace(variance=variance[0], excess=excess, noise=noise[0])
 
 
 @dataclass(frozen=True)

@@ -277,7 +277,7 @@ def _places(forecasts: Forecasts, of: _Learned) -> Iterator[tuple[int, NewForeca
             place = block.start + cell
             across = None if how.across is None else how.across[place]
             one = new[cell]._replace(across=across)
-            yield place, one.beside(embedding.where.inverse_size), embedding
+            yield place, one.compared_with(embedding.where), embedding
 
 
 def _embeddings(of: _Learned, block: slice) -> Iterator[tuple[int, Embedding]]:

@@ -22,8 +22,9 @@ from xrecal.arrays.dispatch import namespace, only_on_host, to_host
 from xrecal.arrays.distributions.ensemble_size import (
     excess_of,
     inverse_sizes,
-    mean_of_known,
     narrowing,
+    on_footing,
+    past_of,
 )
 from xrecal.arrays.distributions.forms import Forecasts
 from xrecal.arrays.kernels.kernel import check_kernel, no_features
@@ -126,7 +127,9 @@ class _New:
         loc = xp.where(sound[..., None], forecasts.loc.astype(np.float64), float("nan"))
         ensembles = arrange(loc, forecasts.weights)
         self.mean, self.variance = moments_of(ensembles)
-        self.excess = excess_of(xp.asarray(of.inverse_size)[:, None], inverse_sizes(forecasts))
+        sizes = inverse_sizes(forecasts)
+        self.excess = excess_of(xp.asarray(of.past.inverse_size)[:, None], sizes)
+        self.variance, self.noise = on_footing(self.variance, sizes, of.past)
         self.features = features
         if shapes:
             ensembles = arrange(loc - self.mean[..., None], forecasts.weights)
@@ -151,7 +154,8 @@ class _Learned:
         self.kernel = xp.asarray(fitted.bandwidth), xp.asarray(fitted.strength)
         self.root, self.ridge = cases.root[:, None, :], xp.asarray(fitted.ridge)
         in_order = np.take_along_axis(inverse_sizes, cases.slot, axis=-1)
-        self.inverse_size = mean_of_known(np.where(to_host(cases.used), in_order, np.nan))
+        used, variance = to_host(cases.used), to_host(cases.variance)
+        self.past = past_of(*(np.where(used, part, np.nan) for part in (in_order, variance)))
         self._of_members = fitted.of_errors() if both else fitted
         self._gram, self._eye = cases.gram(*self.kernel), xp.eye(cases.slot.shape[1])
 
@@ -183,12 +187,11 @@ class _Learned:
         xp, of = namespace(new.mean), self._of_members
         centre = xp.asarray(of.centre)
         error = errors_of(self.cases, of.support, centre, self.bounds)
-        own = new.mean, new.variance * (1.0 - new.excess), new.features
+        own = new.mean, new.variance, new.features
         middle, spread = centres_of(of.support, centre, *own)
         pairs = zip(to_host(error), to_host(self.cases.used), strict=True)
         size = xp.asarray(np.array([error_size(one[used]) for one, used in pairs]))[:, None]
-        noise = centre[:, 1:2] ** 2 * new.excess * new.variance
-        spread = spread * narrowing(noise, (size * spread) ** 2)
+        spread = spread * narrowing(centre[:, 1:2] ** 2 * new.noise, (size * spread) ** 2)
         host = self.cases.on_host
         limits = inside(host, host.used, self.bounds)
         members = members_of(middle, spread, error, self.bounds, limits)

@@ -1,14 +1,15 @@
 """Ensembles of another size than those that a fit has learned from.
 
-The mean of m members is off by 1/m of their variance, and of the variance and of the mean distance
-of two members, taken over all pairs, 1/m is lacking. A fit to hindcasts of 5 members has learned
-errors of such means; forecasts of 51 are better, and wider. Weighted members, quantiles and
-distributions have no such number: they are taken as they are.
+The mean of m members has an error of 1/m of their variance. The variance and the mean distance of
+two members, taken over all pairs, lack a share of 1/m. A fit to hindcasts of 5 members has learned
+the errors of such means; means of 51 members are better, and these members lie further apart. The
+variance of 5 members is itself uncertain: a fit to 51 members has learned from better ones.
+Weighted members, quantiles and distributions have no number of members. They are taken as they are.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,6 +23,24 @@ SAME = 1e-9
 
 LEAST = 0.25
 """Share of the variance of errors that is left at least where forecasts have more members."""
+
+
+class Past(NamedTuple):
+    """What is known of the ensembles that L fits have learned from."""
+
+    inverse_size: Any
+    """(L,) mean of one over the number of members; NaN where that says nothing"""
+    past_variance: Any
+    """(L,) mean of their variances"""
+    past_variance_spread: Any
+    """(L,) mean square of the differences of their variances from that mean"""
+
+
+def past_of(inverse_size: FloatArray, variance: FloatArray) -> Past:
+    """Summary of past ensembles (L, n) by :func:`inverse_sizes` and variances; NaN is left out."""
+    mean = mean_of_known(variance)
+    spread = mean_of_known((variance - mean[:, np.newaxis]) ** 2)
+    return Past(mean_of_known(inverse_size), mean, spread)
 
 
 def inverse_sizes(forecasts: Forecasts) -> Any:
@@ -42,7 +61,7 @@ def mean_of_known(values: FloatArray) -> FloatArray:
 
 
 def excess_of(past: Any, new: Any) -> Any:
-    """Share of the variance of new ensembles by which past means were off, and theirs are not.
+    """Share of the variance of new ensembles by which past means were off, and new means are not.
 
     Parameters
     ----------
@@ -60,6 +79,43 @@ def excess_of(past: Any, new: Any) -> Any:
     is_known = xp.isfinite(past + new) & (new < 1.0)
     share = (past - new) / xp.where(is_known, 1.0 - new, 1.0)
     return xp.where(is_known & (abs(share) > SAME), share, 0.0)
+
+
+def on_footing(variance: Any, new: Any, past: Past) -> tuple[Any, Any]:
+    """Variances of new ensembles as those of a fit would be, and what their means are better by.
+
+    Parameters
+    ----------
+    variance : array of float, shape (L, T)
+        Variances of new ensembles, over all pairs.
+    new : array of float, shape (L, T)
+        Their :func:`inverse_sizes`.
+    past : Past
+        The ensembles of the fits.
+
+    Returns
+    -------
+    two arrays of float64, shape (L, T)
+        Variances, the same for equal sizes; and the variance of the past errors that new means do
+        not have, negative for fewer members.
+
+    Notes
+    -----
+    The variance of k normal members varies by 2/(k - 1) of its square. That of fewer members than
+    those of the fit is shrunk to the mean of the record, by the linear regression of the variance
+    of the past size on that of the new size. Where past variances vary much, little is shrunk.
+    """
+    xp = namespace(new)
+    size, mean, spread = (xp.asarray(part)[..., None] for part in past)
+    excess = excess_of(size, new)
+    own, is_fewer = variance * (1.0 - excess), excess < 0.0
+    # 2/(k - 1) of few members less that of many, in shares of the mean square of past variances.
+    uncertain = xp.where(is_fewer, -2.0 * excess / (1.0 + size), 0.0) * (mean**2 + spread)
+    whole = spread + uncertain
+    is_shrunk = is_fewer & (whole > 0.0)
+    own = xp.where(is_shrunk, mean + spread / xp.where(is_shrunk, whole, 1.0) * (own - mean), own)
+    of_members = xp.where(is_fewer, own / (1.0 - xp.where(is_fewer, excess, 0.0)), variance)
+    return own, excess * of_members
 
 
 def narrowing(noise: Any, variance: Any) -> Any:

@@ -13,7 +13,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from xrecal.arrays.distributions.ensemble_size import excess_of, inverse_sizes, narrowing
+from xrecal.arrays.distributions.ensemble_size import (
+    Past,
+    inverse_sizes,
+    narrowing,
+    on_footing,
+)
 from xrecal.arrays.distributions.forms import Forecasts
 from xrecal.arrays.distributions.weighted import weighted_quantile
 from xrecal.typing import FloatArray, IntArray
@@ -116,11 +121,13 @@ class Network(NamedTuple):
         """
         mean, variance = cases.moments()
         pooled, place = self.pooled, cases.place
-        excess = excess_of(pooled.inverse_size, inverse_sizes(Forecasts(cases.members)))
-        centre, scale = self.corrections.apply(pooled, place, mean, variance * (1.0 - excess))
+        past = Past(*(np.array([getattr(pooled, name)]) for name in Past._fields))
+        sizes = inverse_sizes(Forecasts(cases.members))
+        (variance,), (noise,) = on_footing(variance[np.newaxis], sizes[np.newaxis], past)
+        centre, scale = self.corrections.apply(pooled, place, mean, variance)
         shapes = shapes_of(cases.members, mean, scale)
         slope = pooled.coefficients[1] + self.corrections.slope[place] / pooled.width
-        scale = scale * narrowing(slope**2 * excess * variance, scale**2)
+        scale = scale * narrowing(slope**2 * noise, scale**2)
         return centre, scale, self.coordinates.of(shapes, features_of(self.features, cases))
 
     def predict(self, cases: Cases) -> Law:

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from xrecal.arrays.distributions.ensemble_size import inverse_sizes, mean_of_known
+from xrecal.arrays.distributions.ensemble_size import inverse_sizes, past_of
 from xrecal.arrays.distributions.forms import Forecasts
 from xrecal.typing import FloatArray, IntArray
 
@@ -73,10 +73,12 @@ def second_regression(
     """The same once what is peculiar to places is taken away; see :func:`.without_places`."""
     places, _ = with_record(pooled, sums, features, folds)
     cases = sample.cases
-    parts = (*cases.moments(), cases.observations)
+    mean, variance = cases.moments()
+    parts = (mean, variance, cases.observations)
     found = without_places(pooled, places.local, cases.place, parts)
-    inverse_size = mean_of_known(inverse_sizes(Forecasts(cases.members))[np.newaxis])
-    return found._replace(inverse_size=float(inverse_size[0]))
+    sizes = inverse_sizes(Forecasts(cases.members))
+    past = past_of(sizes[np.newaxis], variance[np.newaxis])._asdict()
+    return found._replace(**{name: float(of_all[0]) for name, of_all in past.items()})
 
 
 class Started(NamedTuple):

@@ -33,6 +33,10 @@ class Pooled(NamedTuple):
     """Of standardised errors: the smaller, the better a variance is known"""
     inverse_size: float = np.nan
     """Mean of one over the number of members of past ensembles, NaN where it is not used"""
+    past_variance: float = np.nan
+    """Mean variance of past ensembles"""
+    past_variance_spread: float = np.nan
+    """Variance of these variances"""
 
     def standardised(
         self, mean: FloatArray, variance: FloatArray
