@@ -137,7 +137,7 @@ def skill(
     Notes
     -----
     See :func:`xrecal.arrays.skill_score` and :func:`xrecal.arrays.diebold_mariano`. The p-value
-    tests the differences of the scores; the interval is that of their ratio. Where a few cases, such
+    tests the differences of the scores; the interval is that of their ratio. If a few cases, such
     as floods, make most of the mean score, an interval may exclude 0 although the p-value is above
     0.05: then take the p-value.
 
@@ -204,6 +204,7 @@ def skill(
 def _score_and_reference(scores: xr.DataArray, reference: xr.DataArray) -> dict[str, Any]:
     """Attributes with the name and the unit of a score, and what made the reference."""
     name, units = scores.attrs.get("long_name", scores.name), shown_units(scores.attrs)
+    name = "score" if name is None else name
     return {"score": f"{name} in {units}" if units else str(name), **reference_of(reference)}
 
 

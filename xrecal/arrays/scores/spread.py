@@ -59,8 +59,9 @@ def spread_skill(
     -------
     SpreadSkill
         Arrays of shape (...), those by bin (..., bins), by ascending spread with equal numbers of
-        cases up to one; ties are put by their order in time. NaN with fewer than 2 cases (the
-        standard error with fewer than 3), as over the sea, in an empty bin, and for the ratio without any error.
+        cases up to one; ties are put by their order in time. NaN with fewer than 2 cases, as over
+        the sea (the standard error with fewer than 3), in an empty bin, and for the ratio without
+        any error.
 
     Raises
     ------
