@@ -266,9 +266,8 @@ def test_columns_that_are_missing_are_named():
     assert second.startswith("the table has no column horizon; it has ['location', ")
     older = rows_of().drop(columns="horizon")
     older = older.rename(columns={"output_type": "type", "output_type_id": "quantile"})
-    assert all(
-        "hubs shows how to rename columns of older tables" in line for line in refused(older)
-    )
+    for line in refused(older):
+        assert line.endswith("the page on hubs shows how to rename columns of older tables")
 
 
 def test_names_in_a_table_change_no_terminal():
