@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 import pytest
 import xarray as xr
 
@@ -279,6 +280,27 @@ def write_tables_of_a_hub(folder):
     )
     rows = observed.to_dataframe().reset_index().assign(location="06")
     rows.to_csv(folder / "target-data.csv", index=False)
+    forecasts = pd.read_csv(folder / "forecasts.csv", dtype={"location": str})
+    forecasts["target"] = [
+        f"{horizon + 1} wk ahead inc flu hosp" for horizon in forecasts["horizon"]
+    ]
+    older = {"reference_date": "forecast_date", "output_type": "type", "output_type_id": "quantile"}
+    forecasts.drop(columns="horizon").rename(columns=older).to_csv(
+        folder / "older.csv", index=False
+    )
+
+
+def write_tables_of_a_gauge(folder):
+    """Members of two leads, and observations, of a river."""
+    rng = np.random.default_rng(4)
+    dates = np.datetime64("2020-01-01", "ns") + np.arange(302) * np.timedelta64(1, "D")
+    truth = pd.Series(rng.gamma(2.0, 3.0, 302), pd.Index(dates, name="date"), name="discharge")
+    truth.to_csv(folder / "gauge.csv")
+    names = ["start", "lead", "member"]
+    index = pd.MultiIndex.from_product([dates[:300], [1, 2], range(5)], names=names)
+    valid = index.get_level_values(0) + pd.to_timedelta(index.get_level_values(1), "D")
+    values = truth[valid].to_numpy() * rng.gamma(9.0, 1 / 9, len(valid))
+    pd.Series(values, index, name="discharge").to_csv(folder / "members.csv")
 
 
 @pytest.fixture
@@ -290,6 +312,7 @@ def data(tmp_path, monkeypatch):
     forecasts[-3:].to_netcdf(tmp_path / "forecast.nc")
     observed.to_netcdf(tmp_path / "observations.nc")
     write_tables_of_a_hub(tmp_path)
+    write_tables_of_a_gauge(tmp_path)
     monkeypatch.chdir(tmp_path)
     plt.switch_backend("agg")
     yield

@@ -85,6 +85,9 @@ def test_missing_and_unreadable_inputs(files):
     (folder / "text.nc").write_text("text")
     message = refused("fit", folder / "text.nc", files.truth, folder / "m.nc")
     assert f"hindcast {folder}/text.nc cannot be read: " in message
+    (folder / "gauge.csv").write_text("date,discharge")
+    message = refused("fit", files.hindcast, folder / "gauge.csv", folder / "m.nc")
+    assert f"{folder}/gauge.csv is a table, but commands read netCDF files and Zarr" in message
     (folder / "empty.zarr").mkdir()
     message = refused("score", folder / "empty.zarr", files.truth)
     assert f"forecast {folder}/empty.zarr cannot be read: " in message

@@ -135,7 +135,7 @@ def test_observations_of_the_future_are_not_used(begun, days):
     assert (
         "6 observations are of the future, up to 2020-02-13T00:00:00, while it is 2020" in done.err
     )
-    assert "give --now" in done.err
+    assert "check their dates and --now" in done.err
     assert done.code == 0
     used = tree(days.output)
     shutil.rmtree(days.output)

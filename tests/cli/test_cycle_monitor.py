@@ -5,6 +5,8 @@ import pytest
 import xarray as xr
 
 import xrecal
+from xrecal.runs.watching import Watch
+from xrecal.runs.watching import watched as of_scores
 
 from .days import LEADS, Days, drifting, write
 from .files import run, succeed
@@ -36,7 +38,7 @@ def watched(folder, leads, mornings, first, calls, single=False):
 
 def assert_of_the_lags(seen, scores):
     """E-values and changes are those of transforms at leads of one and three cases."""
-    pit = scores["t2m_pit"].transpose("lead", "init").to_numpy().clip(2.0**-53, 1 - 2.0**-53)
+    pit = scores["t2m_pit"].transpose("lead", "init").to_numpy().astype(np.float64)
     lags = np.array([1, 3])
     e_values = xrecal.arrays.calibration_e_values(pit[:, np.newaxis], lags)
     found = seen["t2m_e_value"].transpose("lead", "init")
@@ -114,3 +116,16 @@ def test_sixty_mornings(leads, tmp_path):
         found = first_of(seen, name)
         assert ((found >= 30 - 3) & (found < 30 + 15)).all()
     assert [done.code for done in results].index(10) in range(30, 45)
+
+
+@pytest.mark.parametrize("end", [0.0, 1.0])
+def test_observations_outside_all_members_count_at_both_ends(end):
+    """As stored, in single precision, in which 1 - 2**-53 is 1."""
+    dates = np.datetime64("2021-01-01", "ns") + np.arange(30) * np.timedelta64(1, "D")
+    pit = np.append((np.arange(20) * 0.618) % 1, np.full(10, end)).astype(np.float32)
+    scores = xr.Dataset({"t_pit": ("init", pit), "t_valid_time": ("init", dates)}, {"init": dates})
+    seen = of_scores(scores, ["t"], "init", Watch(0.01, 3650, None))
+    expected = xrecal.arrays.calibration_e_values(pit[np.newaxis])
+    np.testing.assert_allclose(seen["t_e_value"], expected, rtol=1e-12)
+    assert seen["t_alarm"][-1]
+    assert seen["t_change"].any()

@@ -42,6 +42,7 @@ def test_brier_skill_against_each_reference(form):
 def test_ranked_skill_equals_xskillscore():
     edges = np.array(THRESHOLDS)
     found = ENSEMBLE.recal.rpss(TRUTH, THRESHOLDS)
+    assert found.attrs["score"] == "ranked probability score"
     given = {"category_edges": edges, "member_dim": "member", "dim": "time"}
     theirs = xskillscore.rps(TRUTH, ENSEMBLE, **given)
     reference = xskillscore.rps(TRUTH, CLIMATE, **given)

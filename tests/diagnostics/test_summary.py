@@ -59,6 +59,9 @@ def test_tables_of_one_and_of_several_locations():
     assert head.split() == ["median", "lowest", "highest", "p", "<", "0.05"]
     assert next(row for row in rows if row.startswith("SKCE p")).endswith("4 of 4")
     assert foot.startswith("4 locations, 30 cases each")
+    leads = ENSEMBLE.isel(lon=0).rename(lat="lead").assign_coords(lead=range(ENSEMBLE.lat.size))
+    leads = leads.recal.summary(leads.mean("member") + 1, **OPTIONS)
+    assert repr(leads).splitlines()[-1].startswith("2 leads, 30 cases each")
     assert "<table>" in every._repr_html_()
     assert "CRPS" not in repr(every.drop_vars("crps")).splitlines()[0]
 

@@ -114,6 +114,29 @@ def test_a_place_with_negative_observations_has_no_bound_and_a_status():
     assert "bounds_violated" in repr(model)
 
 
+@pytest.mark.parametrize(
+    ("attrs", "shift", "method", "noted"),
+    [
+        ({}, 0.0, xrecal.EMOS(), True),
+        ({"units": "m s-1"}, 0.0, xrecal.EMOS(), True),
+        ({}, 0.0, xrecal.EMOS(bounds=None), False),
+        ({}, 0.0, xrecal.EMOS(bounds=(0, None)), False),
+        ({}, 100.0, xrecal.EMOS(), False),
+        ({}, -3.0, xrecal.EMOS(), False),
+        ({"units": "degC"}, 0.0, xrecal.EMOS(), False),
+        ({"units": "m", "long_name": "anomaly"}, 0.0, xrecal.EMOS(), False),
+        ({"units": "m s-1", "standard_name": "eastward_wind"}, 0.0, xrecal.EMOS(), False),
+    ],
+)
+def test_a_bound_that_nothing_shows_is_noted(attrs, shift, method, noted):
+    hindcast, observed = pair(attrs, shift=shift)
+    hindcast = hindcast if shift < 0 else hindcast.clip(0.1)
+    model = hindcast.recal.fit(observed, method)
+    assert ("but forecasts may be (bounds=(0, None) prevents this)" in repr(model)) == noted
+    lazy = hindcast.chunk(station=1).recal.fit(observed, method)
+    assert "prevents this" not in repr(lazy)
+
+
 @pytest.mark.filterwarnings("ignore:the first 10 cases to predict are NaN")
 def test_held_out_forecasts_and_comparisons_have_the_bound():
     hindcast, observed = pair({"standard_name": "wind_speed"})

@@ -261,9 +261,13 @@ def test_columns_that_are_missing_are_named():
     rows = rows_of().drop(columns=["reference_date", "horizon"])
     first, second = refused(rows)
     assert first.startswith(
-        "the table has no column one of reference_date, origin_date, forecast_date; it has "
+        "the table has no column reference_date, origin_date or forecast_date; it has "
     )
     assert second.startswith("the table has no column horizon; it has ['location', ")
+    older = rows_of().drop(columns="horizon")
+    older = older.rename(columns={"output_type": "type", "output_type_id": "quantile"})
+    for line in refused(older):
+        assert line.endswith("the page on hubs shows how to rename columns of older tables")
 
 
 def test_names_in_a_table_change_no_terminal():

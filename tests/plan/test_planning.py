@@ -235,6 +235,14 @@ def test_a_cross_validation_has_tasks_and_bytes_of_its_result(splits, pool):
     assert part.splits == (4 if splits["by"] == "year" else 3)
 
 
+@pytest.mark.parametrize("pool", ["lat", {"lat": 3}])
+def test_pooled_splits_are_timed(pool):
+    """The trial has the folds of pooled cases, more than there are dates."""
+    plan = xrecal.plan(HINDCAST, TRUTH, xrecal.CKME(), by="year", pool=pool, min_samples=10)
+    assert one(plan).cases_tried > HINDCAST.sizes["time"]
+    assert plan.seconds > 0
+
+
 @pytest.mark.parametrize("window", [None, 20])
 def test_a_model_that_is_updated_is_planned(window, monkeypatch):
     """48 cases: from the 24th on an update every 4, of which every third fits."""

@@ -79,7 +79,7 @@ def test_prints_as_a_table():
         "400 MiB (input 200 MiB, output 100 MiB, workspace 100 MiB)",
         "about 8.3 min (500 ms a location; estimated from 400 synthetic cases)",
         "about 2.5 min with 4 at a time",
-        "300 MiB a task with 4 at a time: too large: take the suggested chunks",
+        "300 MiB of memory a task with 4 at a time: too little: take the suggested chunks",
         ".chunk({'time': -1, 'member': -1, 'lat': 5, 'lon': -1})",
     ):
         assert told in text

@@ -67,7 +67,7 @@ class _Recal(ProductDoors, diagnostics.Doors):
     _typed_as = "recal"
 
     def __repr__(self) -> str:
-        return f"<what can be done with these forecasts: {self._doors()}>"
+        return f"<calls for these forecasts: {self._doors()}>"
 
     @property
     def plot(self) -> Plots:

@@ -92,6 +92,7 @@ def cycle(
     of_folder = xrecal.Cycle(output, model, compute=session.compute, **given)
     with warnings.catch_warnings():
         warnings.simplefilter("once")
+        warnings.filterwarnings("ignore", "numpy.ndarray size changed")  # of netCDF4, harmless
         dates: dict[str, Any] = {"now": now, "model_at": model_at}
         options: dict[str, Any] = {"reissue": reissue, "covariates": covariates}
         done = of_folder.run(forecasts, observations, **dates, **options)

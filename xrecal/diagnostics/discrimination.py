@@ -106,8 +106,13 @@ def roc(
     :func:`xrecal.arrays.roc_area` has the formulas. The curve ends at (0, 0), where nobody acts. An
     increasing transform of the probabilities does not change it, so it does not measure
     calibration; :func:`reliability` does. Errors allow for dependence of successive cases, and are
-    those of means over other dimensions of the cases. If events are more frequent at some places,
-    all cases together have a larger area than each place [2]_. O(n log n) for n cases.
+    those of means over other dimensions of the cases. O(n log n) for n cases.
+
+    Places in ``dim`` are pooled: one curve for the cases of all. If events are more frequent at
+    some places, this curve has a larger area than that of each place, also for a forecast that
+    knows only the climate [2]_. Leave places out of ``dim`` for an area of each, or give each its
+    own threshold, such as ``observations.quantile(0.9, "time")``. :func:`brier_skill_score` takes
+    the climatology of each place.
 
     References
     ----------

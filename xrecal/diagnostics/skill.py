@@ -31,7 +31,7 @@ from .evidence import (
     named_dims,
     where_enough,
 )
-from .p_values import shown_p
+from .p_values import UNTOLD, shown_p
 from .rows import each_season, head_of_rows, season_of_rows, texts_of_rows
 
 _TEXTS = {
@@ -63,19 +63,24 @@ class Skills(xr.Dataset):
 
     def _table(self) -> Table:
         labels = self[self.attrs["by"]]
-        shown = {name: [f"{v:.1%}" for v in self[name].to_numpy()] for name in _TEXTS}
+        shown = {name: list(map(_shown_percent, self[name].to_numpy())) for name in _TEXTS}
+        ends = zip(shown["skill_low"], shown["skill_high"], strict=True)
         columns = {
             head_of_rows(labels): texts_of_rows(labels),
             "cases": [str(n) for n in self["n_cases"].to_numpy()],
             "skill": shown["skill"],
             "±": shown["skill_error"],
-            "95 % interval": map(
-                " to ".join, zip(shown["skill_low"], shown["skill_high"], strict=True)
-            ),
+            "95 % interval": [low if low == UNTOLD else f"{low} to {high}" for low, high in ends],
             "p": [shown_p(p) for p in self["p_value"].to_numpy()],
         }
         foot = ", ".join(f"{k}: {self.attrs[k]}" for k in ("score", "reference") if k in self.attrs)
+        if any(UNTOLD in column for column in columns.values()):
+            foot += f"\n{UNTOLD}: too few cases for their dependence"
         return Table(list(columns), list(map(list, zip(*columns.values(), strict=True))), foot)
+
+
+def _shown_percent(share: float) -> str:
+    return UNTOLD if np.isnan(share) else f"{share:.1%}"
 
 
 @explained("xrecal.diagnostics.skill")
@@ -131,7 +136,10 @@ def skill(
 
     Notes
     -----
-    See :func:`xrecal.arrays.skill_score` and :func:`xrecal.arrays.diebold_mariano`.
+    See :func:`xrecal.arrays.skill_score` and :func:`xrecal.arrays.diebold_mariano`. The p-value
+    tests the differences of the scores; the interval is that of their ratio. If a few cases, such
+    as floods, make most of the mean score, an interval may exclude 0 although the p-value is above
+    0.05: then take the p-value.
 
     Examples
     --------
@@ -196,6 +204,7 @@ def skill(
 def _score_and_reference(scores: xr.DataArray, reference: xr.DataArray) -> dict[str, Any]:
     """Attributes with the name and the unit of a score, and what made the reference."""
     name, units = scores.attrs.get("long_name", scores.name), shown_units(scores.attrs)
+    name = "score" if name is None else name
     return {"score": f"{name} in {units}" if units else str(name), **reference_of(reference)}
 
 

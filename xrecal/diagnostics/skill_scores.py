@@ -18,7 +18,7 @@ from xrecal.products.categories import as_members
 from xrecal.products.scores import score_entry
 
 from .evidence import Evidence, flag_events, read_evidence
-from .probability_scores import RANKED, brier_score, brier_scores, ranked_probability_score
+from .probability_scores import brier_score, brier_scores, ranked_probability_score
 from .reliability import Events, events_at, read_events
 from .skill import skill
 
@@ -170,7 +170,9 @@ def rpss(
         others = ranked_probability_score(other, observations, edges, member_dim=other_dim)
     else:
         others = ranked_reference(events, reference, evidence)
-    found = _skill(scores, others, evidence, RANKED.long_name).assign_attrs(_told(reference))
+    found = _skill(scores, others, evidence, "ranked probability score").assign_attrs(
+        _told(reference)
+    )
     known = events.happened.where(events.probability.notnull())
     return flag_events(found, known, evidence.dims, wanted.dim)
 

@@ -14,6 +14,7 @@ from xrecal.inputs.dims import Dims
 from xrecal.inputs.forms import Labelled
 from xrecal.inputs.metadata import shown_units
 from xrecal.inputs.pairing import Observations
+from xrecal.inputs.roles import is_lead
 from xrecal.methods.call_errors import explained
 from xrecal.products.scores import crps
 
@@ -86,11 +87,17 @@ class Summary(xr.Dataset):
         if n.size == 1:
             return Table((), [row[:2] for row in rows], f"{cases} cases{beyond}")
         head = ["", "median", "lowest", "highest", f"p < {SIGNIFICANT}"]
-        foot = f"{some.size} location{'s' * (some.size != 1)}, {cases} cases each; "
+        noun = self._noun()
+        foot = f"{some.size} {noun}{'s' * (some.size != 1)}, {cases} cases each; "
         if some.size < n.size:
-            foot += f"{n.size - some.size} of {n.size} locations without cases; "
+            foot += f"{n.size - some.size} of {n.size} {noun}s without cases; "
         foot += f"p < {SIGNIFICANT} after control of false discoveries{beyond}"
         return Table(head, rows, foot)
+
+    def _noun(self) -> str:
+        """Word for the positions that each have a value."""
+        dims = self["n_cases"].dims
+        return "lead" if all(is_lead(d, self.coords.get(d)) for d in dims) else "location"
 
     def _row(
         self, label: str, values: xr.DataArray, units: str = "", percent: bool = False

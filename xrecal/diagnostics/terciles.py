@@ -114,7 +114,8 @@ def tercile_summary(
     -----
     Each part is that of its own function: :func:`xrecal.products.categories.categories`,
     :func:`rpss`, :func:`roc`, :func:`reliability`. :func:`xrecal.plot.skill_map` draws ``rpss`` of
-    a grid, :func:`xrecal.plot.tercile_map` the probabilities of one date. Terciles of these
+    a grid, :func:`xrecal.plot.tercile_map` the probabilities of one date. ROC areas and reliability
+    pool the places in ``dim``; the RPSS takes the terciles of each. Terciles of these
     observations use information from after the forecasts. For forecasts with the terciles of their
     own hindcast, without bias, use
     ``hindcast.recal.cross_validate(observations, output="categories")``.

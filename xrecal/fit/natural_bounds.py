@@ -8,6 +8,7 @@ from typing import Any
 
 import xarray as xr
 
+from xrecal.arrays.distributions.forms import SHARE_AT_BOUND
 from xrecal.inputs.forms import Form
 from xrecal.inputs.metadata import same_units
 from xrecal.methods import Method
@@ -24,6 +25,7 @@ _SIGNED = re.compile(
 )
 """Words of variables that have both signs."""
 
+_TEMPERATURES = ("K", "degC", "Celsius", "degF")
 _UNITS = ("m3 s-1", "kg m-3", "ug m-3", "µg m-3", "mol m-3", "count", "counts")
 _WITH_SIGN = ("standard_name", "long_name", "cell_methods")
 
@@ -44,7 +46,7 @@ def never_negative(*attrs: Mapping[Any, Any]) -> str | None:
     >>> never_negative({"units": "m3 s-1"}), never_negative({"units": "K"})
     ("unit 'm3 s-1'", None)
     """
-    if any(_SIGNED.search(str(of.get(key, ""))) for of in attrs for key in _WITH_SIGN):
+    if _has_both_signs(*attrs):
         return None
     names = [str(of["standard_name"]) for of in attrs if "standard_name" in of]
     if names:
@@ -55,15 +57,48 @@ def never_negative(*attrs: Mapping[Any, Any]) -> str | None:
     return known and f"unit {known!r}"
 
 
+def _has_both_signs(*attrs: Mapping[Any, Any]) -> bool:
+    return any(_SIGNED.search(str(of.get(key, ""))) for of in attrs for key in _WITH_SIGN)
+
+
+UNSURE = "no value is negative, but forecasts may be (bounds=(0, None) prevents this)"
+
+
+def _may_have_bound(
+    forecast: xr.DataArray, observed: xr.DataArray, *attrs: Mapping[Any, Any]
+) -> bool:
+    """Return whether values in memory come close to 0 and never below, and no attribute decides.
+
+    Close is nearer than their range is wide. Equal values at the lower end are a bound that the fit
+    finds itself.
+    """
+    if any("standard_name" in of for of in attrs) or _has_both_signs(*attrs):
+        return False
+    units = [of["units"] for of in attrs if "units" in of]
+    if any(same_units(u, one) for u in units for one in _TEMPERATURES):
+        return False
+    if forecast.chunks is not None or observed.chunks is not None:
+        return False
+    if not forecast.size or not observed.size:
+        return False
+    low, high = float(observed.min().data), float(observed.max().data)
+    alone = float((observed == low).mean().data) < SHARE_AT_BOUND
+    return 0 <= low < high - low and alone and float(forecast.min().data) >= 0
+
+
 def within_nature(form: Form, observed: xr.DataArray, method: Method) -> tuple[Method, str | None]:
     """Return the method, with the lower bound 0 if the variable is never negative, and a note.
 
-    Bounds that the method was given stay, and so does ``bounds=None``.
+    Bounds that the method was given stay, and so does ``bounds=None``. If no attribute decides, the
+    note is on values that may have the bound.
     """
-    why = never_negative({"long_name": form.name}, form.loc.attrs, observed.attrs)
-    if why is None or not isinstance(method, Settings) or method.variables is not None:
+    if not isinstance(method, Settings) or method.variables is not None:
         return method, None
     bounded = method.with_bounds((0.0, "auto"))
     if bounded == method:
         return method, None
+    attrs = {"long_name": form.name}, form.loc.attrs, observed.attrs
+    why = never_negative(*attrs)
+    if why is None:
+        return method, UNSURE if _may_have_bound(form.loc, observed, *attrs) else None
     return bounded, f"not below 0 by its {why} (bounds=None lifts this)"

@@ -83,9 +83,11 @@ def require_readable(given: pd.DataFrame) -> pd.DataFrame:
     needed = [HORIZON, TYPE, ID, VALUE]
     lacking = [name for name in needed if name not in given]
     if origin_of(given) is None:
-        lacking.insert(0, f"one of {', '.join(ORIGINS)}")
+        lacking.insert(0, f"{', '.join(ORIGINS[:-1])} or {ORIGINS[-1]}")
     if lacking:
-        raise_faults([f"the table has no column {one}; it has {[*given]}" for one in lacking])
+        older = "; the page on hubs shows how to rename columns of older tables"
+        hint = older if {"type", "quantile"} <= set(given) else ""
+        raise_faults([f"the table has no column {one}; it has {[*given]}{hint}" for one in lacking])
     rows = parsed(given)
     raise_faults([*_unreadable(given, rows), *_repeated(rows)])
     return rows

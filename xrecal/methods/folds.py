@@ -159,8 +159,9 @@ def near_other_folds(folds: str, axis: CaseAxis, year_start: str | None) -> str 
     if near < max(MANY_NEAR * n_cases, 1):
         return None
     return (
-        f"{near} of {n_cases} cases have a neighbour within a week in another fold, which may give "
-        f"them away: give the method gap='{WEEK:g}D', or as long as the weather is remembered"
+        f"{near} of {n_cases} cases have a neighbour within a week in another fold, so "
+        "cross-validation may find them too easy: give the method "
+        f"gap='{WEEK:g}D', or as long as the weather is remembered"
     )
 
 
@@ -168,7 +169,7 @@ def learned_from_neighbours(near: int, n_cases: int) -> Advice:
     """Return the warning of splits without a gap, in which so many cases have a near neighbour."""
     return Advice(
         f"{near} of {n_cases} cases are predicted by fits that have learned from a neighbour "
-        "within a week, which may give them away: use ",
+        "within a week, so they may score too well: use ",
         Typed("gap", ...),
         ", such as ",
         Typed("gap", "5D"),

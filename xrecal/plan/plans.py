@@ -292,6 +292,7 @@ def _total(plan: Plan) -> list[str]:
     if plan.seconds is not None:
         lines.append(f"  time           about {_duration(plan.seconds)} with {at_once} at a time")
     if memory is not None:
-        verdict = "fits" if plan.fits else "too large: take the suggested chunks"
-        lines.append(f"  memory         {_size(memory)} a task with {at_once} at a time: {verdict}")
+        verdict = "enough" if plan.fits else "too little: take the suggested chunks"
+        room = f"{_size(memory)} of memory a task with {at_once} at a time"
+        lines.append(f"  available      {room}: {verdict}")
     return lines

@@ -162,12 +162,15 @@ def work_of_splits(name: Hashable | None, held_out: HeldOut) -> Work:
     (tasks,) = held_out.reduce(mean_of, {})
     pooled = () if pairs.pool is None else pairs.pool.dims
     shared = pooled if pairs.pool is not None and pairs.pool.widths is None else ()
+    axis = prepared.axis
+    if pairs.pool is not None:
+        axis = pairs.pool.axis(axis, pairs.form.loc.sizes[pairs.dim])
     location = Setup(
         method=method,
         kind=form.kind,
         n_cases=max(learned),
         n_members=_length(form, form.member_dim),
-        axis=prepared.axis,
+        axis=axis,
         periods={name: period_of(value) for name, value in prepared.covariates.items()},
         min_samples=held_out.splits.min_samples,
         dtype=form.loc.dtype,

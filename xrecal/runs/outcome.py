@@ -230,8 +230,7 @@ class Told:
         if done.early:
             yield Advice(
                 f"{len(done.early)} forecasts are of the future, {_range(done.early)}, while it is "
-                f"{shown(self.now)}; they are not issued before their time: check their dates, or "
-                "give ",
+                f"{shown(self.now)}; they are not issued before their time: check their dates and ",
                 Typed("now"),
             )
         if done.empty:

@@ -126,7 +126,7 @@ class Turn:
                 Advice(
                     f"{self.done.of_the_future} observations are of the future, up to "
                     f"{shown(np.concatenate(latest).max())}, while it is {shown(now)}; they are "
-                    "not used: check their dates, or give ",
+                    "not used: check their dates and ",
                     Typed("now"),
                 )
             )

@@ -6,6 +6,7 @@ from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import xarray as xr
 
 from xrecal.diagnostics.monitor import Restart, monitor
@@ -42,7 +43,9 @@ def watched(
         pit = scores[f"{name}_pit"]
         # Labels of leads alone may not say when each forecast verifies.
         pit = pit.assign_coords(valid_time=scores[f"{name}_valid_time"].variable)
-        score = pit.copy(data=ndtri(pit.to_numpy().clip(SMALLEST, 1 - SMALLEST)))
+        # In float32 the upper limit would be 1, whose score is infinite and so not counted.
+        transforms = pit.to_numpy().astype(np.float64)
+        score = pit.copy(data=ndtri(transforms.clip(SMALLEST, 1 - SMALLEST)))
         score.attrs = {}
         standard = xr.Dataset(
             {f"{name}_loc": xr.zeros_like(score), f"{name}_scale": xr.ones_like(score)}

@@ -62,6 +62,9 @@ Attributes of the store itself would go along where others write a part of it to
 BLOCK_BYTES = 2**24
 """Of the state of a block of locations, as it is stored and computed."""
 
+TABLES = (".csv", ".tsv", ".txt", ".xlsx", ".parquet")
+"""Suffixes of tables, which are no arrays."""
+
 CHECKED_BYTES = 2**20
 """Of an array of one chunk whose numbers are checked as soon as a store is opened."""
 
@@ -344,6 +347,11 @@ def open_data(path: Path, what: str) -> xr.Dataset:
         file may bring along.
     """
     file_format = format_of_finished(path)
+    if path.suffix.lower() in TABLES:
+        raise ValueError(
+            f"{what} is a table, but commands read netCDF files and Zarr stores; make a netCDF "
+            "file of the table, as the page on inputs shows"
+        )
     try:
         if file_format == "grib":
             dataset = open_grib(path)

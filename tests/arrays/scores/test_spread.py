@@ -79,6 +79,17 @@ def test_no_error_no_ratio():
     assert np.isnan(found.ratio)
 
 
+def test_the_sea_has_neither_spread_nor_errors():
+    sea, n_members = np.full((2, 3), np.nan), np.zeros((2, 3))
+    found = spread_skill(sea, sea, np.ones((2, 3)), 2, n_members)
+    assert np.isnan(found.ratio).all()
+    assert not found.bin_counts.any()
+    n_members[1] = 5
+    beside = np.where(n_members > 0, 1.0, np.nan)
+    found = spread_skill(beside, beside, np.zeros((2, 3)), 2, n_members)
+    np.testing.assert_allclose(found.ratio, [np.nan, np.sqrt(6 / 4)])
+
+
 def test_errors():
     one = np.ones((2, 3))
     with pytest.raises(ValueError, match="variance must not be negative, found -1"):

@@ -62,7 +62,9 @@ def roc_area(probabilities: FloatArray, events: FloatArray) -> RocArea:
     trapezoids. The influence of a case is :math:`(V_i - A) / r` with its placement among the cases
     of the other kind [2]_ and the share r of its own kind: of independent cases the variance of the
     mean is that of DeLong et al., to a part 1/n; of cases in order of time, that depend on their
-    neighbours, :func:`~xrecal.arrays.standard_error` has it. O(n log n) a location.
+    neighbours, :func:`~xrecal.arrays.standard_error` has it. O(n log n) a location. Cases of
+    several places along the last axis are pooled: the area then contains the differences between
+    their climates.
 
     References
     ----------

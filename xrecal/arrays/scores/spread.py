@@ -59,14 +59,15 @@ def spread_skill(
     -------
     SpreadSkill
         Arrays of shape (...), those by bin (..., bins), by ascending spread with equal numbers of
-        cases up to one; ties are put by their order in time. NaN with fewer than 2 cases (the
-        standard error with fewer than 3), in an empty bin, and for the ratio without any error.
+        cases up to one; ties are put by their order in time. NaN with fewer than 2 cases, as over
+        the sea (the standard error with fewer than 3), in an empty bin, and for the ratio without
+        any error.
 
     Raises
     ------
     ValueError
         If shapes do not fit, a variance is negative, ``bins`` is no positive whole number or
-        ``n_members`` is below 2 everywhere.
+        forecasts have 1 member at most.
 
     Notes
     -----
@@ -113,7 +114,7 @@ def _factor(n_members: npt.ArrayLike | None, shape: tuple[int, ...]) -> FloatArr
     if n_members is None:
         return np.broadcast_to(1.0, shape)
     m = np.asarray(n_members, dtype=np.float64)
-    if m.size and not (m >= 2).any():
+    if (m > 0).any() and not (m >= 2).any():  # zero everywhere: no forecasts, as over the sea
         raise ValueError(f"n_members must be 2 or more, got {m.max():g}: there is no spread")
     try:
         m = np.broadcast_to(m, shape)
