@@ -77,8 +77,12 @@ def second_regression(
     parts = (mean, variance, cases.observations)
     found = without_places(pooled, places.local, cases.place, parts)
     sizes = inverse_sizes(Forecasts(cases.members))
-    past = past_of(sizes[np.newaxis], variance[np.newaxis])._asdict()
-    return found._replace(**{name: float(of_all[0]) for name, of_all in past.items()})
+    size, mean_variance, spread = past_of(sizes[np.newaxis], variance[np.newaxis])
+    return found._replace(
+        inverse_size=size.item(),
+        past_variance=mean_variance.item(),
+        past_variance_spread=spread.item(),
+    )
 
 
 class Started(NamedTuple):
