@@ -34,10 +34,9 @@ from .ridge_rules import (
 from .solvers import Solver
 
 TRIED, COMPARED = 500, 2000
-"""Number of held-out cases from which on the low-rank search holds out only some of them, as
-held-out cases would be its main cost: for the choice among several kernels, then for ridge and
-support. Folds train on as many cases as before. The ridge is refined on the cases on which supports
-are compared; with fewer cases it would fit their noise."""
+"""Most held-out cases of a low-rank search, as they are its main cost: for the choice among several
+kernels, then for ridge and support. Folds train on as many cases as before. The ridge is refined on
+the cases on which supports are compared; with fewer cases it would fit their noise."""
 
 LATER_PARTS = 8
 """Number of parts of the period; each part but the first is forecast from the earlier ones."""
