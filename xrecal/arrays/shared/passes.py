@@ -1,7 +1,7 @@
-"""A shared fit in passes over chunks of cases, and what it learns between them.
+"""A shared fit in passes over chunks of cases, and the steps between the passes.
 
 ==========================  =======================================  ==========================
-pass over all cases         what each chunk gives                    what all of them give
+pass over all cases         result of each chunk                     next step with all results
 ==========================  =======================================  ==========================
 :func:`.draw_sample`        cases with the smallest hashes           :func:`first_regression`
 :func:`.place_sums_of`      sums of each place around a regression   :func:`second_regression`
