@@ -1,4 +1,4 @@
-"""Evidence in short records: do errors follow the season, or did they jump at one date?
+"""Evidence in short records for a season in the errors, or for a jump at one date.
 
 If a record has each season once, held-out cases cannot decide: the cases nearest in season are also
 the nearest in time. A jump that is learned as a season would be forecast to return.
