@@ -1,6 +1,6 @@
-"""Progress of long work: a bar on a terminal and in notebooks, now and then a line elsewhere.
+"""Progress of long work: a bar on a terminal and in notebooks, elsewhere a line at intervals.
 
-:func:`reported` opens it, :func:`counted` counts the steps of a loop, and tasks of Dask count
+:func:`reported` starts it, :func:`counted` counts the steps of a loop, and tasks of Dask count
 themselves. Steps inside a step are shares of it.
 """
 
@@ -19,10 +19,10 @@ R = TypeVar("R")
 T = TypeVar("T")
 
 QUIET = 3.0
-"""Seconds of work before anything is printed."""
+"""Seconds of work before the first output."""
 
 OFTEN, SELDOM = 0.5, 10.0
-"""Seconds between two bars, and between two lines where there is no bar."""
+"""Seconds between two updates of the bar, and between two lines without a bar."""
 
 WIDTH = 30
 
@@ -38,18 +38,18 @@ class Progress:
         self.told: float | None = None
         """Time of the last line or bar."""
         self.levels: list[list[int]] = []
-        """Numbers of steps done and of all, the outermost first."""
+        """Numbers of steps done and of all steps, outermost loop first."""
         self._lock = Lock()
 
     def share(self) -> str:
-        """Share of the work that is done, in percent; nothing as long as there are no steps."""
+        """Share of the work done, in percent; empty as long as there are no steps."""
         share, levels = 0.0, self.levels[::-1]
         for done, total in levels:
             share = min(1.0, (done + share) / max(total, 1))
         return f"{share:.0%}" if levels else ""
 
     def tell(self, *, end: str = "") -> None:
-        """Print a bar or a line, if it is time to, or at the ``end`` of what was told."""
+        """Print a bar or a line if it is due, or at the ``end`` if one was printed before."""
         with self._lock:
             now, has_bar = clock(), _has_bar()
             if not self.shown or now - self.start < QUIET or (end and self.told is None):
@@ -63,22 +63,22 @@ class Progress:
             if has_bar:
                 filled = "#" * (WIDTH * int(share[:-1]) // 100 if "%" in share else 0)
                 text = f"\r{self.what} [{filled:<{WIDTH}}] {share:>4} {seconds:>6}"
-            with suppress(OSError):  # where standard error takes nothing, nobody reads it
+            with suppress(OSError):  # a closed standard error has no reader
                 line = end or not has_bar
                 print(text, end="\n" if line else "", file=sys.stderr, flush=True)
 
 
 _open: list[Progress] = []
-"""The progress of the work that is going on, if there is any."""
+"""Progress of the current work, if there is any."""
 
 
 def _has_bar() -> bool:
-    """Whether a bar can be drawn: on a terminal, or in a notebook."""
+    """Return whether a bar can be drawn: on a terminal, or in a notebook."""
     return sys.stderr.isatty() or type(sys.stderr).__module__.startswith("ipykernel")
 
 
 def _own() -> Progress | None:
-    """Progress that this thread has opened and that is shown."""
+    """Progress that this thread has opened and shows."""
     own = _open[-1] if _open else None
     return own if own is not None and own.shown and own.owner == get_ident() else None
 
@@ -126,7 +126,7 @@ def reported(what: str = "xrecal", *, shown: bool = True) -> Iterator[None]:
 
 
 def reporting(what: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Decorator of functions whose parameter ``progress`` says whether it is shown."""
+    """Decorator of functions with a parameter ``progress``."""
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         @wraps(function)
@@ -140,7 +140,7 @@ def reporting(what: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
 
 
 def counted(steps: Collection[T]) -> Iterator[T]:
-    """Steps of a loop, which count."""
+    """Steps of a loop, counted as progress."""
     progress = _own()
     if progress is None or len(steps) < 2:
         yield from steps
@@ -153,7 +153,10 @@ def counted(steps: Collection[T]) -> Iterator[T]:
 
 
 def parts(n: int) -> Iterator[slice]:
-    """Parts of n places, larger ones as long as they take less than half a second, which count."""
+    """Parts of n places, counted as progress.
+
+    They grow as long as each takes less than half a second.
+    """
     progress = _own()
     if progress is None or n < 2:
         yield slice(0, n)
@@ -180,7 +183,7 @@ def _level(progress: Progress, total: int) -> Iterator[list[int]]:
 
 @contextmanager
 def _told_again(progress: Progress) -> Iterator[None]:
-    """Print now and then while a step takes long."""
+    """Print at intervals while a step takes long."""
     ended = Event()
 
     def tell() -> None:
@@ -198,7 +201,7 @@ def _told_again(progress: Progress) -> Iterator[None]:
 
 @contextmanager
 def _of_dask(progress: Progress) -> Iterator[None]:
-    """Count the tasks of whatever Dask computes within."""
+    """Count the tasks that Dask computes within."""
     from dask.callbacks import Callback
 
     started: list[list[int]] = []
