@@ -89,7 +89,7 @@ class FittedVariable:
 
     @property
     def covariates(self) -> Mapping[str, float | None]:
-        """Covariates of forecasts, also those that identify the place, and periods of circular ones."""
+        """Covariates of forecasts, also those that identify the place, and their periods."""
         return {**self.periods, **dict.fromkeys(self.method.of_places)}
 
     @property

@@ -183,7 +183,7 @@ class _Largest:
 
 
 def warn_of_unseen(forecasts: Iterable[NewForecast]) -> None:
-    """Warn about members in memory that count as missing, as they are far beyond all seen values."""
+    """Warn about members in memory that count as missing, far beyond all seen values."""
     for form, fitted in forecasts:
         if isinstance(form.loc.data, np.ndarray):
             name = "forecast" if form.name is None else f"forecast[{form.name!r}]"
