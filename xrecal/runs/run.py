@@ -108,7 +108,7 @@ class Run:
         return f"<xrecal run: {', '.join(self._inputs) or 'nothing'} -> {self.output}>"
 
     def _noted(self, path: Location, name: str) -> Source:
-        """An input; of one that goes into a result the fingerprint is taken before it is opened."""
+        """An input; for inputs of a result, the fingerprint is taken before it is opened."""
         source = Source(local_path(path, name=name), name)
         if self.output is not None:
             self._prints[name] = source.fingerprint()
@@ -442,12 +442,12 @@ def compute_all(collections: list[Any]) -> Sequence[Any]:
 
 
 def _plain(value: Any, name: str) -> Any:
-    """A setting as JSON has it."""
+    """A setting as JSON."""
     return encode(value, name) if isinstance(value, (Method, tuple)) else value
 
 
 def _stored(result: Recalibrator | xr.Dataset) -> xr.Dataset:
-    """A result as files take it, in blocks."""
+    """A result for files, in blocks."""
     if isinstance(result, Recalibrator):
         return in_blocks(to_plain(to_dataset(result)), result)
     dataset = _as_numbers(for_files(result))
@@ -455,7 +455,7 @@ def _stored(result: Recalibrator | xr.Dataset) -> xr.Dataset:
 
 
 def _as_numbers(dataset: xr.Dataset) -> xr.Dataset:
-    """Truth values and dates as blocks are written, with the attributes by which they are read."""
+    """Booleans and dates in the form of blocks, with the attributes for reading them."""
     plain = {}
     for name, array in dataset.data_vars.items():
         if array.dtype == bool:
