@@ -1,4 +1,4 @@
-"""How many cases lie between the issue of a forecast and its verification."""
+"""Number of cases between the issue of a forecast and its verification."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Evidence against calibration that you may look at after every case."""
+"""Evidence against calibration, valid after every case."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from .pit import pit_of_cases
 Restart: TypeAlias = Literal["year"] | int | None
 
 FEWEST_A_YEAR = 30
-"""With fewer cases a year hardly any error would ever be found."""
+"""Least number of cases a year: with fewer, almost no error would ever be found."""
 
 _TEXTS = {
     "e_value": "evidence against calibration since the last restart",
@@ -149,7 +149,7 @@ def monitor(
 
 
 def _time_and_core(evidence: Evidence) -> tuple[Hashable, tuple[Hashable, ...]]:
-    """The dimension of time, and those that a task needs whole, time last."""
+    """The dimension of time, and the dimensions that a task needs whole, time last."""
     time, dims = evidence.pairs.dim, evidence.dims
     if time not in dims:
         raise ValueError(
@@ -166,7 +166,7 @@ def _time_and_core(evidence: Evidence) -> tuple[Hashable, tuple[Hashable, ...]]:
 
 
 def _stretches(evidence: Evidence, restart: Restart) -> IntArray:
-    """Number of the stretch of each case (n,); warns of years that are too short."""
+    """Number of the stretch of each case (n,); warn about years that are too short."""
     dim = evidence.pairs.dim
     n = {d: size for part in evidence.form.parts.values() for d, size in part.sizes.items()}[dim]
     if restart is None:
@@ -178,7 +178,7 @@ def _stretches(evidence: Evidence, restart: Restart) -> IntArray:
             f"restart is {restart!r}; give 'year', a number of cases from 1, or None for never"
         )
     observed = evidence.pairs.observations
-    # Years of the labels, as forecasts of all leads have no other: also where one lead is selected.
+    # Years of the labels, as forecasts of all leads have no others; also for one selected lead.
     labels = observed.drop_vars([c for c in observed.coords if c not in observed.xindexes])
     years = case_axis(labels, dim).year
     if years is None:
@@ -196,7 +196,7 @@ def _stretches(evidence: Evidence, restart: Restart) -> IntArray:
 
 
 def _labels(pit: xr.DataArray, time: Hashable) -> npt.NDArray[Any]:
-    """Labels of the cases, or their positions, and a last one for none of them."""
+    """Labels of the cases, or their positions, with a last label for no case."""
     index = pit.indexes.get(time)
     labels = np.arange(pit.sizes[time]) if index is None else index.to_numpy()
     none = np.array([None])
@@ -209,7 +209,7 @@ def _labels(pit: xr.DataArray, time: Hashable) -> npt.NDArray[Any]:
 
 @dataclass(frozen=True)
 class _Watch:
-    """Transforms (L, n), or (L, *places, n), and lags (L,) in; all that a monitor says out."""
+    """Task from transforms (L, n), or (L, *places, n), and lags (L,) to results of a monitor."""
 
     alpha: float
     run_length: int
@@ -217,7 +217,7 @@ class _Watch:
     labels: npt.NDArray[Any]
 
     def __call__(self, given: Named) -> Named:
-        """E-values, alarms, statistics, changes and their beginnings (L, n)."""
+        """E-values, alarms, statistics, changes and their first cases (L, n)."""
         from xrecal.arrays import calibration_changes, calibration_e_values
 
         pit, lags = given["pit"], given["lags"]
@@ -233,5 +233,5 @@ class _Watch:
 
 
 def begins(stretch: IntArray) -> npt.NDArray[np.bool_]:
-    """Whether each case (n,) is the first of its stretch."""
+    """Mark cases (n,) that are the first of their stretch."""
     return np.asarray(np.diff(stretch, prepend=stretch[:1] - 1) != 0)

@@ -1,4 +1,4 @@
-"""Comparison of forecasts that may be looked at after every case."""
+"""Sequential comparison of forecasts, valid after every case."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ class Skills(xr.Dataset):
         return self._table().html() if self._is_whole() else super()._repr_html_()
 
     def _is_whole(self) -> bool:
-        """Whether it holds all that the table needs, in memory and over no other dimension."""
+        """True if all values of the table are present, in memory and over one dimension."""
         needed = {*_TEXTS, "n_cases"} <= set(self) and not self.chunks
         return needed and self["skill"].dims == (self.attrs.get("by"),)
 
@@ -181,7 +181,7 @@ def skill(
         (found, *_) = skills(skill_score, *ordered, dims=dims)
         series = [by_time(array.where(known), dims, time) for array in ordered]
         of_means, error, p_value, low, high = skills(score, *series, dims=[time])
-        # Where dates have different numbers of cases the skill is not that of their means.
+        # If dates have different numbers of cases, the skill differs from that of their means.
         shift = found - of_means
         results = (found, error, p_value, low + shift, high + shift)
     variables = described(results, _TEXTS, NO_UNIT)
@@ -194,7 +194,7 @@ def skill(
 
 
 def _score_and_reference(scores: xr.DataArray, reference: xr.DataArray) -> dict[str, Any]:
-    """Attributes with the name and the unit of a score, and what made the reference."""
+    """Attributes with the name and the unit of a score, and the source of the reference."""
     name, units = scores.attrs.get("long_name", scores.name), shown_units(scores.attrs)
     return {"score": f"{name} in {units}" if units else str(name), **reference_of(reference)}
 
@@ -202,7 +202,7 @@ def _score_and_reference(scores: xr.DataArray, reference: xr.DataArray) -> dict[
 def _dims_and_season(
     scores: xr.DataArray, dim: Dims, by: Hashable | None
 ) -> tuple[tuple[Hashable, ...], xr.DataArray | None]:
-    """Dimensions of the cases, and the season of each where ``by`` asks for it."""
+    """Dimensions of the cases, and the season of each if ``by`` asks for it."""
     dims = named_dims(dim, scores.dims, name="scores")
     if by is None:
         return dims or (case_dim(scores, name="scores"),), None
@@ -216,16 +216,16 @@ AS_ISSUED = "forecasts as issued"
 
 
 def reference_of(scores: xr.DataArray) -> dict[str, str]:
-    """Attribute with what made the forecasts of these scores, where history has it."""
+    """Attribute with the source of the forecasts of these scores, if the history has it."""
     history = str(scores.attrs.get("history", ""))
     made = re.findall(r"(?:recalibrated|each case predicted) by (.+?)(?: fitted |$)", history, re.M)
-    if not made and history.startswith("xrecal: "):  # of scores that are made here of what came in
+    if not made and history.startswith("xrecal: "):  # scores computed here from other data
         made = [AS_ISSUED]
     return {"reference": made[-1]} if made else {}
 
 
 def _in_time(scores: xr.DataArray, dims: Sequence[Hashable]) -> dict[Hashable, np.ndarray]:
-    """Positions by ascending label, so that neighbours are successive cases."""
+    """Positions sorted by label, so that neighbours are successive cases."""
     return {
         d: scores.indexes[d].argsort()
         for d in dims

@@ -176,7 +176,7 @@ def rpss(
 
 
 def only_edges(own: xr.DataArray | None, edges: Edges | None) -> Edges:
-    """Edges of the categories that a forecast consists of, or those that are given."""
+    """Edges of the categories of a forecast, or the given ones."""
     if own is None and edges is None:
         raise ValueError(
             "edges are needed, such as edges=[0.0, 5.0] or the two terciles: only forecasts of "
@@ -190,7 +190,7 @@ def only_edges(own: xr.DataArray | None, edges: Edges | None) -> Edges:
 
 
 def ranked(scores: xr.DataArray, edges: Thresholds) -> xr.DataArray:
-    """Sum over edges of Brier scores, missing where one is."""
+    """Sum of Brier scores over edges, missing if one is missing."""
     return scores.sum([edges.dim], skipna=False)
 
 
@@ -203,7 +203,8 @@ def ranked_reference(
 ) -> xr.DataArray:
     """Ranked probability scores of probabilities of the categories, or of their shares.
 
-    ``of_levels``: probabilities are those between the levels of quantiles, whatever their edges.
+    With ``of_levels``, probabilities are those between the levels of quantiles, whatever their
+    edges.
     """
     dim = events.thresholds.dim
     above = None
@@ -225,10 +226,10 @@ def ranked_reference(
 def _with_ties(
     above: xr.DataArray, events: Events, evidence: Evidence, of_levels: bool
 ) -> xr.DataArray:
-    """Probabilities above edges; the shares of these cases where ties contradict them.
+    """Probabilities above edges; the shares of these cases if ties contradict them.
 
-    Two equal edges, such as the terciles of a dry season, have nothing between them. The levels of
-    quantiles are no probabilities where many observations lie on an edge.
+    Two equal edges, such as the terciles of a dry season, have no values between them. The levels
+    of quantiles are not probabilities if many observations lie on an edge.
     """
     dim, cases = events.thresholds.dim, evidence.dims_of_climate
     edges = events.thresholds.values.drop_vars([dim], errors="ignore")
@@ -265,7 +266,7 @@ def _brier_of_probability(
 
 
 def _told(reference: object) -> dict[str, str]:
-    """Attribute with a reference that is no forecast, in words."""
+    """Attribute with the text of a reference that is not a forecast."""
     if isinstance(reference, (xr.DataArray, xr.Dataset)):
         return {}
     if reference is None:
@@ -274,7 +275,7 @@ def _told(reference: object) -> dict[str, str]:
 
 
 def _squared(events: Events, above: xr.DataArray | None, evidence: Evidence) -> xr.DataArray:
-    """Squares of what happened minus a probability, the share of these cases if not given."""
+    """Squared differences of events and a probability, by default the share of these cases."""
     known = events.happened.where(events.probability.notnull())
     if above is None:
         above = known.astype(np.float64).mean(evidence.dims_of_climate)
@@ -282,7 +283,7 @@ def _squared(events: Events, above: xr.DataArray | None, evidence: Evidence) -> 
 
 
 def _skill(scores: xr.DataArray, others: Labelled, evidence: Evidence, name: str) -> xr.Dataset:
-    """Skill of scores against others, which a reference of one variable may have in a Dataset."""
+    """Skill of scores relative to others; the reference may be one variable of a Dataset."""
     require_free(evidence.form.dims, RESULTS)
     if isinstance(others, xr.Dataset):
         (others,) = others.values()
@@ -293,7 +294,7 @@ def _skill(scores: xr.DataArray, others: Labelled, evidence: Evidence, name: str
 
 
 def skill_of(scores: xr.DataArray, others: xr.DataArray, evidence: Evidence) -> xr.Dataset:
-    """Skill of scores without a unit; coordinates named as results give way to these."""
+    """Skill of scores without a unit; coordinates named like results are dropped."""
     own, other = (
         a.drop_vars(RESULTS, errors="ignore").assign_attrs(units="1") for a in (scores, others)
     )
