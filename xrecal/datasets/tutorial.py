@@ -13,7 +13,7 @@ from xrecal.inputs.libraries import require_library
 
 _CACHE_VARIABLE = "XRECAL_TUTORIAL_DATA"
 _CLIMPRED_DATA = "https://raw.githubusercontent.com/pangeo-data/climpred-data"
-_NO_OBSERVATION = 999.0  # and 1e36: how the index is marked missing at its source
+_NO_OBSERVATION = 999.0  # and 1e36: marks of missing values at the source
 _DAY = np.timedelta64(1, "D")
 
 
@@ -30,7 +30,7 @@ class RemoteFile(NamedTuple):
 
 
 class Tutorial(NamedTuple):
-    """Where a data set is, and how its two files are read."""
+    """Source of a data set, and the reader of its two files."""
 
     forecast: RemoteFile
     observation: RemoteFile
@@ -212,7 +212,7 @@ TUTORIALS = {
             f"{_CLIMPRED_DATA}/14ee1046dc9ec32753db85ad15ce8a2e428238d9/GMAO-GEOS-V2p1.RMM1.nc",
             "86db3e8658537ce7d24657779bb38974",
         ),
-        # A commit of its own: one that is known to hold the file under this name.
+        # Another commit, which has the file under this name.
         observation=RemoteFile(
             f"{_CLIMPRED_DATA}/32f481ea204216b284395f5229c485641cb9493d/rmmint1979-Present.nc",
             "41053e6d9158d7200fb14bc1acf329a9",
