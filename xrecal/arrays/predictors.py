@@ -44,11 +44,11 @@ class Usual(NamedTuple):
     high: FloatArray
     """Largest plausible value."""
     known: npt.NDArray[np.bool_]
-    """Whether the record has a value."""
+    """True if the record has a value."""
     mixed: npt.NDArray[np.bool_]
-    """Whether the record has enough cases with a value and enough without one."""
+    """True if the record has enough cases with a value and enough without one."""
     never_zero: npt.NDArray[np.bool_]
-    """Whether zero must be a fill value: inside a continuous range, and never in the record."""
+    """True if zero must be a fill value: inside a continuous range, and never in the record."""
     first: FloatArray
     """Smallest value of the record; 0 for a circular or unknown predictor."""
     last: FloatArray

@@ -41,7 +41,7 @@ class Step(NamedTuple):
     """Cases predicted by one state of a model that keeps learning."""
 
     fits: bool
-    """Whether the model is fitted to the learned cases; otherwise it is updated with them."""
+    """True if the model is fitted to the learned cases; otherwise it is updated with them."""
     learn: IntArray
     """Positions of learned cases; empty without new cases, and before the first fit."""
     test: IntArray

@@ -81,13 +81,13 @@ class Parameter:
     labels: Sequence[str] = ()
     """Labels along the only dimension."""
     of_slots: bool = False
-    """Whether values are positions of cases; -1 means none."""
+    """True if values are positions of cases; -1 means none."""
     within: tuple[float, float] = FINITE
     """Smallest and largest value; NaN means none."""
     for_updates: bool = False
-    """Whether only updates need it, not forecasts."""
+    """True if only updates need it, not forecasts."""
     of_all_places: bool = False
-    """Whether it is learned from all places together, with one value for all places of a fit."""
+    """True if it is learned from all places together, with one value for all places of a fit."""
 
     def sizes(self, n: int) -> dict[str, int]:
         """Sizes of the dimensions with n slots."""
@@ -219,30 +219,30 @@ class Method(ABC):
 
     output: ClassVar[Output] = "weighted"
     keeps_cases: ClassVar[bool] = False
-    """Whether forecasts are compared with calibration forecasts, which the state stores."""
+    """True if forecasts are compared with calibration forecasts, which the state stores."""
     recalibrates: ClassVar[bool] = True
-    """Whether its forecasts differ from the raw ones."""
+    """True if its forecasts differ from the raw ones."""
     by_sums: ClassVar[bool] = False
-    """Whether it learns from many places at once, by sums over chunks of cases."""
+    """True if it learns from many places at once, by sums over chunks of cases."""
     joins_variables: ClassVar[bool] = False
-    """Whether :class:`VectorCKME` can compare vectors, or points on a circle, with its settings."""
+    """True if :class:`VectorCKME` can compare vectors, or points on a circle, with its settings."""
     updates: ClassVar[bool] = True
-    """Whether cases can be added to a fit."""
+    """True if cases can be added to a fit."""
     relearns: ClassVar[bool] = False
-    """Whether it learns from all cases again after an update. A method that stores forecasts then
+    """True if it learns from all cases again after an update. A method that stores forecasts then
     learns its parameters of each case again, too."""
     keeps_sums: bool = False
-    """Whether a shared component keeps learning, by sums in the state."""
+    """True if a shared component keeps learning, by sums in the state."""
     keeps_choices: ClassVar[bool] = False
-    """Whether a pool keeps its parameters in an update."""
+    """True if a pool keeps its parameters in an update."""
     in_order: ClassVar[bool] = False
-    """Whether it learns from the cases one after the other, so that their order matters."""
+    """True if it learns from the cases one after the other, so that their order matters."""
 
     in_common: ClassVar[tuple[str, ...]] = ()
     """Parameters that places learn from common regrets: a first pass finds them."""
 
     exchangeable: bool = True
-    """Whether members are exchangeable, that is, without names."""
+    """True if members are exchangeable, that is, without names."""
 
     delay: int | str | None = None
     """Assumed delay of an observation after its valid time, if the method has one."""
@@ -251,7 +251,7 @@ class Method(ABC):
 
     @property
     def on_device(self) -> bool:
-        """Whether it accepts CuPy arrays."""
+        """True if it accepts CuPy arrays."""
         return False
 
     @property
@@ -285,12 +285,12 @@ class Method(ABC):
 
     @property
     def shares_members(self) -> bool:
-        """Whether the members of all forecasts are the past observations."""
+        """True if the members of all forecasts are the past observations."""
         return False
 
     @property
     def knows_novelty(self) -> bool:
-        """Whether it compares forecasts with past ones, and so can compute their novelty."""
+        """True if it compares forecasts with past ones, and so can compute their novelty."""
         return any(method.knows_novelty for method in self.mixed)
 
     @property
@@ -314,7 +314,7 @@ class Method(ABC):
 
     @property
     def has_shared(self) -> bool:
-        """Whether all places share one of its components."""
+        """True if all places share one of its components."""
         return any(method.by_sums for method in self.mixed)
 
     @property
@@ -342,7 +342,7 @@ class Method(ABC):
 
     @property
     def shapes(self) -> bool:
-        """Whether forecasts are compared without their means."""
+        """True if forecasts are compared without their means."""
         return False
 
     @property

@@ -223,17 +223,17 @@ class CKME(Settings):
 
     @property
     def shapes(self) -> bool:
-        """Whether forecasts are compared without their means."""
+        """True if forecasts are compared without their means."""
         return self.compare == "shapes"
 
     @property
     def on_device(self) -> bool:
-        """Whether CuPy arrays are accepted: array expressions support only the usual settings."""
+        """True if CuPy arrays are accepted: array expressions support only the usual settings."""
         return self.projection == "euclidean" and self.loss == "crps" and self.solver != "lowrank"
 
     @property
     def shares_members(self) -> bool:
-        """Whether the members are the past observations."""
+        """True if the members are the past observations."""
         return self.support == "observations"
 
     @property
@@ -243,7 +243,7 @@ class CKME(Settings):
 
     @property
     def gives_way(self) -> bool:
-        """Whether errors may replace past observations as members."""
+        """True if errors may replace past observations as members."""
         return self.support == "auto" and self.novelty is not None and not self.shapes
 
     @property

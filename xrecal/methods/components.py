@@ -79,7 +79,7 @@ class Component:
 
     @cached_property
     def on_observations(self) -> bool:
-        """Whether its members are the past observations."""
+        """True if its members are the past observations."""
         return self.forecaster.shares_members
 
     @cached_property
@@ -89,7 +89,7 @@ class Component:
 
     @cached_property
     def on_cases(self) -> bool:
-        """Whether each member belongs to one past case."""
+        """True if each member belongs to one past case."""
         return self.on_observations or self.support is not None
 
     def parameters(self, n_features: int) -> Mapping[str, Parameter]:

@@ -223,7 +223,7 @@ class OnlinePool(Settings):
 
     @property
     def knows_novelty(self) -> bool:
-        """Whether the pool or the law of all places compares forecasts with past ones."""
+        """True if the pool or the law of all places compares forecasts with past ones."""
         return self.pool.knows_novelty or self.law is not None
 
     @property

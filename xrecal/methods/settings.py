@@ -50,10 +50,10 @@ class Settings(Method):
     exchangeable: bool = field(default=True, kw_only=True)
 
     settles_covariates: ClassVar[bool] = False
-    """Whether it chooses covariates by the dates if none are given; ``()`` means no covariates."""
+    """True if it chooses covariates by the dates if none are given; ``()`` means no covariates."""
 
     has_own_bounds: ClassVar[bool] = False
-    """Whether it has bounds of its own, besides those of its methods."""
+    """True if it has bounds of its own, besides those of its methods."""
 
     def __new__(cls, *args: Any, **given: Any) -> Self:
         """Name the settings in the error for an unknown one; Python's own message does not."""
@@ -151,7 +151,7 @@ HalfLife: TypeAlias = Literal["cv"] | float | datetime.timedelta | np.timedelta6
 
 
 def is_positive(value: object) -> bool:
-    """Whether a setting is a positive, finite number."""
+    """Return whether a setting is a positive, finite number."""
     number = isinstance(value, (float, np.floating)) or is_whole(value)
     return number and 0 < value < np.inf  # type: ignore[operator]
 

@@ -1,7 +1,7 @@
 """Sources of distributions, and their common interface for products.
 
 =============================================  ================================================
-:class:`Issued`                                raw forecasts, in any form                
+:class:`Issued`                                raw forecasts, in any form
 :class:`~.recalibrated.Recalibrated`           forecasts recalibrated by a model
 :class:`~xrecal.fit.held_out.HeldOut`          held-out cases, predicted by fits without them
 =============================================  ================================================

@@ -127,7 +127,7 @@ class Outcome:
         return {name: getattr(self, name) for name in names}
 
     def part_from_hindcast(self, cases: Collection[str], issued: Sequence[str]) -> None:
-        """Separate starts whose cases the first fit knows, if a later start is issued, from late starts."""
+        """Separate starts whose cases the first fit knows, before a later one, from late starts."""
         first = issued[0] if issued else ""
         past = [stem for stem in self.too_late if stem < first and stem in cases]
         self.in_hindcast = len(past)

@@ -72,7 +72,7 @@ class SkceSettings(NamedTuple):
     """For "serial" and "wild", the number of successive cases that count as one; by default
     estimated, or 1. For "block", the cases in a block, at least 2; the root of n by default"""
     augmented: bool = False
-    """Whether each observation joins its own plain ensemble; see
+    """True if each observation joins its own plain ensemble; see
     :func:`xrecal.arrays.case_matrix`"""
     simultaneous: int = 1
     """For "serial", the number of successive cases of one date; blocks then count dates"""

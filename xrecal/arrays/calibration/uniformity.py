@@ -141,7 +141,7 @@ class UniformTest(NamedTuple):
     block_length: IntArray
     """Number of successive dates that count as one; 0 with too few cases"""
     dependent: npt.NDArray[np.bool_]
-    """Whether successive dates are more similar than by chance"""
+    """True if successive dates are more similar than by chance"""
 
 
 def serial_uniform_test(

@@ -75,7 +75,7 @@ class Entry(NamedTuple):
     ``coordinates``, ``sums`` or ``fields``"""
     for_updates: bool = False
     whole: bool = False
-    """Whether numbers are counts"""
+    """True if numbers are counts"""
 
     def values(self, fit: Shared) -> Any:
         """Its values; a list of two for laws or fields."""
@@ -89,7 +89,7 @@ class Entry(NamedTuple):
 
     @property
     def is_of_two(self) -> bool:
-        """Whether it has a value for each of two laws or fields; one may have fewer landmarks."""
+        """True if it has a value for each of two laws or fields; one may have fewer landmarks."""
         return self.dims[0] in ("law", "field")
 
 
