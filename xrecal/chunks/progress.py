@@ -35,7 +35,7 @@ class Progress:
     def __init__(self, what: str, *, shown: bool) -> None:
         self.what, self.shown = what, shown and sys.stderr is not None
         self.owner, self.start = get_ident(), clock()
-        self.told: float | None = None
+        self.printed: float | None = None
         """Time of the last line or bar."""
         self.levels: list[list[int]] = []
         """Numbers of steps done and of all steps, outermost loop first."""
@@ -48,16 +48,16 @@ class Progress:
             share = min(1.0, (done + share) / max(total, 1))
         return f"{share:.0%}" if levels else ""
 
-    def tell(self, *, end: str = "") -> None:
+    def update(self, *, end: str = "") -> None:
         """Print a bar or a line if it is due, or at the ``end`` if one was printed before."""
         with self._lock:
             now, has_bar = clock(), _has_bar()
-            if not self.shown or now - self.start < QUIET or (end and self.told is None):
+            if not self.shown or now - self.start < QUIET or (end and self.printed is None):
                 return
             wait = OFTEN if has_bar else SELDOM
-            if self.told is not None and now - self.told < wait and not (end and has_bar):
+            if self.printed is not None and now - self.printed < wait and not (end and has_bar):
                 return
-            self.told = now
+            self.printed = now
             share, seconds = end or self.share(), f"{now - self.start:.0f} s"
             text = f"{self.what}: {share} after {seconds}".replace(":  after", ":")
             if has_bar:
@@ -115,11 +115,11 @@ def reported(what: str = "xrecal", *, shown: bool = True) -> Iterator[None]:
         with ExitStack() as stack:
             if shown:
                 stack.enter_context(_of_dask(progress))
-                stack.enter_context(_told_again(progress))
+                stack.enter_context(_printed_at_intervals(progress))
             yield
-        progress.tell(end="100%")
+        progress.update(end="100%")
     except BaseException:
-        progress.tell(end="ended")
+        progress.update(end="ended")
         raise
     finally:
         _open.remove(progress)
@@ -149,7 +149,7 @@ def counted(steps: Collection[T]) -> Iterator[T]:
         for one in steps:
             yield one
             level[0] += 1
-            progress.tell()
+            progress.update()
 
 
 def parts(n: int) -> Iterator[slice]:
@@ -168,7 +168,7 @@ def parts(n: int) -> Iterator[slice]:
             yield slice(level[0], min(n, level[0] + size))
             level[0] = min(n, level[0] + size)
             size = size if clock() - start > OFTEN else 2 * size
-            progress.tell()
+            progress.update()
 
 
 @contextmanager
@@ -182,15 +182,15 @@ def _level(progress: Progress, total: int) -> Iterator[list[int]]:
 
 
 @contextmanager
-def _told_again(progress: Progress) -> Iterator[None]:
+def _printed_at_intervals(progress: Progress) -> Iterator[None]:
     """Print at intervals while a step takes long."""
     ended = Event()
 
-    def tell() -> None:
+    def keep_printing() -> None:
         while not ended.wait(OFTEN):
-            progress.tell()
+            progress.update()
 
-    thread = Thread(target=tell, daemon=True)
+    thread = Thread(target=keep_printing, daemon=True)
     thread.start()
     try:
         yield
@@ -217,7 +217,7 @@ def _of_dask(progress: Progress) -> Iterator[None]:
     def after(*_: Any) -> None:
         if is_own():
             started[-1][0] += 1
-            progress.tell()
+            progress.update()
 
     def finish(*_: Any) -> None:
         if is_own() and started:

@@ -65,25 +65,25 @@ def run(
     ----------
     task : callable
         May have attributes ``on_device`` and ``description``; see
-        :func:`xrecal.chunks.blockwise.require_one_side`. A true attribute ``by_place`` says that it
-        takes long, and may get some places at a time, so that its progress can be shown.
+        :func:`xrecal.chunks.blockwise.require_one_side`. A true attribute ``by_place`` means that
+        the task takes long; it then gets some places at a time, so that progress can be shown.
     given, out : mapping
         See :data:`Inputs` and :data:`Outputs`.
     what : str
         The work, for messages.
     each : sequence of hashable
-        Dimensions that arrays with the core dimension ``EACH``, which is then their first, are
-        looped over as well. Dask may cut them, and other arrays are the same along them.
+        Dimensions in place of the core dimension ``EACH``, which must be the first core dimension
+        of an array. Dask may have chunks along them; other arrays do not vary along them.
     windows : mapping of hashable to int, optional
-        First core dimensions of all arrays and results, or of none, with the odd width of the
-        window along each. Where Dask cuts one of them, each chunk comes with half a window of its
-        neighbours on every side, and the task gets the positions (n,) that results are wanted for
-        as ``inside``.
+        First core dimensions of all arrays and results, with the odd width of the window along
+        each. If Dask has several chunks along one of them, each chunk gets half a window of its
+        neighbours on every side. The task then gets a mask ``inside`` of the positions (n,) that
+        need results.
 
     Raises
     ------
     ValueError
-        If an argument is looped over a dimension that has the name of a new one of a result.
+        If an argument has a looped dimension with the name of a new dimension of a result.
     """
     arrays, core = arrays_of(given)
     new = [{d: n for d, n in dims.items() if d != EACH} for dims, _ in out.values()]

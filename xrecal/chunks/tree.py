@@ -29,25 +29,25 @@ def joined_chunks(
     Parameters
     ----------
     function : callable
-        Is called with ``passed``, and with groups of arrays as tasks are: see
+        Function called with ``passed`` and with groups of arrays, like a task: see
         :func:`xrecal.chunks.run.run`.
     join : callable
-        Of two results one, which is the same in any order.
+        Function that joins two results, in any order.
     given : mapping
-        Arrays by group and name, with their core dimensions, which are never cut. Those of Dask are
-        read anew for each call, once all of ``passed`` is known: chunks that wait in memory for a
-        later pass would be all of them.
+        Arrays by group and name, with their core dimensions, which must be whole. Dask arrays are
+        read again for each call, after ``passed`` is known; otherwise all chunks would wait in
+        memory for a later pass.
     passed : sequence
-        Further arguments, perhaps Delayed ones.
+        Further arguments, which may be Delayed.
     step : int
-        Positions along the first dimension that a task takes of arrays in memory.
+        Number of positions along the first dimension per task, for arrays in memory.
     what : str
         The work, for messages.
 
     Returns
     -------
     object
-        The result; a ``dask.delayed.Delayed`` of it where an argument is lazy.
+        The result; a ``dask.delayed.Delayed`` of it if an argument is lazy.
     """
     given_arrays, core = arrays_of(given)
     arrays = [*map(labelled, given_arrays)]

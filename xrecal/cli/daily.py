@@ -17,7 +17,7 @@ from .warm import compile_all
 from .words import quoted, require_local_figure
 
 COUNTED = {
-    "issued_anew": "issued anew",
+    "issued_anew": "issued again",
     "issued_before": "issued before",
     "in_hindcast": "in the hindcast",
     "too_late": "too late",

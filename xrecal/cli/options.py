@@ -51,13 +51,13 @@ def option(
     Parameters
     ----------
     name : str
-        Name as it is typed.
+        Name on the command line.
     help_text : str
         Sentence for ``--help``.
     metavar : str, optional
         Placeholder of the value. An option without it, and without a type, is a flag.
     like : callable, optional
-        Function with a parameter of this name, whose default the option takes.
+        Function with a parameter of this name; the option has its default.
     **more
         As for ``click.option``.
     """
@@ -191,7 +191,7 @@ WATCHING = (
     ),
     option(
         "--restart",
-        "Time when the evidence begins anew: each year, never, or after N cases.",
+        "Time when the evidence restarts: each year, never, or after N cases.",
         "year|never|N",
         like=xrecal.Cycle,
         callback=values.restart,
@@ -233,4 +233,4 @@ def command(
 def resume_or_overwrite(given: dict[str, Any]) -> None:
     """Raise UsageError if both are given."""
     if given["resume"] and given["overwrite"]:
-        raise click.UsageError("--resume goes on and --overwrite starts again; give one of them")
+        raise click.UsageError("--resume continues and --overwrite starts again; give one of them")

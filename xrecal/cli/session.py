@@ -156,9 +156,9 @@ def _interrupted() -> str:
     """Advice after a signal; only a command with ``--resume`` can continue a result."""
     command = click.get_current_context().command
     if any(option.name == "resume" for option in command.params):
-        return "interrupted; what is finished is kept, repeat the command with --resume"
+        return "interrupted; finished work is kept, repeat the command with --resume"
     if command.name == "cycle":
-        return "interrupted; what is finished is kept, repeat the command"
+        return "interrupted; finished work is kept, repeat the command"
     return "interrupted; repeat the command"
 
 

@@ -18,9 +18,7 @@ def restart(_: click.Context, parameter: click.Parameter, text: str) -> str | in
         return None if text == "never" else text
     if text.isdigit() and int(text):
         return int(text)
-    raise click.BadParameter(
-        f"{text!r} is none of year, never and a number of cases", param=parameter
-    )
+    raise click.BadParameter(f"{text!r} is not year, never or a number of cases", param=parameter)
 
 
 def date(_: click.Context, parameter: click.Parameter, text: str | None) -> np.datetime64 | None:

@@ -20,7 +20,7 @@ from xrecal.inputs.metadata import shown_units
 
 from .best_not_calibrated import TESTS, remark_on_best
 from .evidence import Cluster, clusters_along
-from .p_values import UNTOLD, Adjust, adjusted_p_values, rejections, shown_p, told_tests
+from .p_values import NO_P_VALUE, Adjust, adjusted_p_values, note_on_tests, rejections, shown_p
 from .pit import BLOCK_TEXT, P_TEXTS
 from .rows import each_season, head_of_rows, texts_of_rows
 from .sequential import sequential_evidence
@@ -121,7 +121,7 @@ class Comparison(xr.Dataset):
         foot = f"{int(cases.sum())} cases" + (f", CRPS in {units}" if units else "")
         splits = self.attrs.get("cross_validation")
         foot += f", cross-validated {splits}" if splits else ""
-        told = told_tests(self, untold=any(UNTOLD in row for row in rows))
+        told = note_on_tests(self, unknown=any(NO_P_VALUE in row for row in rows))
         foot += f"\n{told}" if told else ""
         if {"pit_mean", "pit_variance", *TESTS} <= set(self):
             foot = "\n".join(filter(None, (foot, remark_on_best(self, self._crps()))))
@@ -219,13 +219,13 @@ def compare_scores(
     dim : hashable
         Dimension of the cases.
     attrs
-        Of the result.
+        Attributes of the result.
     lags : DataArray, optional
         Cases from issue to verification, by lead, for a sequential comparison.
     how
-        Cases depend on each other.
+        Dependence between cases.
     by, season
-        Rows of the table, and the season of each case where these are seasons.
+        Rows of the table, and the season of each case if rows are seasons.
     """
     first, score_attrs = known_of[RAW].scores, known_of[CLIMATOLOGY].scores.attrs
     by_method = _by_method({label: one.scores for label, one in known_of.items()})

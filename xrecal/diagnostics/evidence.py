@@ -32,7 +32,7 @@ from xrecal.chunks.over_cases import over_cases
 from xrecal.chunks.warnings import warn_once
 from xrecal.inputs.circular import refuse_circular
 from xrecal.inputs.dates import case_axis, clusters_of_cases
-from xrecal.inputs.dims import Dims, listed, told_dims
+from xrecal.inputs.dims import Dims, dims_as_text, listed
 from xrecal.inputs.forms import Form, Labelled, read_forms
 from xrecal.inputs.metadata import history_only, joined
 from xrecal.inputs.pairing import (
@@ -195,11 +195,11 @@ class Evidence:
         variables : mapping from str to DataArray
             Results with their attributes.
         what : str
-            For the history.
+            Text for the history.
         known : DataArray of bool, optional
             Cases that count; the results get their number and the status that follows from it.
         sure : bool
-            Whether results are NaN where there are too few of them for any.
+            Whether results are NaN with too few cases.
         along : mapping from dimension to labels and attributes, optional
             Coordinates of new dimensions.
         **attrs
@@ -209,7 +209,7 @@ class Evidence:
             counts = counted(known, self.dims)
             variables = where_enough(variables, counts) if sure else {**variables, **counts}
         require_free(self.form.dims, variables)
-        line = joined(f"{what} over {told_dims(self.dims)}", self.pairs.by_position)
+        line = joined(f"{what} over {dims_as_text(self.dims)}", self.pairs.by_position)
         # A scalar, such as the level of the atmosphere, is dropped for a new dimension of its name.
         names = {*variables, *(d for a in variables.values() for d in a.dims)}
         plain = {
@@ -348,12 +348,12 @@ def flag_events(
     result : Dataset
         With the status.
     happened : DataArray
-        1 for an observation above a threshold, 0 for others, NaN where one is not known.
+        1 for an observation above a threshold, 0 for others, NaN if unknown.
     dims : sequence of hashable
         Dimensions of the cases.
     edges : hashable, optional
-        Dimension of thresholds between categories, each of which has a case or not; without it
-        each threshold is an event of its own.
+        Dimension of thresholds between categories; each category then needs a case. By default each
+        threshold is a separate event.
     """
     # Coordinates may have the names of results.
     happened = happened.drop_vars([name for name in happened.coords if name in result.data_vars])
@@ -384,8 +384,8 @@ def warn_of_dependence(status: xr.DataArray, instead: str) -> None:
     if share > MANY:
         where = "" if status.size == 1 else f" at {share:.0%} of {status.size} locations"
         warn_once(
-            f"successive cases depend on each other{where}, but this test takes them as "
-            f"independent, so that its p-values are too small; use {instead}"
+            f"successive cases depend on each other{where}, but this test assumes "
+            f"independence, so its p-values are too small; use {instead}"
         )
 
 

@@ -69,7 +69,7 @@ def monitor(
         Mean number of cases between false detections of a change: at least this number for
         calibrated forecasts. 3650 are ten years of days.
     restart : "year", int or None
-        When the e-value begins anew: with each calendar year, after this number of cases, or never.
+        When the e-value restarts: with each calendar year, after this number of cases, or never.
     lag : int, optional
         Cases from issue to verification, at least 1. If not given, from the labels of starts and
         leads; 1 without leads: each forecast verifies before the next one is issued.
@@ -80,7 +80,7 @@ def monitor(
         Over cases in order of time, and over locations: ``e_value``, at least 0, without a unit;
         ``alarm``, whether it has reached 1 / ``alpha`` since the last restart;
         ``change_statistic``; ``change``, whether this statistic has reached ``run_length``, after
-        which it begins anew; ``since``, the label of the case at which the latest detected change
+        which it restarts; ``since``, the label of the case at which the latest detected change
         began (NaT or NaN before the first change; a position if there are no labels). The
         coordinate ``restarts`` is true at the first case after each restart. Lazy if an input is. A
         missing case does not change the evidence.
@@ -104,11 +104,11 @@ def monitor(
     against them grows more slowly.
 
     The probability ``alpha`` holds for forecasts that are calibrated exactly. A fitted forecast
-    never is: after years the evidence against it grows, so the evidence begins anew each year.
-    Every place and lead has a test of its own; of a hundred, one may raise a false alarm. For a
-    region, take the mean of the e-values over places, or their sum with weights that add up to 1
-    and are fixed beforehand: with a lag of 1 it keeps the limit 1 / ``alpha``, with a lag of h it
-    needs h / ``alpha``. With the locations in ``dim`` the limit is 1 / ``alpha`` for all lags.
+    never is: after years the evidence against it grows, so the evidence restarts each year. Every
+    place and lead has a test of its own; of a hundred, one may raise a false alarm. For a region,
+    take the mean of the e-values over places, or their sum with weights that add up to 1 and are
+    fixed beforehand: with a lag of 1 it keeps the limit 1 / ``alpha``, with a lag of h it needs h /
+    ``alpha``. With the locations in ``dim`` the limit is 1 / ``alpha`` for all lags.
 
     Examples
     --------
@@ -143,7 +143,7 @@ def monitor(
     for name in ("e_value", "change_statistic"):
         variables[name].attrs |= NO_UNIT
     result = evidence.result(variables, "monitoring", alpha=limits[0], run_length=limits[1])
-    text = {"long_name": "whether the e-value begins anew with this case"}
+    text = {"long_name": "whether the e-value restarts at this case"}
     kept = {n: c for n, c in pit.coords.items() if {*c.dims} <= {*result.dims}}
     return result.assign_coords(kept | {"restarts": ((time,), begins(stretch), text)})
 
@@ -184,12 +184,12 @@ def _stretches(evidence: Evidence, restart: Restart) -> IntArray:
     if years is None:
         raise ValueError(
             f"restart='year' needs dates along {dim!r}; add them, or give the number of cases "
-            "after which the monitor begins anew, such as restart=365, or restart=None for never"
+            "after which the monitor restarts, such as restart=365, or restart=None for never"
         )
     most = int(np.unique(years, return_counts=True)[1].max(initial=0))
     if 0 < most < FEWEST_A_YEAR and np.unique(years).size > 1:
         warn_once(
-            f"the monitor begins anew each year of at most {most} cases, too few to find errors; "
+            f"the monitor restarts each year of at most {most} cases, too few to find errors; "
             "use restart=None, or a number of cases"
         )
     return np.asarray(years, np.int64)

@@ -227,7 +227,7 @@ def _require_joint(form: Form, field: Sequence[Hashable], what: str) -> None:
     actual = f"weights along {list(form.weights.dims)}" if per_place else f"the form {form.kind!r}"  # type: ignore[union-attr]
     raise ValueError(
         f"the {what} needs members that are fields over {list(field)}, but {form.name!r} has "
-        f"{actual}, which says nothing of places together; make such members: "
+        f"{actual}, without a joint distribution; make such members: "
         "model.members(forecast, n, coherence='schaake')"
     )
 
@@ -305,8 +305,8 @@ def _require_same_weights(forms: Mapping[Hashable, Form]) -> None:
     for name, form in others:
         if one.kind != form.kind or not _same(one.weights, form.weights):
             raise ValueError(
-                f"{first!r} and {name!r} have weights of their own, which say nothing of both "
-                "together (of lazy ones that cannot be told: load them first); fit with "
+                f"{first!r} and {name!r} have different weights, so they have no joint "
+                "distribution (lazy weights cannot be compared: load them first); fit with "
                 "jointly=..., or make members: model.members(forecast, n, coherence='schaake')"
             )
 

@@ -19,24 +19,24 @@ SIGNIFICANT = 0.05
 """Share of false rejections among the rejections at several locations."""
 
 
-UNTOLD = "?"
+NO_P_VALUE = "?"
 """Placeholder for a p-value without enough cases."""
 
 
-ENOUGH = "that have cases enough, as they depend on each other, to tell"
+ENOUGH = "with enough cases for their dependence"
 
 
 def shown_p(p: float) -> str:
     """A p-value with two digits, or a question mark if it is unknown."""
     if np.isnan(p):
-        return UNTOLD
+        return NO_P_VALUE
     return "<0.001" if p < 0.001 else f"{p:.2g}"
 
 
-def told_tests(data: xr.Dataset, *, untold: bool) -> str:
+def note_on_tests(data: xr.Dataset, *, unknown: bool) -> str:
     """Text on how tests of calibration allow for dependence, from their block lengths, for a table.
 
-    ``untold`` is True if some p-value is unknown.
+    ``unknown`` is True if some p-value is unknown.
     """
     parts = []
     for name in ("pit", "skce"):
@@ -50,7 +50,7 @@ def told_tests(data: xr.Dataset, *, untold: bool) -> str:
             cases = f"{low}" if low == high else f"{low} to {high}"
             parts.append(f"{name.upper()} {cases}")
     told = f"successive cases that count as one: {', '.join(parts)}" if parts else ""
-    few = f"{UNTOLD}: too few cases, as they depend on each other, to tell" if untold else ""
+    few = f"{NO_P_VALUE}: too few cases for their dependence" if unknown else ""
     few = few or (f"rejected of those locations {ENOUGH}" if _some_untested(data) else "")
     return "; ".join(filter(None, (told, few)))
 
@@ -59,8 +59,8 @@ def _some_untested(data: xr.Dataset) -> bool:
     """Return whether some locations with cases, but not all, have no test of calibration."""
     for name in ("pit", "skce"):
         if {f"{name}_p_value", "n_cases"} <= set(data):
-            untold = data[f"{name}_p_value"].isnull() & (data["n_cases"] > 0)
-            if untold.any() and untold.sum() < untold.size:
+            unknown = data[f"{name}_p_value"].isnull() & (data["n_cases"] > 0)
+            if unknown.any() and unknown.sum() < unknown.size:
                 return True
     return False
 

@@ -12,7 +12,7 @@ import xarray as xr
 
 from xrecal.chunks.over_cases import over_cases
 from xrecal.chunks.texts import quoted
-from xrecal.inputs.dims import Dims, told_dims
+from xrecal.inputs.dims import Dims, dims_as_text
 from xrecal.inputs.metadata import check_units, history_only, joined, shown_units
 from xrecal.inputs.pairing import paired_by_position
 from xrecal.inputs.places import like_places, warn_of_other_places
@@ -187,7 +187,7 @@ def skill(
     variables = described(results, _TEXTS, NO_UNIT)
     variables = where_enough(variables, counted(known, dims))
     attrs = _score_and_reference(scores, reference)
-    attrs |= history_only(scores.attrs, joined(f"skill over {told_dims(dims)}", by_position))
+    attrs |= history_only(scores.attrs, joined(f"skill over {dims_as_text(dims)}", by_position))
     if by is None:
         return xr.Dataset(variables, attrs=attrs)
     return Skills(variables, attrs=attrs | {"by": by})

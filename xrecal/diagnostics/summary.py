@@ -20,7 +20,7 @@ from xrecal.products.scores import crps
 from .comparison import Table
 from .evidence import read_evidence
 from .intervals import LEVEL, UNKNOWN, coverage
-from .p_values import SIGNIFICANT, UNTOLD, rejections, shown_p, told_tests
+from .p_values import NO_P_VALUE, SIGNIFICANT, note_on_tests, rejections, shown_p
 from .pit import pit_test
 from .skce import Test, skce_test
 from .spread import spread_skill
@@ -81,8 +81,8 @@ class Summary(xr.Dataset):
         low, high = (some.min(), some.max()) if some.size else (0, 0)
         cases = f"{low}" if low == high else f"{low} to {high}"
         beyond = "; not known: beyond the levels of these quantiles" if has_unknown else ""
-        untold = any(UNTOLD in row for row in rows)
-        beyond += f"; {told}" if (told := told_tests(self, untold=untold)) else ""
+        unknown = any(NO_P_VALUE in row for row in rows)
+        beyond += f"; {told}" if (told := note_on_tests(self, unknown=unknown)) else ""
         if n.size == 1:
             return Table((), [row[:2] for row in rows], f"{cases} cases{beyond}")
         head = ["", "median", "lowest", "highest", f"p < {SIGNIFICANT}"]

@@ -86,8 +86,8 @@ def order_by_labels(pairs: Pairs, fitted: FittedVariable) -> tuple[Order, Coordi
     if bool(new) != (name in fitted.state.coords):
         bare, other = ("the model", "hindcast") if new else ("hindcast", "the model")
         raise ValueError(
-            f"{bare} has no labels along {dim!r}, but {other} has; cases are told apart by them, "
-            "so fit and update with labels or both without"
+            f"{bare} has no labels along {dim!r}, but {other} has; labels identify cases, so fit "
+            "and update with labels, or both without"
         )
     if not new:
         return Order(n_kept, np.full(n_added, -1), np.arange(n_kept + n_added)), {}
@@ -178,7 +178,7 @@ def require_positions(form: Form, fitted: FittedVariable) -> None:
         raise ValueError(
             f"the model is {pool}, of {size} positions along {other[0]!r}, but hindcast has "
             f"{sizes.get(other[0], 'no such dimension')}; update with all positions of the fit, "
-            "and fit anew for others"
+            "and fit again for others"
         )
     if pool.own_fits:  # their labels are those of locations
         return

@@ -68,8 +68,8 @@ def cases_of(
     periods : mapping
         Covariates that are used, with the periods of circular ones.
     largest : array, shape (L,), optional
-        Largest value that a model has seen, beside which values are missing; without it all others
-        of the place.
+        Largest value that a model has seen, to which values are compared; by default all other
+        values of the place.
     """
     parts, values, filled = without_absurd(forecasts, list(observed.values()), largest)
     cases, flags = usable_cases(parts, values, covariates, axis, periods)

@@ -71,7 +71,7 @@ def with_common_regrets(
     form : Form
         Forecasts, with the labels of places.
     places : sequence of hashable
-        Dimensions of places; none where cases are pooled.
+        Dimensions of places; none if cases are pooled.
 
     Returns
     -------

@@ -29,7 +29,7 @@ from xrecal.inputs.pool import PoolOver
 from xrecal.inputs.roles import is_lead
 from xrecal.methods import Method
 from xrecal.methods.covariates import may_break
-from xrecal.methods.folds import WEEK, learned_from_neighbours, told_year_start
+from xrecal.methods.folds import WEEK, learned_from_neighbours, note_on_year_start
 from xrecal.typing import IntArray
 
 from .common_regrets import with_common_regrets
@@ -104,7 +104,7 @@ class Splits:
                 Advice(
                     Typed("by", "year"),
                     f" needs two years at least, and all cases are of {year[0]}"
-                    f"{told_year_start(axis, year)}; use ",
+                    f"{note_on_year_start(axis, year)}; use ",
                     Typed("by", "block"),
                 )
             )

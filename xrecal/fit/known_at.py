@@ -73,8 +73,8 @@ def known_at(
     start = roles.single_start if dim is None else dim
     if start is None or not _are_starts(roles, start, dim):
         raise ValueError(
-            f"forecast has no starts and leads, but {list(roles.obj.dims)}, so nothing says when "
-            "an observation has to be known; add the leads, or give the dimension of the starts "
+            f"forecast has no starts and leads, but {list(roles.obj.dims)}, so it is unknown when "
+            "forecasts start; add the leads, or give the dimension of the starts "
             f'the name "init": forecast.rename({start or "time"}="init")'
         )
     observed = read_values(read_labels(observations, name="observations").obj, name="observations")

@@ -315,9 +315,9 @@ def warn_of_novel(novelty: xr.DataArray, name: Hashable | None) -> None:
         warn(
             f"{n_novel} of {n} forecasts{of} are unlike all that the model has learned from "
             f"(novelty above {NOVEL:g}, up to {np.nanmax(values):.2g})"
-            f"{first_place(novelty.copy(data=novel))}: what is issued of them comes from "
-            "climatology or from the errors of forecasts unlike them. Judge these yourself; the "
-            "novelty that apply and model.novelty give tells which they are",
+            f"{first_place(novelty.copy(data=novel))}: their recalibrated forecasts come from "
+            "climatology or from the errors of other forecasts. Check them yourself; the "
+            "novelty of apply and model.novelty identifies them",
         )
 
 

@@ -34,8 +34,8 @@ def never_negative(*attrs: Mapping[Any, Any]) -> str | None:
     Parameters
     ----------
     *attrs : mapping
-        Attributes of forecasts and observations. A standard name decides; where there is none, the
-        unit does. Anomalies and differences have both signs.
+        Attributes of forecasts and observations. A standard name decides, or else the unit.
+        Anomalies and differences have both signs.
 
     Examples
     --------

@@ -55,8 +55,8 @@ def news_of(fitted: FittedVariable, pairs: Pairs) -> News:
     fitted : FittedVariable
         Its observations are computed if they are lazy.
     pairs : Pairs
-        Cases in the order of time; forecasts are read where something is new, since nothing is
-        learned of one without a member.
+        Cases in the order of time. Forecasts with new observations are read, as a forecast without
+        members is not learned from.
     """
     k, pairs = fitted.n_positions, in_order_of_fits(pairs, fitted)
     order = order_by_labels(pairs, fitted)[0].at_positions(k)
@@ -107,8 +107,8 @@ def last_known(
     labels = fitted.state.coords.get(f"calibration_{fitted.dim}")
     if labels is None or labels.dtype.kind != "M":
         raise ValueError(
-            f"the cases of the model have no dates along {fitted.dim!r} (datetime64) by which to "
-            "tell past and future; fit with dates"
+            f"the cases of the model have no dates along {fitted.dim!r} (datetime64), so past "
+            "and future are unknown; fit with dates"
         )
     there = fitted.state["observations"].notnull().compute()
     lead = None if fitted.leads is None else fitted.leads.dim
@@ -162,8 +162,8 @@ def _of_dates(pairs: Pairs, fitted: FittedVariable, order: Order, dates: CaseAxi
     ahead = np.flatnonzero(dates.days > now) if now is not None else np.array([], int)
     if ahead.size:
         yield (
-            f"{ahead.size} cases are of the future, the first of {text_of(label[ahead[0]])}; what "
-            "is given as observed then is learned from like any other observation"
+            f"{ahead.size} cases are in the future, the first on {text_of(label[ahead[0]])}; the "
+            "update learns from their observations as from any others"
         )
     last = fitted.axis.days.max()
     after = dates.days[new & (dates.days > last)]
@@ -172,7 +172,7 @@ def _of_dates(pairs: Pairs, fitted: FittedVariable, order: Order, dates: CaseAxi
     if gap > max(LONG, MANY_STEPS * usual):
         yield (
             f"{gap:.0f} days without a case come before {text_of(label[new][0])}; experts of the "
-            "last cases go on with those from before"
+            "last cases use the cases before the gap"
         )
 
 

@@ -174,7 +174,7 @@ def fits_of(form: Form, fitted: FittedVariable) -> FittedVariable:
     Raises
     ------
     ValueError
-        If a lead has no fit, or a label stands there twice, or leads have another unit.
+        If a lead has no fit, a label occurs twice, or leads have another unit.
     """
     lead = lead_of(fitted)
     for d in dict.fromkeys([*([lead] if lead is not None else []), *fitted.locations]):
@@ -391,7 +391,7 @@ def _check_season(form: Form, fitted: FittedVariable, *, name: str) -> None:
         valid_times(form.roles, fitted.dim, leads.dim, name=name)
     elif known_valid_times(form.roles, fitted.dim) is not None:
         raise ValueError(
-            f"{name} tells the valid time of each lead, but the hindcast of the model did not, so "
-            "that the model knows the season of starts alone; fit again with a hindcast that does: "
+            f"{name} has the valid time of each lead, but the hindcast of the model had none, so "
+            "the model knows only the season of starts; fit again with a hindcast that has it: "
             f'hindcast.{leads.dim}.attrs["units"] = "days"'
         )

@@ -57,9 +57,9 @@ def require_splits(method: Method, pairs: Pairs) -> None:
     pool, n_dates = pairs.pool, pairs.observations.sizes[pairs.dim]
     if pool is not None and method.in_common and pools_share(method, pool, n_dates):
         raise ValueError(
-            f"{type(method).__name__}, {pool} of many cases, goes on learning from all places at "
-            "once, which no split does; leave pool out, use xrecal.LinearPool(), or go from day to "
-            "day: model.apply(forecast), then model.update(forecast, observations)"
+            f"{type(method).__name__}, {pool} of many cases, keeps learning from all places at "
+            "once, which splits do not support; leave pool out, use xrecal.LinearPool(), or update "
+            "day by day: model.apply(forecast), then model.update(forecast, observations)"
         )
 
 
@@ -162,8 +162,8 @@ def _require_known(coordinate: xr.DataArray, values: np.ndarray) -> None:
         )
         raise ValueError(
             f"the coordinate {coordinate.name!r} of hindcast is unknown at {unknown.sum()} of "
-            f"{unknown.size} places, first {where}; many pooled places are learned from by where "
-            f"they lie: give it a number there, or use hindcast.drop_vars({coordinate.name!r})"
+            f"{unknown.size} places, first {where}; a fit to many pooled places uses their "
+            f"positions: give it a number there, or use hindcast.drop_vars({coordinate.name!r})"
         )
 
 
@@ -291,9 +291,9 @@ def require_features(
             named.append(f"{d}={', '.join(map(str, labels[0][at][:3]))}")
     where = f" ({'; '.join(named)})" if named else ""
     told = (
-        f"it does not say their {' and '.join(lacking)}: add the coordinate"
+        f"it lacks their {' and '.join(lacking)}: add the coordinate"
         if method.features
-        else "the hindcast told no feature of its places: fit with coordinates such as lat, lon "
+        else "the hindcast had no features of its places: fit with coordinates such as lat, lon "
         "and height"
     )
     raise ValueError(

@@ -163,9 +163,9 @@ class _Added:
         if revised.any():
             first = int(np.flatnonzero(revised)[0])
             raise ValueError(
-                f"{int(revised.sum())} observations that the model has learned from are others "
-                f"now, the first {new[first]:g} in place of {seen[first]:g}; a fit that places "
-                "share keeps sums, which do not give them back: fit anew with all cases, "
+                f"{int(revised.sum())} observations that the model has learned from have "
+                f"changed, the first from {seen[first]:g} to {new[first]:g}; a shared fit keeps "
+                "sums, from which they cannot be subtracted: fit again to all cases, "
                 f"hindcast.recal.fit(observations, model.method, pool={self.pooled!r})"
             )
         if fit is None:

@@ -63,15 +63,15 @@ def choices_of(
     search: Callable[[xr.DataArray, Sequence[Any]], Mapping[Any, xr.DataArray]],
     last: Sequence[Hashable],
 ) -> Chosen:
-    """Choices at each place with their core dimensions: those of places that come ``last``, axes.
+    """Choices at each place; their core dimensions are places in ``last``, then the axes.
 
     Parameters
     ----------
     facts : mapping of str to DataArray
-        Of :class:`KindTask`, over places.
+        Results of :class:`KindTask`, over places.
     search : callable
-        Choices of :class:`ChooseTask` at the places of a sample, given as an array of truth values,
-        and as arrays of Dask after which cases are read anew.
+        Function that returns the choices of :class:`ChooseTask` at sampled places. It takes a
+        boolean array of the sample, and Dask arrays after which cases are read again.
     """
     dims = list(together.dims)
     chunks = facts[KindTask.facts[0]].chunksizes

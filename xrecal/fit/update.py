@@ -81,8 +81,8 @@ def require_updates(method: Method) -> None:
     """Raise ValueError for a method that does not support updates."""
     if not method.updates:
         raise ValueError(
-            f"{type(method).__name__} keeps nothing that more cases could join; fit anew with all "
-            "cases: hindcast.recal.fit(observations, model.method)"
+            f"{type(method).__name__} does not store its cases, so it cannot add others; "
+            "fit again to all cases: hindcast.recal.fit(observations, model.method)"
         )
 
 

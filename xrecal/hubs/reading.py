@@ -168,7 +168,7 @@ def observations(
     target : str, optional
         Target to read, needed if the table has several.
     as_of : date, optional
-        Take what was known on this date. By default the last version counts.
+        Take the versions known on this date. By default the last version counts.
 
     Returns
     -------

@@ -29,7 +29,7 @@ def at_times(
     Parameters
     ----------
     value : DataArray
-        The covariate. Without dates of its own it stays as it is.
+        The covariate. Without its own dates it stays unchanged.
     form : Form
         Forecasts.
     dim : hashable
@@ -37,12 +37,12 @@ def at_times(
     names : tuple of str
         Names of forecasts and covariate in messages.
     known : {"start", "valid"}, optional
-        Date to look up where the attribute ``known`` of the covariate does not say.
+        Date to look up, unless the attribute ``known`` of the covariate gives it.
 
     Raises
     ------
     ValueError
-        If nothing says which date to look up, a date has no value, or a value belongs to a date
+        If it is unknown which date to look up, a date has no value, or a value belongs to a date
         after the start.
     """
     known = value.attrs.get(KNOWN, known)

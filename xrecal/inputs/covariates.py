@@ -44,27 +44,27 @@ def read_covariates(
     Parameters
     ----------
     names : sequence of str
-        Which are needed.
+        Names of the covariates.
     form : Form
-        Forecasts, whose coordinates are looked at.
+        Forecasts with their coordinates.
     dim : hashable
-        Dimension of the cases; may be lacking, as may locations.
+        Dimension of the cases; covariates may lack it, and locations, too.
     given : mapping from name to DataArray or forecast
-        Values that count before coordinates. Labels along ``dim`` and locations must be equal.
-        Further covariates are ignored. A forecast has the mean under its name, and the logarithm of
-        the spread under another; see :func:`without_members`.
+        Values, which take precedence over coordinates. Labels along ``dim`` and locations must be
+        equal. Further covariates are ignored. A forecast has the mean under its name, and the
+        logarithm of the spread under another; see :func:`without_members`.
     name : str
-        What the user calls the forecasts, for messages.
+        Name of the forecasts in messages.
     cases : sequence of hashable
-        Of a hindcast ``dim`` and the pooled dimensions: a covariate varies along one of them.
+        For a hindcast, ``dim`` and the pooled dimensions; each covariate varies along one of them.
     known_as : mapping from name to {"start", "valid"}, optional
         Attributes ``known`` of the covariates of the fit.
 
     Raises
     ------
     ValueError
-        If a covariate is missing, has other dimensions or labels, or is not numeric, or if none of
-        those given is needed.
+        If a covariate is missing, has other dimensions or labels, or is not numeric, or if no given
+        covariate is needed.
     """
     known = names_of_given(given)
     needed = {n: value for n, value in (given or {}).items() if {*known[n]} & {*names}}

@@ -35,7 +35,7 @@ def listed(dim: Hashable | Iterable[Hashable]) -> list[Hashable]:
     return [dim] if isinstance(dim, str) or not isinstance(dim, Iterable) else list(dim)
 
 
-def told_dims(dims: Sequence[Hashable]) -> str:
+def dims_as_text(dims: Sequence[Hashable]) -> str:
     """Dimensions for a line of history."""
     return " and ".join(map(repr, dims))
 
@@ -100,23 +100,23 @@ def at_scalars(
     Parameters
     ----------
     other : DataArray or Dataset
-        Perhaps along dimensions that are scalar coordinates of the forecasts.
+        Object that may have dimensions which are scalar coordinates of the forecasts.
     forecasts : DataArray or Dataset
-        Forecasts, perhaps at a single lead, place or date.
+        Forecasts, optionally at a single lead, place or date.
     names : tuple of str
-        What the user calls the forecasts and `other`, for messages.
+        Names of the forecasts and `other` in messages.
     dims : iterable of hashable, optional
-        Dimensions of `other` that may be selected along; all if not given.
+        Dimensions of `other` for the selection; all by default.
 
     Returns
     -------
     DataArray or Dataset
-        `other` at these labels. A date that it lacks is NaN.
+        `other` at these labels; NaN for a missing date.
 
     Raises
     ------
     ValueError
-        If it lacks another label, or has one twice.
+        If another label is missing, or occurs twice.
     """
     for d in other.dims if dims is None else [d for d in dims if d in other.dims]:
         if d not in other.indexes or d not in forecasts.coords or forecasts[d].ndim:
@@ -165,7 +165,7 @@ def require_unique(index: Any, dim: Hashable, owner: str) -> None:
     if not index.is_unique:
         raise ValueError(
             f"labels along {dim!r} of {owner} must be unique, but {index[index.duplicated()][0]} "
-            f"stands there more than once; use {owner}.drop_duplicates({dim!r})"
+            f"occurs more than once; use {owner}.drop_duplicates({dim!r})"
         )
 
 

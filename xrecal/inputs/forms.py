@@ -188,7 +188,7 @@ def read_forms(
         if form is None:
             raise ValueError(
                 Advice(
-                    f"{name} has no member dimension; it has {list(obj.dims)}. Members stand along "
+                    f"{name} has no member dimension; it has {list(obj.dims)}. Members are along "
                     f"one of {', '.join(MEMBER.names)} or {', '.join(LEVEL.names)}; name another "
                     "with ",
                     Typed("member_dim", ...),

@@ -37,11 +37,11 @@ Coords: TypeAlias = dict[Hashable, Any]
 def read_labels(obj: Labels, *, name: str) -> Roles[Labels]:
     """Return roles of an object with normalised labels, as the other modules expect them.
 
-    Dates become datetime64 in UTC, or stay cftime; users may give dates with a time zone, periods,
-    which count by their beginning, or dates of Python. A dimension of cases or leads without an
-    index gets the labels of the one coordinate of dates, or of leads, along it; leads without such
-    a coordinate get the lengths that their valid times give. Starts and leads replace valid times
-    that contradict them, with a warning.
+    Dates become datetime64 in UTC, or stay cftime; users may also give dates with a time zone,
+    periods (their start counts), or Python dates. A dimension of cases or leads without an index
+    gets the labels of the only coordinate of dates, or of leads, along it. Leads without such a
+    coordinate get their lengths from valid times. Starts and leads replace valid times that
+    contradict them, with a warning.
 
     Parameters
     ----------
@@ -53,8 +53,8 @@ def read_labels(obj: Labels, *, name: str) -> Roles[Labels]:
     Returns
     -------
     Roles
-        Of an object with the same values, lazy or not. Lazy coordinates of dates are computed:
-        which observation belongs to which forecast must not depend on that.
+        Roles of an object with the same values, lazy or not. Lazy coordinates of dates are
+        computed, as pairing needs them.
 
     Raises
     ------

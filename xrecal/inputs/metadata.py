@@ -85,20 +85,20 @@ OF_CASES = "calibration_dim"
 
 
 def check_units(name_a: str, units_a: Any, name_b: str, units_b: Any) -> str | None:
-    """Check that the units of two inputs agree; return the unit of the first.
+    """Check that the units of two inputs agree; return a note if one of them is missing.
 
     Parameters
     ----------
     name_a, name_b : str
-        What the caller names the inputs, for the messages.
+        Names of the inputs in messages.
     units_a, units_b
-        Their `units` attributes, None where there is none; what is no text, such as the number 1,
-        counts as it prints.
+        Their `units` attributes, None if missing; a value that is not text, such as the number 1,
+        is converted to text.
 
     Returns
     -------
     str or None
-        A note on what was assumed where exactly one unit is missing, else None.
+        A note on the assumption if exactly one unit is missing, else None.
 
     Raises
     ------
@@ -142,7 +142,7 @@ def same_units(a: str, b: str) -> bool:
     Returns
     -------
     bool
-        False also where a spelling is not known and the strings differ.
+        False also if a spelling is unknown and the strings differ.
     """
     return _parse(a) == _parse(b)
 

@@ -221,7 +221,7 @@ def warn_of_customary(arrays: Mapping[str, npt.NDArray[Any]], missing: npt.Array
             numbers = " & ".join(f"({name} != {value:.7g})" for value in found)
             numbers = numbers if len(found) > 1 else numbers[1:-1]
             warn_once(
-                f"{name} holds {told} among other values, which often stands for missing values; "
+                f"{name} holds {told} among other values, which often marks missing values; "
                 f"if so, use {name}.where({numbers})"
             )
 

@@ -144,9 +144,9 @@ def pair_cases(
     observations : DataArray
         Observations of the forecasts.
     dim : hashable, optional
-        Dimension of the cases; recognised if not given.
+        Dimension of the cases; recognised by default.
     name : str
-        What the user calls the forecasts, for messages.
+        Name of the forecasts in messages.
     require_dim : bool
         Whether forecasts must have a dimension of cases.
 

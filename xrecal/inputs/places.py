@@ -56,7 +56,7 @@ def find_places(
     Returns
     -------
     ndarray of int or None
-        None where nothing that both have identifies all places.
+        None if nothing common to both identifies all places.
 
     Raises
     ------
@@ -120,20 +120,21 @@ def like_places(
     Parameters
     ----------
     other : DataArray or Dataset
-        Stays as it is along dimensions where it has the same order, or nothing identifies places.
+        Object to rearrange. It does not change along dimensions with the same order, or without
+        identified places.
     wanted : DataArray or Dataset
         The object with the order.
     dims : iterable of hashable
-        Dimensions; those that one of both lacks are left out.
+        Dimensions; those missing in one object are ignored.
     names : tuple of str
         Names of ``wanted`` and ``other`` in messages.
     select : bool
-        Leave out places that ``wanted`` lacks; else they are an error.
+        Whether to drop places that ``wanted`` lacks; otherwise they are an error.
 
     Raises
     ------
     ValueError
-        If places differ, or what identifies them does, or contradicts itself.
+        If places differ, or if their labels and names differ or contradict each other.
     """
     shared = [d for d in dims if d in other.dims and d in wanted.dims]
     for dim in shared:
@@ -215,7 +216,7 @@ def _first_unlike(same: list[tuple[Identity, Identity]]) -> str:
     for a, b in same:
         if isinstance(a.keys, pd.Index) and isinstance(b.keys, pd.Index):
             unknown = a.keys[~a.keys.isin(b.keys)]
-            return f", first {a.name} {unknown[0]}" if unknown.size else ", where some stand twice"
+            return f", first {a.name} {unknown[0]}" if unknown.size else ", some of them twice"
     return ""
 
 

@@ -32,9 +32,9 @@ def at_valid_dates(
     form : Form
         Forecasts.
     dim : hashable, optional
-        Dimension of their cases; the one with dates if not given.
+        Dimension of their cases; by default the one with dates.
     name : str
-        What the user calls the values, for messages.
+        Name of the values in messages.
 
     Returns
     -------

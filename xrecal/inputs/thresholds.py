@@ -72,8 +72,8 @@ def read_thresholds(
     new = _new_dim(threshold, form)
     for d in (d for d in others if d in threshold.dims and d in whole.coords):
         raise ValueError(
-            f"forecast is at {d}={whole[d].to_numpy()[()]}, but nothing along {d!r} of threshold "
-            f"says which is which; select it: threshold.isel({d}=...), or add the labels"
+            f"forecast is at {d}={whole[d].to_numpy()[()]}, but threshold has no labels along "
+            f"{d!r}; select it: threshold.isel({d}=...), or add the labels"
         )
     refuse_other_name(threshold, whole, names=names)
     threshold = like_places(threshold, whole, form.dims, names=names, select=True)

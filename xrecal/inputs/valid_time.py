@@ -48,8 +48,8 @@ def valid_times(
     Raises
     ------
     ValueError
-        If starts have no dates or leads no units, leads are there twice, or the coordinate has
-        other dimensions.
+        If starts have no dates or leads no units, leads occur twice, or the coordinate has other
+        dimensions.
     """
     obj = roles.obj
     dims = (dim, lead) if dim in obj.dims else (lead,)
@@ -116,8 +116,8 @@ def read_times(roles: Roles[xr.DataArray], dim: Hashable | None, *, name: str) -
     Returns
     -------
     Times or None
-        None where labels are valid times, or no coordinate ``valid_time`` and no lead says when
-        forecasts are valid.
+        None if labels are valid times, or if there is neither a coordinate ``valid_time`` nor a
+        lead.
 
     Raises
     ------
@@ -146,8 +146,8 @@ def read_times(roles: Roles[xr.DataArray], dim: Hashable | None, *, name: str) -
         return None
     if len(leads) > 1:
         raise ValueError(
-            f"{name} has several lead times beside its {start!r}, {leads}; drop those that are "
-            f"none: {name}.drop_vars({leads[1]!r})"
+            f"{name} has several lead times for its {start!r}, {leads}; drop those that are not "
+            f"lead times: {name}.drop_vars({leads[1]!r})"
         )
     remark = f"valid time = {start} + {leads[0]}"
     times = Times(along_lead(roles, dim, leads[0]), start, leads[0], True, remark, name)

@@ -43,15 +43,14 @@ def look_up(
     Returns
     -------
     tuple or None
-        Observations, NaN where there is none; the number of forecasts with an observation, at the
-        lead where most have one; the numbers at each lead, where leads are a dimension; a remark.
-        None where observations are to be matched by label.
+        Observations, NaN for missing ones; the number of forecasts with an observation, at the lead
+        with most of them; these numbers at each lead, if leads are a dimension; a remark. None if
+        observations are to be matched by label.
 
     Raises
     ------
     ValueError
-        If times are there twice or are of another calendar, none matches, or valid times are
-        not known.
+        If times occur twice or have another calendar, none matches, or valid times are unknown.
     """
     lead = times.lead
     if lead in observations.dims and not times.single:

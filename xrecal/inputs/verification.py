@@ -106,13 +106,13 @@ def case_that_knows(forecasts: xr.DataArray, dim: Hashable) -> xr.DataArray:
     Returns
     -------
     DataArray
-        int64 over ``dim`` and the leads, where these are a dimension: from 1, n or more for those
-        that none of the n cases knows of.
+        int64 over ``dim`` and the leads, if these are a dimension. Values start at 1; n or more
+        means that none of the n cases knows the forecast.
 
     Raises
     ------
     ValueError
-        If there are leads, and no labels that say when they verify.
+        If there are leads, but no labels with their verification times.
     """
     n = forecasts.sizes[dim]
     after = np.arange(1, n + 1)

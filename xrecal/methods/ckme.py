@@ -200,7 +200,7 @@ class CKME(Settings):
             )
         if self.shapes and not set(OF_SHAPES) & set(SUPPORTS[self.support]):
             raise ValueError(
-                "CKME: shapes do not say where the observation lies; use support='errors', "
+                "CKME: shapes do not give the position of the observation; use support='errors', "
                 f"'standardised' or 'ratio' with compare='shapes', got support={self.support!r}"
             )
         object.__setattr__(self, "half_life", in_days("CKME", self.half_life))

@@ -156,7 +156,7 @@ class Experts:
             learned |= component.stored(component.fit(own, min_samples, choices))
         return learned
 
-    def slow_said(
+    def slow_quantiles(
         self, new: NewCases, cases: Cases, slow: FitArrays, n_slow: int
     ) -> dict[str, FloatArray]:
         """Quantiles (L, T, J) of the slow experts, fitted to the first cases."""
@@ -168,7 +168,7 @@ class Experts:
         found[EMOS_LABEL] = _quantiles(self.emos.predict(new, learned, whole, every))
         return found | {POOL: _quantiles(self.pool.mix(pooled, novelty))}
 
-    def fast_said(
+    def fast_quantiles(
         self, new: NewCases, cases: Cases, slow: FitArrays, known: int
     ) -> dict[str, FloatArray]:
         """Quantiles (L, T, J) of the fast experts, from the first ``known`` cases.
@@ -194,7 +194,7 @@ class Experts:
         ]
         return {RECENT: recent, **{n: np.stack([said[n] for said in each]) for n in each[0]}}
 
-    def said_at(
+    def quantiles_at(
         self,
         new: NewCases,
         cases: Cases,
@@ -219,17 +219,19 @@ class Experts:
                 at = np.array(some)
                 own = {name: array[at] for name, array in slow.items()}
                 given = new.take(at), cases.take(at), own
-                said = self.slow_said(*given, fitted_to) | self.fast_said(*given, n_known)
+                said = self.slow_quantiles(*given, fitted_to) | self.fast_quantiles(*given, n_known)
                 for i, place in enumerate(some):
                     yield place, {label: quantiles[i] for label, quantiles in said.items()}
 
-    def shared_said(self, cases: Cases, which: IntArray, known: IntArray) -> dict[str, FloatArray]:
+    def shared_quantiles(
+        self, cases: Cases, which: IntArray, known: IntArray
+    ) -> dict[str, FloatArray]:
         """Quantiles (k, J) of some cases by the law of all places, as known (k,) at issue."""
         if self.shared is None or self.law is None:
             return {}
         return {self.shared.label: self.law.said(cases, which, known, LEVELS)}
 
-    def shared_says(
+    def shared_with_novelty(
         self, new: NewCases, cases: Cases, fitted: FitArrays
     ) -> tuple[FloatArray | None, FloatArray]:
         """Quantiles (L, T, J) by the law of all places, if there is one, and the novelty."""

@@ -112,11 +112,11 @@ def check_folds(method: str, folds: str, axis: CaseAxis, year_start: str | None 
     if np.unique(year).size < 2:
         raise ValueError(
             f"{method}: folds='year' needs two years, but all cases are from {year[0]}"
-            f"{told_year_start(axis, year)}; use folds='block'"
+            f"{note_on_year_start(axis, year)}; use folds='block'"
         )
 
 
-def told_year_start(axis: CaseAxis, year: IntArray) -> str:
+def note_on_year_start(axis: CaseAxis, year: IntArray) -> str:
     """Remark on years that do not begin on 1 January, for a message about their number."""
     if axis.year is None or np.array_equal(axis.year, year):
         return ""

@@ -65,7 +65,7 @@ class Forest(Method):
     bounds : "auto", (lower, upper) or None
         As in :class:`CKME`.
     condition_on : str or tuple of str, optional
-        Covariates by which trees split, beside mean and spread of the forecast.
+        Covariates for the splits of trees, besides mean and spread of the forecast.
     n_trees : int
         Number of trees.
     seed : int

@@ -20,17 +20,17 @@ def known_cases(axis: CaseAxis, ahead: FloatArray, delay: int | str) -> IntArray
     Parameters
     ----------
     axis : CaseAxis
-        Dates of n cases in order, those on which they were issued or for which they are valid.
+        Dates of n cases in order, either of their issue or of their valid time.
     ahead : array of float, shape (n,)
-        Days from the one to the other.
+        Days from issue to valid time.
     delay : int or str
-        How much later than the valid time an observation is known: a number of steps in time, or a
-        length of time such as "2D".
+        Delay of observations after the valid time: a number of steps in time, or a length of time
+        such as "2D".
 
     Returns
     -------
     array of int, shape (n,)
-        At most the number of those before it; never one of the same date.
+        At most the number of cases before it; cases of the same date do not count.
     """
     n = ahead.size
     steps = axis.steps(n)
@@ -63,14 +63,14 @@ def last_known(axis: CaseAxis, starts: FloatArray, delay: int | str) -> IntArray
     axis : CaseAxis
         Dates of n observations in order.
     starts : array of float, shape (k,)
-        Days as ``axis`` counts them.
+        Days, as in ``axis``.
     delay : int or str
         As for :func:`known_cases`; 0 for observations that are known at their own date.
 
     Returns
     -------
     array of int, shape (k,)
-        -1 where no observation is known.
+        -1 if no observation is known.
     """
     assert axis.days is not None
     span = as_span(delay, "delay")
@@ -93,14 +93,14 @@ def case_that_knows_late(
     axis, delay
         As for :func:`known_cases`.
     ahead : DataArray
-        Days from issue to valid time, over the n cases and perhaps their leads.
+        Days from issue to valid time, over the n cases and optionally their leads.
     dim : hashable
         Dimension of the cases.
 
     Returns
     -------
     DataArray
-        int64 over the dimensions of ``ahead``; n for those that none of the cases knows of.
+        int64 over the dimensions of ``ahead``; n if none of the cases knows it.
     """
     values = ahead.transpose(dim, ...).to_numpy()
     found = np.empty(values.shape, np.int64)

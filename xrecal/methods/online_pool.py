@@ -47,8 +47,8 @@ from .online_state import (
     earlier_choices,
     known_of,
     learning_settings,
+    quantiles_of_new,
     record_known,
-    said_of_new,
     shaped_like,
     state_of,
     warm_up_cases,
@@ -377,13 +377,13 @@ class OnlinePool(Settings):
 
         experts, n = self.experts, cases.observations.shape[1]
         members = np.full((*new.forecasts.loc.shape[:2], N_LEVELS), np.nan)
-        shared, _ = experts.shared_says(new, cases, fitted)
+        shared, _ = experts.shared_with_novelty(new, cases, fitted)
         if shared is not None:  # alone if the place has too short a record
             members[:] = shared
         of_place = self.parameters_of_place(cases.covariates.n_features)
         slow = {name: fitted[name] for name in of_place.keys() & fitted.keys()}
         fits = (slow["last_fitted"] + 1) * bool(members.shape[1])
-        for i, said in experts.said_at(new, cases, slow, fits, np.full(fits.shape, n)):
+        for i, said in experts.quantiles_at(new, cases, slow, fits, np.full(fits.shape, n)):
             at = slice(i, i + 1)
             own, one, part = new.take(at), cases.take(at), {n: a[at] for n, a in slow.items()}
             if experts.shared is not None and shared is not None:
@@ -397,7 +397,7 @@ class OnlinePool(Settings):
 
     def novelty_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> FloatArray:
         """Novelty (L, T) of forecasts, relative to the cases of the pool or of the shared law."""
-        _, novelty = self.experts.shared_says(new, cases, fitted)
+        _, novelty = self.experts.shared_with_novelty(new, cases, fitted)
         if not self.pool.knows_novelty:
             return novelty
         for i, (one, part) in enumerate(each_place(cases, fitted)):
@@ -411,7 +411,7 @@ class OnlinePool(Settings):
         self, cases: Cases, given: Arrays, fitting: Fitting, *, together: bool
     ) -> FitArrays:
         """Update all locations with their cases, from a given state."""
-        parts, said = [], said_of_new(self.experts, self.delay, cases, given)
+        parts, said = [], quantiles_of_new(self.experts, self.delay, cases, given)
         for i, (one, part) in enumerate(each_place(cases, given)):
             if begins := part["last_fitted"][0] < 0:  # missing for a place that has joined
                 part |= {name: np.zeros_like(part[name]) for name in OF_WEIGHTS}
@@ -523,9 +523,9 @@ class OnlinePool(Settings):
         )
         by_slow = known[which] >= slow[1]
         by_all = together and by_slow.all()
-        every = experts.slow_said(cases.as_new(which), cases, *slow) if by_all else {}
+        every = experts.slow_quantiles(cases.as_new(which), cases, *slow) if by_all else {}
         parts = [slice(None)] if together else [slice(t, t + 1) for t in range(which.size)]
-        asked = [experts.shared_said(cases, which[p], known[which[p]]) for p in parts]
+        asked = [experts.shared_quantiles(cases, which[p], known[which[p]]) for p in parts]
         shared = {label: np.concatenate([a[label] for a in asked]) for label in asked[0]}
         for t, case in enumerate(which):
             of, fits = slow if by_slow[t] or former[1] == 0 else former
@@ -533,10 +533,10 @@ class OnlinePool(Settings):
             own, n_known = at_issue[t : t + 1], int(known[case])
             found = dict(before.get((int(case), fits), {}))
             if not found:
-                said_so = {n: q[:, t : t + 1] for n, q in every.items()}
-                said_so = said_so or experts.slow_said(new, cases, of, fits)
-                said_so |= experts.fast_said(new, cases, of, n_known)
-                found = {label: quantiles[0] for label, quantiles in said_so.items()}
+                issued_now = {n: q[:, t : t + 1] for n, q in every.items()}
+                issued_now = issued_now or experts.slow_quantiles(new, cases, of, fits)
+                issued_now |= experts.fast_quantiles(new, cases, of, n_known)
+                found = {label: quantiles[0] for label, quantiles in issued_now.items()}
             found |= {label: quantiles[t : t + 1] for label, quantiles in shared.items()}
             found |= errors.correct(found, own, n_known, experts.limits(of))
             said.append(experts.stacked(found))

@@ -170,7 +170,7 @@ def learning_settings(experts: Experts, cases: Cases, part: FitArrays) -> Learni
     return settings._replace(prior=prior)
 
 
-def said_of_new(
+def quantiles_of_new(
     experts: Experts, delay: int | str, cases: Cases, given: FitArrays
 ) -> Sequence[Said]:
     """Quantiles of the experts of each location for the first new cases, before any refit."""
@@ -182,7 +182,7 @@ def said_of_new(
     said: list[dict[tuple[int, int], dict[str, FloatArray]]] = [{} for _ in n_slow]
     for case in np.flatnonzero(new.any(0)).tolist():
         of_case, fits = cases.as_new(np.array([case])), np.where(new[:, case], n_slow, 0)
-        for place, quantiles in experts.said_at(of_case, cases, given, fits, known[:, case]):
+        for place, quantiles in experts.quantiles_at(of_case, cases, given, fits, known[:, case]):
             said[place][case, int(n_slow[place])] = quantiles
     return said
 

@@ -197,7 +197,7 @@ def check_bounds(settings: Any) -> None:
     if not pair:
         raise ValueError(
             f"{method}: bounds must be 'auto', None or (lower, upper) with lower < upper, where "
-            f"None stands for no bound and 'auto' for one that is found, got {bounds!r}"
+            f"None means no bound and 'auto' a bound found by the fit, got {bounds!r}"
         )
 
 

@@ -79,13 +79,14 @@ class SharedCKME(Method):
     places : int
         Number of places.
     features : tuple of str
-        What is known of each place: "latitude", "longitude", "height", "lead".
+        Known features of each place: "latitude", "longitude", "height", "lead".
     rank : int
-        Landmarks at most.
+        Largest number of landmarks.
     middle_longitude : float
-        Around which longitudes are counted, in degrees.
+        Centre of longitudes, in degrees.
     keeps_sums : bool
-        Whether it goes on learning where each place has a pool: its sums are then in the state.
+        Whether it keeps learning as a component of pools at each place; the state then has its
+        sums.
     """
 
     method: CKME

@@ -40,7 +40,7 @@ class VectorCKME(Method):
     units : tuple of str or None
         Their units.
     own : int
-        The variable in question, by its place.
+        Position of the variable to recalibrate.
     """
 
     method: CKME

@@ -345,6 +345,6 @@ def _stipple(
     how = {key: value for key, value in at.items() if key == "transform"}
     dots: Style = {"s": 5, "lw": 0.4, "facecolor": "white", "edgecolor": "black", "zorder": 3}
     ax.scatter(x.to_numpy()[marked], y.to_numpy()[marked], **dots, **how)
-    n, untold = int(adjusted.notnull().sum()), int((adjusted.isnull() & scored).sum())
-    few = f", {untold} have too few cases" if untold else ""
+    n, untested = int(adjusted.notnull().sum()), int((adjusted.isnull() & scored).sum())
+    few = f", {untested} have too few cases" if untested else ""
     aside(ax, f"{marked.sum()} of {n} locations {what}{few}")

@@ -311,10 +311,10 @@ def _warn_of_far(
     where = first_place(beyond.copy(data=far))
     where += _component(members, weights.where(beyond > FAR), record_of(source.fitted.observed))
     warn(
-        f"{n_far} of {n} forecasts of {base!r} have more than {FAR:.0%} of their mass beyond the "
-        f"observed record by more than its range, up to {np.nanmax(values):.0%}{where}. If that is "
+        f"{n_far} of {n} forecasts of {base!r} have more than {FAR:.0%} of their mass outside the "
+        f"observed range by more than its width, up to {np.nanmax(values):.0%}{where}. If that is "
         "not plausible, give the method bounds=, more cases, or members that are past "
-        f"observations; {base}_beyond tells which they are",
+        f"observations; {base}_beyond identifies them",
     )
 
 

@@ -119,15 +119,16 @@ def as_members(
     Parameters
     ----------
     forecast : DataArray or Dataset
-        From :func:`categories`, a model or ``cross_validate``; other forecasts come back as given.
+        Forecast from :func:`categories`, a model or ``cross_validate``; others are returned
+        unchanged.
     member_dim : hashable, optional
-        As given.
+        Dimension of the members of other forecasts.
 
     Returns
     -------
     forecast : DataArray or Dataset
     edges : DataArray or None
-        Between the categories, along a dimension of their own; None for other forecasts.
+        Edges between the categories, along their own dimension; None for other forecasts.
     member_dim : hashable or None
     """
     given = issued_categories(forecast)
@@ -240,8 +241,8 @@ def warn_of_pooled_edges(pool: Pool | None, dim: Hashable | None) -> None:
     positions = " and ".join(map(repr, pool.dims))
     warn_once(
         f"the edges of the categories are those of all positions along {positions} together, as "
-        "the fit has pooled them: where these differ, categories tell places apart rather than "
-        "dates. Each has its own edges in model.apply(forecast).recal.categories("
+        "the fit has pooled them: if positions differ, categories separate places rather "
+        "than dates. For separate edges use model.apply(forecast).recal.categories("
         f"observations.quantile([1/3, 2/3], {dim!r}))"
     )
 

@@ -144,7 +144,7 @@ def _count(
                 raise ValueError(
                     f"coherence='ecc' makes one member of each raw one, and "
                     f"{_named(name)} has {size}, but n={n}; leave n out, or take "
-                    "coherence='schaake', whose number is free"
+                    "coherence='schaake', which allows any number"
                 )
         return size
     if template is not None:

@@ -57,7 +57,7 @@ def vectors_of(
 def members(
     forecast: Labelled, n: int, *, seed: int = 0, member_dim: Hashable | None = None
 ) -> Labelled:
-    """Equally likely members that stand for each forecast distribution.
+    """Equally likely members that represent each forecast distribution.
 
     Parameters
     ----------

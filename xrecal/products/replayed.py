@@ -40,7 +40,7 @@ def updates_as_it_goes(by: str, refit: Any, method: Method) -> bool:
     own = method.refit is not None
     if refit is not None and own:
         raise ValueError(
-            f"{type(method).__name__} fits itself anew, with its own refit="
+            f"{type(method).__name__} refits itself, with its own refit="
             f"{method.refit!r}; leave refit out, or set that of the method"
         )
     if refit is not None:

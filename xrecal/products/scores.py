@@ -19,7 +19,7 @@ from xrecal.fit.loop import KnownName
 from xrecal.fit.mismatch_warnings import warn_of_unseen_values, without_unseen_values
 from xrecal.fit.select_fits import explicit_member_dim, single_dims
 from xrecal.inputs.covariates import Given
-from xrecal.inputs.dims import Dims, at_scalars, listed, told_dims
+from xrecal.inputs.dims import Dims, at_scalars, dims_as_text, listed
 from xrecal.inputs.forms import Form, Labelled, levels_of, require_plain, with_named_cases
 from xrecal.inputs.leads import equal_labels
 from xrecal.inputs.metadata import history_only, joined
@@ -505,7 +505,7 @@ def score_variables(
         if over:
             scores = _mean(scores, over)
         results[variable] = scores.assign_attrs(text.attrs(units))
-    mean = f", mean over {told_dims(over)}" if over else ""
+    mean = f", mean over {dims_as_text(over)}" if over else ""
     history = history_only(forecast.attrs, joined(text.long_name + mean, remark))
     if isinstance(forecast, xr.DataArray) or isinstance(observations, xr.DataArray):
         return next(iter(results.values())).rename(text.name).assign_attrs(history)

@@ -125,9 +125,7 @@ def open_parts(given: Parts, name: str) -> dict[str, xr.Dataset]:
         path = fspath(part)
         paths = sorted(glob(path)) if has_magic(path) else [path]
         if not paths:
-            raise FileNotFoundError(
-                f"no {name} match {path!r}; give files or stores that are there"
-            )
+            raise FileNotFoundError(f"no {name} match {path!r}; give files or stores that exist")
         for one in paths:
             source = Source(local_path(one, name=name), name)
             found[str(source.path)] = in_blocks_of(source.open(), {})
@@ -164,7 +162,7 @@ def open_archive(
     starts = whole.indexes[dim]
     if not starts.is_unique:
         twice = starts[starts.duplicated()][0]
-        raise ValueError(f"the start {twice} stands in the forecasts twice; hand each over once")
+        raise ValueError(f"the start {twice} occurs in the forecasts twice; give each once")
     member_dim = explicit_member_dim(model, whole)
     forms = read_forms(whole, member_dim, name="forecasts")
     verified = open_parts(observations, "observations")
@@ -202,12 +200,12 @@ def _forecasts(
         given = given.expand_dims(dim)
     if dim not in given.indexes or given.indexes[dim].dtype.kind != "M":
         raise ValueError(
-            f"forecasts {path} have no dates along {dim!r}, which tell which of them are new; "
+            f"forecasts {path} have no dates along {dim!r}, so new ones cannot be identified; "
             "write them with a coordinate of dates"
         )
     if not given.sizes[dim] or given.indexes[dim].hasnans:
         found = "a start without a date (NaT)" if given.sizes[dim] else "no start"
-        raise ValueError(f"forecasts {path} hold {found}; leave it out, or write it anew")
+        raise ValueError(f"forecasts {path} hold {found}; leave it out, or write it again")
     return _along_starts(given, model, dim)
 
 
@@ -294,8 +292,8 @@ def _check_alike(
     def check(what: str, of_a: object, of_b: object) -> None:
         if of_a != of_b:
             raise ValueError(
-                f"{other} does not fit to {first}: it has {what} {of_b}, the other {of_a}; write "
-                "both alike, or hand over only one"
+                f"{other} does not match {first}: it has {what} {of_b}, the other {of_a}; write "
+                "both in the same way, or give only one"
             )
 
     check("the variables", sorted(map(str, a.data_vars)), sorted(map(str, b.data_vars)))

@@ -88,8 +88,7 @@ def mark(marker: Path, store: Path, names: Iterable[str], request: str) -> None:
     names : iterable of str
         Names of files in the store; some may be missing.
     request : str
-        Hash of the request of the run: a block that a worker still writes for an earlier request
-        does not count.
+        Hash of the request of the run, so that blocks written for an earlier request do not count.
     """
     files = list(names)
     digest = _digest(store, files, request)

@@ -161,7 +161,7 @@ class Folder:
             with netCDF4.Dataset(self.path / "forecasts" / f"{stem}.nc") as file:
                 return str(getattr(file, MISSING, ""))
         except OSError as error:
-            return f"the file cannot be read ({error.strerror}); remove it, and it is issued anew"
+            return f"the file cannot be read ({error.strerror}); remove it, and it is issued again"
 
     def drop_models(self, stems: list[str]) -> None:
         """Remove models, one after the other."""

@@ -35,11 +35,11 @@ RECENT, FEWEST, CALM = 20, 10, 6.0
 """Least number of cases after a finding, and strength below which they pass as calibrated."""
 
 ADVICE = {
-    "refit": "fit the model anew",
+    "refit": "refit the model",
     "check observations": "check the observations there, as other places have no such fault",
     "nothing": "nothing to do, as later cases are calibrated",
 }
-ONE_PLACE = "check the observations, then fit the model anew"
+ONE_PLACE = "check the observations, then refit the model"
 """Advice to refit if no other place shows whether the observations are wrong."""
 
 

@@ -195,7 +195,7 @@ def means_text(means: Mapping[str, Any], units: str) -> str:
 
 
 @dataclass(frozen=True)
-class Told:
+class StartWarnings:
     """Facts for warnings about starts."""
 
     now: Date
@@ -237,8 +237,8 @@ class Told:
         if done.empty:
             yield (
                 f"{len(done.empty)} forecasts are empty, {_range(done.empty)}; they are not "
-                "issued, as all their members are missing; hand them over again when members are "
-                "there"
+                "issued, as all their members are missing; give them again once members are "
+                "available"
             )
         if self.missing:
             yield (

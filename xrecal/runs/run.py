@@ -93,7 +93,7 @@ class Run:
         compute: Callable[[list[Any]], Sequence[Any]] | None = None,
     ) -> None:
         if resume and overwrite:
-            raise ValueError("resume=True goes on and overwrite=True starts again; give one")
+            raise ValueError("resume=True continues and overwrite=True starts again; give one")
         self.output = None if output is None else local_path(output, name="the output")
         self.chunks: Mapping[str, int] = {} if chunks is None else chunks
         self.resume, self.overwrite = resume, overwrite
@@ -160,11 +160,11 @@ class Run:
         variable : str, optional
             Forecast variable to take alone.
         dim, member_dim : hashable, optional
-            Dimensions of cases and of members, where they are not recognised.
+            Dimensions of cases and of members, if they are not recognised.
         pool : hashable, sequence or mapping, optional
             As for the fit. Blocks have all positions along dimensions that are pooled as a whole.
         beside : bool
-            Whether to keep variables beside the forecasts, such as their novelty.
+            Whether to keep further variables of the forecasts, such as their novelty.
 
         Returns
         -------

@@ -244,8 +244,8 @@ class Target:
                 discard_partial(self.path)
                 raise RunError(
                     f"{one.name} {one.path} changed while it was read: it was {was}, now {now}; as "
-                    "old and new values may be mixed, nothing is put in place and no block is "
-                    "kept; repeat the command once it stays as it is"
+                    "old and new values may be mixed, the result and its blocks are discarded; "
+                    "repeat the command once the file no longer changes"
                 )
 
     @property
@@ -305,16 +305,17 @@ class Target:
 def write_in_blocks(
     dataset: xr.Dataset, target: Target, compute: Callable[[list[Any]], Sequence[Any]]
 ) -> Written:
-    """Compute the blocks that are not written yet, and put the result in place.
+    """Compute the blocks that are not written yet, and move the result to its path.
 
     Parameters
     ----------
     dataset : Dataset
-        Lazy, with equal chunks; its names and types such as files take them.
+        Lazy Dataset with equal chunks; files must support its names and types.
     target : Target
-        Within :meth:`Target.alone`, after :meth:`Target.is_complete` and :meth:`Target.make_way`.
+        Locked by :meth:`Target.alone`, after :meth:`Target.is_complete` and
+        :meth:`Target.make_way`.
     compute : callable
-        Computes a list of Dask's collections.
+        Function that computes a list of Dask collections.
 
     Raises
     ------

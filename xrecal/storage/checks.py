@@ -54,7 +54,7 @@ class Expected:
             wrong |= (values.astype(np.int64) & ~self.known) != 0
         if wrong.any():
             raise ValueError(
-                f"{name!r} is {values[wrong][0]} somewhere, where fits leave {least:g} to {most:g}"
+                f"{name!r} contains {values[wrong][0]}, but fits store {least:g} to {most:g}"
             )
 
 

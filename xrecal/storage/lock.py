@@ -84,7 +84,7 @@ def require_held(path: Path) -> None:
         holder = None
     if holder is None or (holder.host, holder.pid) != (platform.node(), os.getpid()):
         raise FileExistsError(
-            f"{lock} is no more that of this run, so another may be writing {path}; wait for it, "
+            f"{lock} no longer belongs to this run, so another may be writing {path}; wait for it, "
             "or stop it, and repeat the command"
         )
 
@@ -118,7 +118,7 @@ def _remove_left(lock: Path, path: Path) -> Holder | None:
             where = "this machine" if is_here else f"the host {holder.host}"
             raise FileExistsError(
                 f"process {holder.pid} on {where} has been writing {path} since {holder.since}; "
-                f"wait for it or, if it is no more, remove its lock: rm {lock}"
+                f"wait for it or, if it has ended, remove its lock: rm {lock}"
             )
         lock.unlink()
     return holder

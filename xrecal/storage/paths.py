@@ -108,7 +108,7 @@ def require_free(path: Path, overwrite: bool, remedy: str) -> None:
     is_empty = folder.is_dir() and not any(folder.iterdir())
     if os.path.lexists(folder) and not is_empty and not (folder / MARK).exists():
         raise FileExistsError(
-            f"{folder} stands where {path.name} would be made and is none of xrecal's, "
+            f"{folder} is in the way of {path.name} and is not from xrecal, "
             f"{_holding(folder)}; move it away, or take another path"
         )
 

@@ -150,7 +150,7 @@ def expected_arrays(model: Fitted) -> dict[str, Expected]:
     Raises
     ------
     ValueError
-        If fields, dimensions or sizes are not those that a fit leaves.
+        If fields, dimensions or sizes are not those of a fit.
     """
     return {
         prefix_of(model, name) + array: expected

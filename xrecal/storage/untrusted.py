@@ -245,7 +245,7 @@ def _require_known_array(content: Mapping[str, Any], allowed: Allowed) -> None:
     else:
         chunks, (kind, n_bytes) = content["chunks"], _type_of_v2(content)
     if kind not in allowed.kinds:
-        raise ValueError(f"is of a type that is not read here, of kind {kind!r}")
+        raise ValueError(f"has a type that xrecal does not read, of kind {kind!r}")
     _require_known_codecs(codecs, allowed, n_bytes)
     _require_size(content["shape"], chunks, n_bytes, allowed)
     if not any(isinstance(c, dict) and c.get("name") == "sharding_indexed" for c in codecs):
@@ -260,9 +260,9 @@ def _require_known_codecs(codecs: Any, allowed: Allowed, n_bytes: int) -> None:
         for name in names or [None]:
             if str(name).removeprefix("numcodecs.") not in allowed.codecs:
                 raise ValueError(
-                    f"is decoded by {name!r}, which is not among the codecs that are known to run "
-                    "nothing that a file brings along; if you trust who made it, open it with "
-                    "other software and write it anew, compressed by one of blosc, gzip and zstd"
+                    f"is decoded by {name!r}, which is not a codec known to be safe: it might run "
+                    "code from the file; if you trust its author, open it with "
+                    "other software and write it again, compressed by one of blosc, gzip and zstd"
                 )
         for options in (codec, codec.get("configuration") or {}):
             for key in ("astype", "dtype", "decode_dtype", "encode_dtype"):
@@ -311,7 +311,7 @@ def _type_of_v3(content: Mapping[str, Any]) -> tuple[str, int]:
 
 def _whole(value: Any, least: int = 0) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise ValueError(f"has {value!r} where a whole number from {least} on is due")
+        raise ValueError(f"has {value!r} instead of a whole number of at least {least}")
     return value
 
 
@@ -354,7 +354,7 @@ def _require_known_file(path: Path, allowed: Allowed) -> None:
                 raise ValueError(f"{named} is of a type that the file defines itself")
             kind, n_bytes = ("O", 8) if dtype is str else (dtype.kind, dtype.itemsize)
             if kind not in allowed.kinds:
-                raise ValueError(f"{named} is of a type that is not read here, of kind {kind!r}")
+                raise ValueError(f"{named} has a type that xrecal does not read, of kind {kind!r}")
             claimed = math.prod(variable.shape) * n_bytes
             limit = LIMIT_READ if variable.ndim <= 1 else LIMIT_ARRAY
             if claimed > limit:

@@ -292,8 +292,8 @@ def choose_ckme(
     -------
     Choices
         Names and numbers alone, for :func:`fit_ckme` with these cases or others. Both calls
-        together do what :func:`fit_ckme` does alone, but for landmarks of a low-rank solver: these
-        then come in the order that the ridge needs, and not in that of the search.
+        together equal :func:`fit_ckme` alone, except for landmarks of a low-rank solver: they are
+        in the order for the chosen ridge, not in that of the search.
 
     Raises
     ------

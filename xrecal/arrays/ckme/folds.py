@@ -14,8 +14,8 @@ from xrecal.arrays.splitting import ROUNDING, Span, distance_to, measure
 from xrecal.typing import FloatArray, IntArray
 
 DEFAULT_BLOCKS = 5
-"""Contiguous blocks that are made where one group holds most of the cases: holding it out would
-leave too little to learn from."""
+"""Number of contiguous blocks if one group has most of the cases: holding it out would leave too
+few cases to learn from."""
 
 TRAINED_ON = 0.75
 """Share of the training cases that folds must keep to be held out together."""
@@ -84,7 +84,7 @@ def trained_on_few(folds: Folds) -> list[int]:
     return [f for f, n_out in enumerate(folds.n_out.tolist()) if n - n_out < n_out]
 
 
-def train_alike(folds: Folds, others: Folds) -> bool:
+def same_training_cases(folds: Folds, others: Folds) -> bool:
     """Return whether folds train on the same cases as others, whichever cases they hold out."""
     if not np.array_equal(folds.n_out, others.n_out):
         return False
@@ -92,7 +92,7 @@ def train_alike(folds: Folds, others: Folds) -> bool:
     return bool(np.array_equal(folds.cases[trained], others.cases[trained]))
 
 
-def holds_several(folds: Folds) -> bool:
+def holds_out_several(folds: Folds) -> bool:
     """Return whether a fold holds out two or more cases on average."""
     n_folds, n = folds.cases.shape
     return bool(0 < 2 * n_folds <= n)

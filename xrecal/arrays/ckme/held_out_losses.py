@@ -23,7 +23,7 @@ from xrecal.typing import FloatArray, IntArray
 
 from .centre import Limits, Targets, fill_members, rank_errors
 from .embedding import LOSS_NAMES
-from .folds import Folds, train_alike, trained_on_few
+from .folds import Folds, same_training_cases, trained_on_few
 from .lowrank import ROUGH, heaviest
 from .problem import Problem
 from .simplex import PROJECTIONS, shift_of
@@ -69,9 +69,10 @@ class Recorder(NamedTuple):
     """Compiled code that records forecasts of held-out cases into (S, n, width)."""
 
     fold: Callable[..., None]
-    """Of one fold, from its signed weights"""
+    """Record one fold, from its signed weights"""
     folds: Callable[..., None]
-    """Of all folds that leave out no more than they train on, from an eigendecomposition"""
+    """Record all folds that leave out at most as many cases as they train on, from an
+    eigendecomposition"""
 
 
 def _of_one_fold(projection: str, record: Any) -> Any:
@@ -305,7 +306,8 @@ class Judge:
         self._problem, self._folds, self._supports = problem, folds, supports
         self._few = [trained_on_few(some) for some in folds]
         self._first = [
-            next(i for i, one in enumerate(folds) if train_alike(one, some)) for some in folds
+            next(i for i, one in enumerate(folds) if same_training_cases(one, some))
+            for some in folds
         ]
         # Compile only the code that the settings need.
         projection, loss = problem.settings.projection, problem.settings.loss

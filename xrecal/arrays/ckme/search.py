@@ -13,7 +13,7 @@ from xrecal.typing import FloatArray, IntArray
 
 from .centre import OBSERVATIONS, SUPPORTS, usable_supports
 from .embedding import Settings
-from .folds import holds_several, merge, thin_out
+from .folds import holds_out_several, merge, thin_out
 from .held_out_losses import LATER, TO_COMPARE, TO_TRY, Judge, mean_losses
 from .lowrank import CLOSE, ROUGH, LowRank
 from .problem import Problem
@@ -147,7 +147,7 @@ class Search:
         sets = [problem.folds(calibration.groups, calibration.blocks, forward=forward)]
         if self.each:
             sets.append(problem.folds(calibration.step, LATER_PARTS, forward=True))
-        self._by_group = calibration.blocks == 0 and holds_several(sets[0])
+        self._by_group = calibration.blocks == 0 and holds_out_several(sets[0])
         # Among several kernels, a fixed part of the cases is enough to choose one and to try
         # ridges. With one kernel, most ridges tried are close to the best one, or large and cheap:
         # a second look at the close ones would take as long as all cases.

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from xrecal.arrays.ckme.centre import OBSERVATIONS, usable_supports
 from xrecal.arrays.ckme.embedding import Calibration, Choices, Settings
-from xrecal.arrays.ckme.folds import Folds, folds_in_time, gap_axis, holds_several
+from xrecal.arrays.ckme.folds import Folds, folds_in_time, gap_axis, holds_out_several
 from xrecal.arrays.ckme.problem import bandwidth_of
 from xrecal.arrays.ckme.ridge_rules import GRID, vertex
 from xrecal.arrays.ckme.search import candidates_of
@@ -166,7 +166,7 @@ def trials(
                 usable_supports(grid.supports, known.low[i]),
             )
             loss[:, usable] = np.nan_to_num(mean[:, usable], nan=math.inf)
-            agreeing = given.blocks == 0 and holds_several(folds[i])
+            agreeing = given.blocks == 0 and holds_out_several(folds[i])
             yield block.start + i, Tried(loss, by_fold, bool(silent[i]), agreeing)
 
 
