@@ -81,7 +81,7 @@ def coverage(
     82 % for 10 exchangeable members at 50, 80 and 90 %). For a forecast in quantiles, an interval
     beyond the outermost levels is NaN. Between levels, it ends at the quantiles of the nearest
     levels, as ``.recal.quantile`` returns them; take intervals whose ends are among the levels.
-    O(m) a forecast, and O(n²) for the dependence of n cases.
+    O(m) per forecast, and O(n²) for the dependence of n cases.
 
     References
     ----------

@@ -77,11 +77,11 @@ def monitor(
     Returns
     -------
     Dataset
-        Over cases in order of time, and over locations: ``e_value``, at least 0, without a unit;
-        ``alarm``, whether it has reached 1 / ``alpha`` since the last restart;
-        ``change_statistic``; ``change``, whether this statistic has reached ``run_length``, after
-        which it restarts; ``since``, the label of the case at which the latest detected change
-        began (NaT or NaN before the first change; a position if there are no labels). The
+        Over cases in order of time, and over locations. ``e_value`` is at least 0, without a unit;
+        ``alarm`` is true if it has reached 1 / ``alpha`` since the last restart. ``change`` is true
+        if ``change_statistic`` has reached ``run_length``; the statistic then restarts. ``since``
+        is the label of the case at which the latest detected change began (NaT or NaN before the
+        first change; a position if there are no labels). The
         coordinate ``restarts`` is true at the first case after each restart. Lazy if an input is. A
         missing case does not change the evidence.
 

@@ -58,10 +58,11 @@ def brier_skill_score(
     Returns
     -------
     Dataset
-        As from :func:`xrecal.skill`: over locations and ``threshold`` (for several) ``skill``, 1
-        minus the Brier score over that of the reference, its standard error ``skill_error``,
-        ``p_value`` of equal scores, ``skill_low`` and ``skill_high``, ``n_cases`` and ``status``,
-        which has a bit where the event happened in none or all of the cases. Lazy if an input is.
+        As from :func:`xrecal.skill`, over locations and ``threshold`` (for several). ``skill`` is 1
+        minus the Brier score over that of the reference, and ``skill_error`` is its standard error.
+        ``p_value`` is the p-value of equal scores; ``skill_low`` and ``skill_high`` are the ends of
+        an interval. ``n_cases`` and ``status`` follow: the status has a bit if the event happened
+        in none or all of the cases. Lazy if an input is.
 
     Raises
     ------

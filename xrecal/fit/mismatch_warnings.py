@@ -284,7 +284,7 @@ def _are_new(given: xr.DataArray, learned: xr.DataArray, dim: Hashable) -> npt.N
 def _far_from(
     given: npt.NDArray[np.generic], learned: npt.NDArray[np.generic], period: float | None = None
 ) -> npt.NDArray[np.bool_]:
-    """Mark numbers without a known number within the rounding of single precision."""
+    """Mark numbers that equal no known number, up to rounding to single precision."""
     a, b = given.astype(np.float64), learned.astype(np.float64)
     if period is not None:
         a, b = np.mod(a, period), np.mod(b, period)

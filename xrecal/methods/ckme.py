@@ -124,7 +124,7 @@ class CKME(Settings):
         Age, in days if a number, at which a calibration case counts half: for forecast systems
         that change. "cv" chooses the age with which past cases predict later ones best.
     bounds : "auto", (lower, upper) or None
-        Values that errors cannot lead beyond, such as 0 for rain. "auto": an end of a location's
+        Values that the variable cannot pass, such as 0 for rain. "auto": an end of a location's
         observed range that at least 5 % of its calibration observations equal exactly, and 0 below
         a variable that by its standard name or unit cannot be negative. Given bounds hold at
         places where no observation violates them; see the status.

@@ -165,7 +165,7 @@ def near_other_folds(folds: str, axis: CaseAxis, year_start: str | None) -> str 
 
 
 def learned_from_neighbours(near: int, n_cases: int) -> Advice:
-    """Return the warning for splits without a gap, in which so many cases have a near neighbour."""
+    """Return the warning for splits without a gap if ``near`` cases have a near neighbour."""
     return Advice(
         f"{near} of {n_cases} cases are predicted by fits that have learned from a neighbour "
         "within a week, which may give them away: use ",

@@ -344,7 +344,7 @@ class SharedCKME(Method):
     ) -> Iterable[Trial]:
         """Quantiles of cases at places of the fit.
 
-        The passes over all cases have fitted already.
+        The passes over all cases have computed them.
         """
         assert cases.shared is not None
         assert cases.forecasts is not None

@@ -86,7 +86,7 @@ def conformal_margins(
 
     Notes
     -----
-    O(n log n) a location, O(T n) more with weights. If the ends depend on the forecasts alone, no
+    O(n log n) per location, O(T n) more with weights. If the ends depend on the forecasts alone, no
     cases are needed to fit them, so all cases are exchangeable with the next one [1]_. Each end has
     its own margin [1]_, as a bias makes only one of them too short.
 

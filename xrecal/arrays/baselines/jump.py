@@ -54,7 +54,7 @@ def season_kept(means: FloatArray, observations: FloatArray, days: FloatArray) -
     .. math:: 1 - p \, \min(\max(2 - Y, 0), 1).
 
     n cases with errors of autocorrelation :math:`\rho` count as
-    :math:`n (1 - \rho) / (1 + \rho)`. O(n) a place.
+    :math:`n (1 - \rho) / (1 + \rho)`. O(n) per place.
     """
     kept = np.ones(observations.shape[0])
     pairs = (part.astype(np.float64) for part in (means, observations))

@@ -43,7 +43,7 @@ def pit_values(forecasts: Forecasts, observations: FloatArray, uniform: FloatArr
 
     Notes
     -----
-    O(m) a forecast. Uniform on (0, 1) if y is drawn from F, whatever F. An observation outside
+    O(m) per forecast. Uniform on (0, 1) if y is drawn from F, whatever F. An observation outside
     the range of an ensemble has 0 or 1.
 
     References

@@ -37,7 +37,7 @@ def project_simplex(beta: FloatArray) -> FloatArray:
 
     Notes
     -----
-    Michelot's active set: exact, O(n) a pass, at most n and typically 5 to 10 passes.
+    Michelot's active set: exact, O(n) per pass, at most n and typically 5 to 10 passes.
 
     References
     ----------
@@ -82,7 +82,7 @@ def project_energy(beta: FloatArray, support: FloatArray) -> FloatArray:
     -----
     For weights that sum to one the objective is :math:`2 \int (F_\theta - F_\beta)^2`, so the
     solution is the isotonic regression of the signed CDF, weighted by the gaps between sorted
-    observations and clipped to [0, 1]. Pool-adjacent-violators gives it exactly in O(n) a row.
+    observations and clipped to [0, 1]. Pool-adjacent-violators gives it exactly in O(n) per row.
     If weights sum to B, the part of each gap above zero has the target F + 1 - B, as the kernel
     measures from zero.
 

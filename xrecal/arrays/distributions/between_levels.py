@@ -43,7 +43,7 @@ def quantile_pit(
     a continuous distribution from which y is drawn. An observation equal to some quantiles gets a
     level within their mass: between the midpoints to the levels below and above, or the end if
     there is no such level. For example, a dry day gets a level between 0 and the probability of no
-    rain. Crossing quantiles are sorted first. O(m log m) a forecast.
+    rain. Crossing quantiles are sorted first. O(m log m) per forecast.
 
     Examples
     --------

@@ -129,7 +129,7 @@ def circular_crps(
     the score does not see differences between distributions that half a turn maps to themselves
     (even harmonics). For example, north or south with equal probability scores like east or west.
     Straight distances between points on the circle see these differences: use :func:`energy_score`
-    or :func:`vector_energy_distance` with :func:`on_circle`. O(m log m) a forecast, O(m) where
+    or :func:`vector_energy_distance` with :func:`on_circle`. O(m log m) per forecast, O(m) where
     forecasts share members; rounding errors are about 1e-15 of the period.
 
     References
@@ -246,7 +246,7 @@ def circular_members(
 
     Notes
     -----
-    O(m log m) a forecast, O(m) where forecasts share members.
+    O(m log m) per forecast, O(m) where forecasts share members.
 
     Examples
     --------

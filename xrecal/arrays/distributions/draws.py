@@ -37,7 +37,7 @@ def hash_uniform(seed: int, location_numbers: IntArray, n: int) -> FloatArray:
 
     Notes
     -----
-    O(1) a number. Each location has the SplitMix64 stream of a key made from seed and location.
+    O(1) per number. Each location has the SplitMix64 stream of a key made from seed and location.
 
     References
     ----------

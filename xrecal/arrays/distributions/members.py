@@ -90,7 +90,7 @@ def shuffled_members(
 
     Notes
     -----
-    O(n) a forecast. A Fisher-Yates shuffle [1]_ whose draws are the SplitMix64 stream of a key
+    O(n) per forecast. A Fisher-Yates shuffle [1]_ whose draws are the SplitMix64 stream of a key
     made from seed, location and case.
 
     References
@@ -268,7 +268,7 @@ def systematic_draws(
     Notes
     -----
     Systematic sampling [1]_: n evenly spaced points on the cumulated weights, shifted by one random
-    number per case. O(N + n log N) a distribution.
+    number per case. O(N + n log N) per distribution.
 
     References
     ----------

@@ -112,7 +112,7 @@ def normal_crps(
 
     Notes
     -----
-    O(k²) a forecast. Grimit et al. (2006), doi:10.1256/qj.05.235.
+    O(k²) per forecast. Grimit et al. (2006), doi:10.1256/qj.05.235.
 
     Examples
     --------

@@ -102,7 +102,7 @@ def normal_threshold_crps(
 
     Notes
     -----
-    O(k²) a forecast. Below the observation the integrand is a sum of products of two normal
+    O(k²) per forecast. Below the observation the integrand is a sum of products of two normal
     distribution functions; above it, of their complements. The integral of a product is elementary
     except for a bivariate normal probability, which Owen's T function gives. Absolute accuracy
     about 1e-15 times the distance of thresholds and components.
