@@ -59,8 +59,7 @@ SEASONAL = 8192
 """Forecasts are compared relative to their season, which explains most of their variance."""
 
 NO_EVENT = 16384
-"""An event, or a category, occurs in none or all of the cases: its skill and ROC area are
-unknown."""
+"""An event or category occurs in none or all of the cases: its skill and ROC area are unknown."""
 
 EVIDENCE_MEANINGS = {
     TOO_FEW: "too_few_cases",

@@ -24,8 +24,7 @@ from .cluster import Cluster, UnreachableError, connected
 from .words import in_options, quoted
 
 REFUSED, UNREACHABLE, FAILED = 3, 4, 5
-"""Exit codes besides 0 (done), 1 (a bug in xrecal), 2 (a wrong command line), and those of
-signals."""
+"""Exit codes besides 0 (done), 1 (a bug in xrecal), 2 (a wrong command line), and signals."""
 
 ALARMED, NOTHING_NEW = 10, 11
 """Exit codes of the daily cycle and the monitor after finished work."""

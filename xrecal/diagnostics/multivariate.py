@@ -35,8 +35,7 @@ Scale: TypeAlias = Mapping[Hashable, float | xr.DataArray] | None
 """Divisor of each variable of a vector."""
 
 FieldScore: TypeAlias = Callable[..., FloatArray]
-"""Function from observations (..., d), members (..., d, m) and optional weights (..., m) to scores
-(...)."""
+"""Function of observations (..., d), members (..., d, m) and weights (..., m) to scores (...)."""
 
 _MISSING = "places without observation or members left out, and members that miss others"
 

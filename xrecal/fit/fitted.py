@@ -32,8 +32,7 @@ MODEL, MODEL_PARTS = "calibration_model", ("model_weight", "model_offset")
 """Dimension of the models of named members in the state, and the arrays along it."""
 
 SEEN, ABOUT = "seen", "covariates"
-"""Array with the ranges of covariates in the state of a fit by sums, and its attribute with their
-names."""
+"""Array with the ranges of covariates, in a fit by sums, and its attribute with their names."""
 
 
 def chunks_of(state: xr.Dataset) -> Mapping[Hashable, tuple[int, ...]]:

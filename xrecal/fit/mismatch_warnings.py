@@ -44,8 +44,7 @@ OFTEN = 0.1
 novel after 30 cases and 1 in 1000 after 300, more with heavy tails."""
 
 ALIEN = 0.9
-"""Novelty above which a single forecast gets a warning: twice as far from past forecasts as they
-are from each other."""
+"""Novelty above which a single forecast gets a warning: far from all past forecasts."""
 
 SEEN = "the largest that the model has seen"
 """Words for the values with which new values are compared."""

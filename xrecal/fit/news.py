@@ -32,8 +32,7 @@ from .mismatch_warnings import without_unseen_values
 from .select_fits import in_order_of_fits
 
 LONG, MANY_STEPS = 28.0, 5
-"""Least number of days without a case for a remark on a gap, and its least multiple of the usual
-step."""
+"""Least days without a case for a remark on a gap, and its least multiple of the usual step."""
 
 
 class News(NamedTuple):

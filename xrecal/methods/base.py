@@ -30,8 +30,7 @@ Output: TypeAlias = Literal["weighted", "normal"]
 
 Bound: TypeAlias = float | Literal["auto"] | None
 Bounds: TypeAlias = Literal["auto"] | tuple[Bound, Bound] | None
-"""Bounds of a variable: estimated from the observations, given, or none; or one of these at each
-end."""
+"""Bounds of a variable: estimated from observations, given, or none; or so at each end."""
 
 
 FitArrays: TypeAlias = Mapping[str, npt.NDArray[Any]]

@@ -20,8 +20,7 @@ Support: TypeAlias = Literal[
     "standardised_plain",
     "standardised_both",
 ]
-"""Positions of members: past observations, errors of any kind or of one kind, or the best of
-all."""
+"""Positions of members: past observations, errors of any or one kind, or the best of all."""
 
 CHOICES = {
     "kernel": ("gaussian", "laplace"),

@@ -32,8 +32,7 @@ if TYPE_CHECKING:
     from xrecal.arrays.baselines.forest import Predictors
 
 FEWEST_COVARIATES, FEWEST_CASES = 5, 200
-"""Least numbers of covariates, besides the season, and of cases for a forest in a pool by
-default."""
+"""Least numbers of covariates, besides the season, and of cases for a forest by default."""
 
 TRIED_TREES = 50
 """Number of trees of the forests that forecast held-out cases: a fit needs a dozen forests."""

@@ -35,8 +35,7 @@ COMMON = "common_regret"
 """Name of the parameter that all places share."""
 
 Said: TypeAlias = Mapping[tuple[int, int], dict[str, FloatArray]]
-"""Quantiles (1, J) of experts by label, for a case and for the number of cases of the slow
-experts."""
+"""Quantiles (1, J) of experts by label, for a case and the number of cases of slow experts."""
 
 NOTHING_SAID: Said = MappingProxyType({})
 

@@ -64,8 +64,7 @@ NUMBER, HERE = "place", "here"
 and its features."""
 
 SUMMED = "summed"
-"""Parameter of a fit that keeps learning: number of dates in the sums, for the laws of each
-time."""
+"""Parameter of a fit that keeps learning: number of dates in its sums, for earlier laws."""
 
 
 @dataclass(frozen=True)

@@ -24,8 +24,7 @@ from .style import (
 RIDGE = "ridge"
 
 SHOWN = 0.4
-"""Largest loss shown, as an excess over the smallest loss: differences between small ones
-decide."""
+"""Largest loss shown, relative to the smallest one: differences between small losses matter."""
 
 
 def ridge_curve(curve: xr.Dataset, *, ax: Axes | None = None, label: str | None = None) -> Axes:

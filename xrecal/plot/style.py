@@ -14,8 +14,7 @@ from matplotlib.colors import to_rgb
 from matplotlib.font_manager import FontProperties
 
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#B8639A", "#8C7A00", "#3A9BD0")
-"""Colours that colour-blind readers can separate, legible on white and on black (after Okabe &
-Ito)."""
+"""Colours for colour-blind readers, legible on white and on black (after Okabe & Ito)."""
 
 GREY = "#808080"
 

@@ -33,8 +33,7 @@ SHARE, MOST = 0.632, 2500
 """Share of the cases on which a tree is grown, as in a bootstrap; and their largest number."""
 
 FOLDS, BLOCKS = 5, 10
-"""Number of folds of the centres, and of blocks of cases in each, so that each fold has all
-seasons."""
+"""Number of folds of the centres, and of blocks of cases in each, to have all seasons in each."""
 
 NO_SPLIT = -1
 """Predictor number of leaves and of unused nodes."""

@@ -36,8 +36,7 @@ CURVATURE = 0.282
 """Curvature of the CRPS of a normal distribution in squared errors, for unit standard deviation."""
 
 SMALLEST = 0.05
-"""Smallest error, as a share of their mean size: the logarithm of smaller ones would be an
-outlier."""
+"""Smallest error, as a share of their mean size, before its logarithm is taken."""
 
 TINY = 1e-9
 """Ridge of other regressors, so that repeated ones do no harm."""

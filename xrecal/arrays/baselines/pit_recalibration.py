@@ -14,8 +14,7 @@ from xrecal.arrays.rows import location_blocks
 from xrecal.typing import FloatArray
 
 SMALLEST_LEVEL = 2.0**-53
-"""Levels of normal forecasts stay this far inside (0, 1), so quantiles stay within 8.2
-deviations."""
+"""Levels of normal forecasts stay this far inside (0, 1): quantiles within 8.2 deviations."""
 
 
 def pit_values(forecasts: Forecasts, observations: FloatArray, uniform: FloatArray) -> FloatArray:

@@ -25,8 +25,7 @@ class Flatness(NamedTuple):
     """Linear component, approximately standard normal if flat; positive if forecasts are too low"""
     slope_p_value: FloatArray
     convexity: FloatArray
-    """U-shaped component, approximately standard normal if flat; positive if the spread is too
-    small"""
+    """U-shaped component, standard normal if flat (nearly); positive if the spread is too small"""
     convexity_p_value: FloatArray
 
 

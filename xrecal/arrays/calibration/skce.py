@@ -33,8 +33,7 @@ from .expectations import expectations, normalised, take_cases, target_bandwidth
 RESAMPLED = 1_000_000
 
 SHARE = 0.45
-"""Share of the waves of :mod:`xrecal.arrays.serial`: a sum of squares has larger errors than a
-mean."""
+"""Share of the waves of :mod:`xrecal.arrays.serial`, as a sum of squares has larger errors."""
 
 COMPONENTS, ITERATIONS = 2, 12
 """Number of error directions checked for dependence, and iterations to find them."""

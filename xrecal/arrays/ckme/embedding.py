@@ -38,8 +38,7 @@ class Settings(NamedTuple):
     bounds: str | tuple[float | str | None, float | str | None] | None = "auto"
     supports: tuple[str, ...] = ("observations",)
     kernels: tuple[tuple[float, float], ...] = ((1.0, 0.0),)
-    """Factor of the bandwidth, and strength of the covariates (0: no covariates), of each
-    candidate."""
+    """Factor of the bandwidth, and strength of the covariates (0: none), of each candidate."""
     min_samples: int = 20
     solver: str = "auto"
     shapes: bool = False

@@ -71,8 +71,7 @@ class Recorder(NamedTuple):
     fold: Callable[..., None]
     """Record one fold, from its signed weights"""
     folds: Callable[..., None]
-    """Record all folds that leave out at most as many cases as they train on, from an
-    eigendecomposition"""
+    """Record all folds that train on at least as many cases as they leave out"""
 
 
 def _of_one_fold(projection: str, record: Any) -> Any:

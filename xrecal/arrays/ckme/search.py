@@ -49,8 +49,7 @@ class Candidates(NamedTuple):
     """Kernels and supports to choose from; the same at all locations."""
 
     kernels: tuple[tuple[float, float], ...]
-    """Factor of the bandwidth and exponent of the kernel on covariates (0: no covariates) of
-    each"""
+    """Factor of the bandwidth and exponent of the kernel on covariates (0: none) of each"""
     supports: IntArray
     """(S,) codes of :data:`xrecal.arrays.ckme.centre.SUPPORTS`"""
 

@@ -27,8 +27,7 @@ from .lowrank import TOGETHER
 from .simplex import PROJECTIONS
 
 A_DAY = 64
-"""Most forecasts of a call after which more calls with the same model are expected: larger calls
-take longer anyway."""
+"""Most forecasts of a call after which more calls are expected: larger calls take long anyway."""
 
 ROWS = 256
 """Number of new forecasts weighted at once, which limits the memory for similarities."""

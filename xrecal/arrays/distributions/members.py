@@ -25,8 +25,7 @@ from .weighted import weighted_quantile
 LAST_SHIFT, TO_FRACTION, ONE = np.uint64(31), np.uint64(11), np.uint64(1)
 
 UNIT = 2.0**36
-"""Weights are added up as integer multiples of 1 / UNIT: integers have the same sum in any
-order."""
+"""Weights are added as integer multiples of 1 / UNIT: the sum does not depend on the order."""
 
 
 def equal_members(

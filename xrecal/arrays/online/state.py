@@ -28,8 +28,7 @@ MEMORY = 0.998
 """Factor of the score of a strategy after each case."""
 
 CONTRAST = 1.0
-"""Sharpness of the weights of strategies: a score worse by the mean CRPS of one case has weight
-1/e."""
+"""Sharpness of weights of strategies: a score worse by the mean CRPS of one case gives 1/e."""
 
 
 class Settings(NamedTuple):

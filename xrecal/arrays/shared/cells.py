@@ -13,8 +13,7 @@ class NothingToLearnError(ValueError):
 
 
 QUANTILES = 200
-"""Number of quantiles of the errors in a grid. The CRPS is then off by 0.003 % for normal
-errors."""
+"""Number of quantiles of the errors in a grid: the CRPS is off by 0.003 % for normal errors."""
 
 OUTER = 10
 """Points beyond the outermost quantile on each side; their distances grow geometrically."""

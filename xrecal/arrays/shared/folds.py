@@ -26,8 +26,7 @@ class Folds(NamedTuple):
     of_part: IntArray
     """(G,) fold of each part"""
     learned: FloatArray
-    """(F, G) factor of each part in the training sums of a fold; 0 for its own parts and in the
-    gap"""
+    """(F, G) factor of each part in the training sums of a fold; 0 in the fold and the gap"""
 
     @property
     def earlier(self) -> FloatArray:

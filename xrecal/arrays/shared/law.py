@@ -18,8 +18,7 @@ from .landmarks import Landmarks
 from .sums import BLOCK, Sums
 
 RIDGES = np.logspace(-8, 0, 17)
-"""Two ridges per decade: the loss is flat. With far more cases than landmarks, less than 1e-6 is
-best."""
+"""Two ridges per decade: the loss is flat. Far more cases than landmarks need less than 1e-6."""
 
 
 class SharedLaw(NamedTuple):

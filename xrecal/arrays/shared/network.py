@@ -28,8 +28,7 @@ from .regression import Pooled
 from .relevance import choose_relevance
 
 ROOM = 3.0
-"""Extension of the grid beyond the extremes of a sample, as a factor of their distance from the
-median."""
+"""Reach of the grid beyond the extremes of a sample, in their distances from its median."""
 
 Law = tuple[FloatArray, FloatArray, FloatArray]
 """Centres (n,), scales (n,) and weights (n, J + 1) of the thresholds of errors."""

@@ -22,8 +22,7 @@ from .regression import Pooled, fit_pooled
 
 SUMS = range(8)
 NUMBER, COUNT, WEIGHT, LEVEL, LEVEL_SQUARED, ERROR, LEVEL_ERROR, ERROR_SQUARED = SUMS
-"""Number of sums over the cases of a place: of 1, weights, and 1, x, x², e, x e, e² with weights
-over scale²."""
+"""Number of sums at a place: of 1, weights, and 1, x, x², e, x e, e² with weights over scale²."""
 
 ODD = 6.0
 """Distance from the prediction by features beyond which a place is unlike all others and not
