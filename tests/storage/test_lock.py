@@ -17,7 +17,7 @@ from xrecal.storage.lock import lock_of, locked, require_held
 HELD_BY = re.compile(
     "process .* on this machine has been writing|another run has just begun|.*not say whose it is"
 )
-HELD = "process .* on this machine has been writing .*a.nc since .*; wait for it or, if it is no"
+HELD = "process .* on this machine has been writing .*a.nc since .*; wait for it or, if it has"
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def left(**changes):
 def test_only_one_writes(path):
     with locked(path):
         require_held(path)
-        with pytest.raises(FileExistsError, match=rf"{HELD} more, remove its lock: rm .*a.nc.lock"):
+        with pytest.raises(FileExistsError, match=rf"{HELD} ended, remove its lock: rm .*nc.lock"):
             locked(path).__enter__()
         require_held(path)
     assert not lock_of(path).exists()
