@@ -41,7 +41,7 @@ def test_a_case_by_hand():
 @pytest.mark.each_value
 @pytest.mark.filterwarnings("ignore:.* far from the hindcast:UserWarning")
 @pytest.mark.filterwarnings("ignore:.* unlike all:UserWarning")
-@pytest.mark.filterwarnings("ignore:.* beyond the observed record:UserWarning")
+@pytest.mark.filterwarnings("ignore:.* outside the observed range:UserWarning")
 @pytest.mark.parametrize("method", OWN)
 @pytest.mark.parametrize("shift", [0, 60])
 def test_it_is_that_of_what_is_issued(method, shift):

@@ -150,7 +150,7 @@ def test_members_that_many_forecasts_share_do_not_depend_on_it(model):
 
 
 @pytest.mark.filterwarnings("ignore:.* far from the hindcast:UserWarning")
-@pytest.mark.filterwarnings("ignore:.* beyond the observed record:UserWarning")
+@pytest.mark.filterwarnings("ignore:.* outside the observed range:UserWarning")
 @pytest.mark.parametrize("method", ["ckme", "pool"])
 def test_apply_tells_novel_forecasts_in_memory_and_names_the_first(method):
     model = model_of(method)
