@@ -29,8 +29,8 @@ YEAR, REPLAYED, MANY, PROCESSES = 365, 24, 1000, 2
 """Days and stations replayed on so many processes, and stations for which it is told."""
 
 PARTS: dict[str, tuple[Any, str]] = {
-    "slow experts": (Experts, "slow_said"),
-    "fast experts": (Experts, "fast_said"),
+    "slow experts": (Experts, "slow_quantiles"),
+    "fast experts": (Experts, "fast_quantiles"),
     "weights": (aggregation, "learn"),
 }
 """Where an update spends its time: what these take, and all else with labels and states."""

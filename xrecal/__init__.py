@@ -99,7 +99,7 @@ __all__ = [
 ]
 
 
-# These stand below what explains their calls.
+# Defined after the functions that explain their calls.
 gaussian = explained("xrecal.gaussian")(forecasts.gaussian)
 probabilities = explained("xrecal.probabilities")(from_probabilities.probabilities)
 weighted = explained("xrecal.weighted")(forecasts.weighted)

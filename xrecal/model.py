@@ -139,7 +139,7 @@ class Recalibrator(Fitted, ProductVerbs, diagnostics.Verbs):
 
 
 def _as_recalibrator(name: str, function: Callable[P, Fitted]) -> Callable[P, Recalibrator]:
-    """The function, under a name, whose result can be asked for forecasts."""
+    """Rename a function whose result gets the methods of a Recalibrator."""
 
     @wraps(function)
     def called(*args: P.args, **given: P.kwargs) -> Recalibrator:

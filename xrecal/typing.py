@@ -1,4 +1,4 @@
-"""Names for the array types that functions share."""
+"""Array types that functions share."""
 
 from __future__ import annotations
 
@@ -15,4 +15,4 @@ IntArray: TypeAlias = npt.NDArray[np.integer[Any]]
 """A NumPy array of integers."""
 
 Places: TypeAlias = Mapping[Hashable, tuple[IntArray, int]]
-"""Positions along dimensions, and how many there are in all."""
+"""Positions along dimensions, with their sizes."""

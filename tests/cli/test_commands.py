@@ -38,7 +38,10 @@ Q = ["--quantiles", "0.5"]
         (["fit", "a", "b", "c", "--option", "ridge"], "'ridge' is not of the form KEY=VALUE"),
         (["fit", "a", "b", "c.nc", "--chunks", "lat"], "'lat' is not of the form DIM=N, as in"),
         (["fit", "a", "b", "c.nc", "--chunks", "lat=0"], "'lat=0' is not of the form DIM=N"),
-        (["fit", "a", "b", "c.nc", "--resume", "--overwrite"], "--resume goes on and --overwrite"),
+        (
+            ["fit", "a", "b", "c.nc", "--resume", "--overwrite"],
+            "--resume continues and --overwrite",
+        ),
         (["fit", "a", "b", "c", "--method", "CKME(1)"], "is no method: settings go by their names"),
         (["fit", "a", "b", "c", "--method", "print(1)"], "there is no print, but CKME, LinearPool"),
         (

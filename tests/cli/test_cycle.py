@@ -211,7 +211,7 @@ def test_files_of_days_and_patterns(days):
     issued = opened(days, DAY + 2)["t2m"]
     np.testing.assert_array_equal(issued, expected.transpose(*issued.dims))
     shutil.copy(days.folder / "forecast-40.nc", days.folder / "forecast-99.nc")
-    assert "2020-02-10 00:00:00 stands in the forecasts twice" in run(*args).err
+    assert "2020-02-10 00:00:00 occurs in the forecasts twice" in run(*args).err
     args[args.index("--forecasts") + 1] = days.folder / "none-*.nc"
     assert "no forecasts match" in run(*args).err
 
@@ -231,8 +231,8 @@ IN_WEEKS = FORECASTS.assign_coords(lead=("lead", [1, 3], {"units": "weeks"}))
 ODD = {
     "day-41.nc['t2m'] is in degC; if the values are converted": IN_CELSIUS,
     "day-41.nc['lead'] is in weeks": IN_WEEKS,
-    "day-41.nc does not fit to": FORECASTS.isel(place=[0]),
-    "it has 'place' of size 1, the other 2; write both alike": FORECASTS.isel(place=[0]),
+    "day-41.nc does not match": FORECASTS.isel(place=[0]),
+    "it has 'place' of size 1, the other 2; write both in the same way": FORECASTS.isel(place=[0]),
     "it has 'place' at [5], the other [1]": FORECASTS.assign_coords(place=[0, 5]),
     "it has 't2m' along ['init', 'member', 'place', 'step'], the": FORECASTS.rename(lead="step"),
     "it has the variables ['tas'], the other ['t2m']": FORECASTS.rename("tas"),

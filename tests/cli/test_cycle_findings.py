@@ -272,7 +272,7 @@ def test_past_starts_are_issued_anew_with_other_quantiles(folder):
     done = morning(folder, [24, 25, 26, 27], 27, *again)
     assert (done.data["issued"], done.data["issued_anew"]) == (stems([27]), stems([25, 26]))
     assert done.data["issued_before"] == 1
-    assert "1 starts are not issued anew, as --keep 30 has removed the models" in done.err
+    assert "1 starts are not issued again, as --keep 30 has removed the models" in done.err
     sizes = {}
     for path in sorted((folder / "out" / "forecasts").iterdir()):
         with xr.open_dataset(path) as issued:

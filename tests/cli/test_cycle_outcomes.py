@@ -306,7 +306,7 @@ def test_a_file_is_removed_before_its_leads_have_verified(folder):
 def test_a_start_in_two_files(folder):
     FORECASTS[[25]].to_netcdf(folder / "again.nc")
     done = morning(folder, [24, 25], DAY, "--forecasts", folder / "again.nc")
-    assert "2021-03-26 00:00:00 stands in the forecasts twice" in done.err
+    assert "2021-03-26 00:00:00 occurs in the forecasts twice" in done.err
     assert done.code == 3
 
 

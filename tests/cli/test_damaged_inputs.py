@@ -53,9 +53,9 @@ def test_a_figure_that_fails_is_no_traceback(tmp_path):
 @pytest.mark.parametrize(
     ("command", "told"),
     [
-        ("cycle", "interrupted; what is finished is kept, repeat the command"),
+        ("cycle", "interrupted; finished work is kept, repeat the command"),
         ("score", "interrupted; repeat the command"),
-        ("fit", "interrupted; what is finished is kept, repeat the command with --resume"),
+        ("fit", "interrupted; finished work is kept, repeat the command with --resume"),
     ],
 )
 def test_an_interrupt_names_options_that_there_are(tmp_path, monkeypatch, command, told):

@@ -28,7 +28,7 @@ def test_a_second_run_is_refused(files, fit):
     with locked(target):
         told = refused(*fit, target, *CLIMATOLOGY)
     assert f"process {os.getpid()} on this machine has been writing {target} since" in told
-    assert "wait for it or, if it is no more, remove its lock: rm" in told
+    assert "wait for it or, if it has ended, remove its lock: rm" in told
     assert not target.exists()
     succeed(*fit, target, *CLIMATOLOGY)
     assert not list(files.folder.glob("*.lock"))
@@ -72,7 +72,7 @@ def test_an_output_is_no_input(tmp_path, extra):
 @pytest.mark.parametrize(
     ("stands", "told"),
     [
-        ("m.zarr.partial", "stands where m.zarr would be made and is none of xrecal's, holding"),
+        ("m.zarr.partial", "is in the way of m.zarr and is not from xrecal, holding"),
         ("m.zarr", "is a folder and no Zarr store, holding thesis.txt; move it away, or take"),
     ],
 )
@@ -130,7 +130,7 @@ def test_inputs_that_change_between_blocks_are_noticed(files, fit, monkeypatch, 
     told = done.data["error"]
     assert f"observations {files.truth} changed while it was read: it was {{'path'" in told
     assert ("there is no" in told) == (how == "gone")
-    assert "nothing is put in place and no block is kept; repeat the command" in told
+    assert "the result and its blocks are discarded; repeat the command" in told
     assert xrecal.open_recalibrator(target).method == xrecal.Raw()
     assert not list(files.folder.glob("m.*.*"))
 

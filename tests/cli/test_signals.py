@@ -112,7 +112,7 @@ def test_what_is_finished_is_kept(fit, whole, number):
     done = run_program(*fit, before=f"{ONE_BY_ONE}\n{before}")
     assert done.code == done.data["exit_code"] == 128 + number
     assert (done.data["command"], done.data["status"]) == ("fit", "interrupted")
-    told = "interrupted; what is finished is kept, repeat the command with --resume"
+    told = "interrupted; finished work is kept, repeat the command with --resume"
     assert (done.data["error"], done.err) == (told, f"xrecal fit: {told}\n")
     assert succeed(*fit, "--resume").data["blocks_skipped"] == 2
     xr.testing.assert_identical(contents(fit[3]), whole)

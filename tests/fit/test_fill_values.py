@@ -20,7 +20,7 @@ HINDCAST = xr.DataArray(
     dims=["time", "x", "member"],
     name="t2m",
 )
-HELD = "stand for missing values, as they are a million times all others or more"
+HELD = "count as missing values, as they are a million times all others or more"
 
 
 def with_values(array, *values, place=1):
@@ -147,7 +147,7 @@ METHODS = [
 ]
 
 
-BESIDE = "stand for missing values, as they are a million times the largest that the model has seen"
+BESIDE = "count as missing values, as they are a million times the largest that the model has seen"
 
 
 @pytest.mark.each_value
@@ -196,7 +196,7 @@ def test_lazy_forecasts_are_cleaned_without_a_warning():
 def test_an_update_warns_as_a_fit_does():
     model = FORECASTS[:40].recal.fit(VERIFIED, xrecal.EMOS())
     filled, missing = with_values(VERIFIED[40:], 1e20)
-    with pytest.warns(UserWarning, match="0 members of hindcast and 1 observations stand for"):
+    with pytest.warns(UserWarning, match="0 members of hindcast and 1 observations count as"):
         updated = model.update(FORECASTS[40:], filled)
     expected = model.update(FORECASTS[40:], missing)
     np.testing.assert_array_equal(updated.state["slope"], expected.state["slope"])
@@ -235,7 +235,7 @@ CALLS = {
 ABSURD = (1e15, -9.96921e36, 2e9)
 
 
-@pytest.mark.filterwarnings("ignore:.* stand for missing values", "ignore:the first 10 cases")
+@pytest.mark.filterwarnings("ignore:.* count as missing values", "ignore:the first 10 cases")
 @pytest.mark.parametrize("call", CALLS)
 def test_absurd_values_are_missing_in_every_call(call):
     members, without = with_values(FORECASTS, *ABSURD)
@@ -270,7 +270,7 @@ def test_declared_values_are_missing_in_every_call(call, how):
     _, known = with_values(VERIFIED, -99.9, place=2)
     filled, observed = (declared(a, how, -99.9) for a in (without, known))
     with warnings.catch_warnings():
-        warnings.filterwarnings("error", message=".*(often|stand for)")
+        warnings.filterwarnings("error", message=".*(often|count as)")
         found = function(filled, observed)
     xr.testing.assert_allclose(found.drop_attrs(), function(without, known).drop_attrs(), rtol=0)
 

@@ -411,7 +411,7 @@ def fit(method=None, hindcast=HINDCAST, truth=TRUTH, **given):
         (
             lambda: HINDCAST.recal.fit(TRUTH).apply(FORECAST).recal.energy_score(
                 VERIFIED, jointly=NAMES, scale=SPREAD),
-            "'u' and 't' have weights of their own, .*; fit with jointly=...",
+            "'u' and 't' have different weights, .*; fit with jointly=...",
         ),
     ],
 )  # fmt: skip

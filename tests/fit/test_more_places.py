@@ -73,13 +73,13 @@ def test_a_forecast_of_new_places_needs_no_fit_of_them(models, method):
 @each_method
 def test_a_new_place_without_features_is_refused_by_name(models, method):
     bare = LATE[0].drop_vars("elevation")
-    message = r"4 places that the model was not fitted on .*s16, s17, s18.* say their height"
+    message = r"4 places that the model was not fitted on .*s16, s17, s18.* lacks their height"
     with pytest.raises(ValueError, match=message):
         models[method].apply(bare)
     with pytest.raises(ValueError, match=message.replace("forecast", "hindcast")):
         models[method].update(bare, LATE[1])
     gone = LATE[0].assign_coords(lat=LATE[0]["lat"].where(LATE[0]["station"] != "s17"))
-    with pytest.raises(ValueError, match=r"s17.* say their latitude"):
+    with pytest.raises(ValueError, match=r"s17.* lacks their latitude"):
         models[method].update(gone, LATE[1])
 
 
@@ -275,7 +275,7 @@ def test_features_are_coordinates_that_the_user_names():
     assert model.crps(*later).mean() < 0.8 * bare.crps(*later).mean()
     same = fit("CKME", *known, features=("slope", "lat", "elevation"))
     assert_states_close(same.state, model.state)
-    with pytest.raises(ValueError, match=r"4 places .*s16, s17, s18.*say their slope"):
+    with pytest.raises(ValueError, match=r"4 places .*s16, s17, s18.*lacks their slope"):
         model.apply(later[0].drop_vars("slope"))
     pool = fit("pool", *known, features=["slope"])
     found, expected = (m.quantile(later[0], LEVELS) for m in (pool, model))

@@ -126,7 +126,7 @@ def test_the_future_is_told(calendar):
     options = {"calendar": calendar, "use_cftime": calendar == "noleap"}
     forecasts, observed = cases(xr.date_range("2201-01-01", periods=N, freq="D", **options))
     begun = forecasts[:45].recal.fit(observed[:45], METHOD)
-    with pytest.warns(UserWarning, match="3 cases are of the future, the first of 2201-02-15"):
+    with pytest.warns(UserWarning, match="3 cases are in the future, the first on 2201-02-15"):
         after = begun.update(forecasts[45:48], observed)
     assert int(after.state["last_learned"]) == 47
 

@@ -362,14 +362,14 @@ def test_forecasts_of_new_places_need_their_features(model):
     single = new.isel(time=0, station=1)
     xr.testing.assert_allclose(model.mean(single), model.mean(new).isel(time=0, station=1))
     for lacking in (new.drop_vars("lat"), new.assign_coords(lat=new["lat"].where(new["lat"] < 0))):
-        with pytest.raises(ValueError, match=r"of 4 places .*s16, s17, s18.*say their latitude"):
+        with pytest.raises(ValueError, match=r"of 4 places .*s16, s17, s18.*lacks their latitude"):
             model.apply(lacking)
     known = FORECASTS[DATES:, :KNOWN].drop_vars(["lat", "lon", "elevation"])
     expected = model.mean(FORECASTS[DATES:, :KNOWN])
     np.testing.assert_array_equal(model.mean(known), expected)
     bare = HINDCAST.drop_vars(["lat", "lon", "elevation"]).recal.fit(TRUTH, pool="station")
     assert bare.mean(FORECASTS[:, :KNOWN]).notnull().all()
-    with pytest.raises(ValueError, match=r"told no feature of its places: fit with coordinates"):
+    with pytest.raises(ValueError, match=r"had no features of its places: fit with coordinates"):
         bare.mean(new)
 
 
@@ -443,7 +443,7 @@ def test_known_cases_are_ignored_and_revised_ones_refused(model):
     assert filled.state["n_cases"] == DATES * KNOWN
     revised = TRUTH.copy(deep=True)
     revised[5, 2] += 1
-    with pytest.raises(ValueError, match=r"1 observations .* are others now.*pool='station'\)"):
+    with pytest.raises(ValueError, match=r"1 observations .* have changed.*pool='station'\)"):
         model.update(HINDCAST, revised)
 
 

@@ -238,5 +238,5 @@ def test_covariates_that_break_are_replaced():
 
 def test_splits_are_refused_with_what_to_type():
     for options in ({"by": "rolling", "every": 5, "blocks": 2}, {"by": "block", "blocks": 3}):
-        with pytest.raises(ValueError, match=r"goes on learning.*LinearPool\(\), or go.*update"):
+        with pytest.raises(ValueError, match=r"keeps learning.*LinearPool\(\), or update"):
             FORECASTS.recal.cross_validate(OBSERVED, method(), pool="station", **options)

@@ -319,7 +319,7 @@ class Forgetful(xrecal.Raw):
 
 
 def test_a_method_that_keeps_nothing_is_refused():
-    with pytest.raises(ValueError, match=r"Forgetful keeps nothing .*; fit anew"):
+    with pytest.raises(ValueError, match=r"Forgetful does not store .*; fit again"):
         fit(FIRST, Forgetful()).update(*part(LAST))
 
 

@@ -121,7 +121,7 @@ LABEL_ERRORS = [
     (
         ENS,
         obs(time=TWICE),
-        "labels along 'time' of observations must be unique, but 2000-01-01 00:00:00 stands there "
+        "labels along 'time' of observations must be unique, but 2000-01-01 00:00:00 occurs "
         r"more than once; use observations.drop_duplicates\('time'\)",
     ),
     (random("time", "member", time=TWICE), obs(), r"of hindcast must be unique.*hindcast.drop_dup"),
@@ -187,7 +187,7 @@ def test_forecast_without_cases():
             [1.0, 2, 4],
             "labels along 'lat' differ, first at position 2: 3.0 in hindcast",
         ),
-        ([1.0, 2, 3], [1.0, 1, 3], "of observations must be unique, but 1.0 stands there more"),
+        ([1.0, 2, 3], [1.0, 1, 3], "of observations must be unique, but 1.0 occurs more"),
         ([1.0, 2, 3], [1.0, 2], "differ along 'lat': 3 against 2 labels; select the same ones"),
         (list("abc"), list("abd"), "first at position 2: c in hindcast, d in observations; bring"),
         (list("abc"), [1, 2, 3], "first at position 0: a in hindcast, 1 in observations; bring"),

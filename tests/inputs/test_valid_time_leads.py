@@ -123,7 +123,7 @@ def test_forecasts_must_tell_the_season_as_the_hindcast_did(pool):
     with pytest.raises(ValueError, match=r"'lead' of forecast have no units; set them: forecast"):
         model.quantile(bare_new, Q)
     plain = fit(method, bare, AT_LEADS, pool=pool)
-    with pytest.raises(ValueError, match="forecast tells the valid time of each lead, but the hi"):
+    with pytest.raises(ValueError, match="forecast has the valid time of each lead, but the hi"):
         plain.quantile(NEW, Q)
     assert plain.quantile(bare_new, Q).notnull().all()
     day = xr.DataArray(0.5, attrs={"period": 1.0})

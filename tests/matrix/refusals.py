@@ -6,12 +6,12 @@ WORKS, NEEDLESS = "works", "no such setting"
 
 REFUSALS = {
     "new place": r"a fit with pool='station' serves places without a record of their own",
-    "place beyond a pool": r"update with all positions of the fit, and fit anew for others",
+    "place beyond a pool": r"update with all positions of the fit, and fit again for others",
     "pool in chunks": r"every task needs all of it; use hindcast\.chunk\(\{'station': -1\}\)",
     "Raw with predictors": r"are not among those conditioned on, \[\]; .* leave them out",
-    "days of a network": r"goes on learning from all places at once, which no split does",
+    "days of a network": r"keeps learning from all places at once, which splits do not",
     "refit of sums": r"one fit of more than \d+ cases; leave refit out",
-    "refit of its own": r"fits itself anew, with its own refit=90; leave refit out",
+    "refit of its own": r"refits itself, with its own refit=90; leave refit out",
 }
 """Names on the page of the documentation, and what messages say."""
 

@@ -13,7 +13,7 @@ from xrecal.methods.components import components_of, giving_way
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*are unlike all that the model:UserWarning"),
-    pytest.mark.filterwarnings("ignore:.*of their mass beyond the observed:UserWarning"),
+    pytest.mark.filterwarnings("ignore:.*of their mass outside the observed:UserWarning"),
 ]
 
 

@@ -41,7 +41,7 @@ def test_a_case_by_hand():
 @pytest.mark.each_value
 @pytest.mark.filterwarnings("ignore:.* far from the hindcast:UserWarning")
 @pytest.mark.filterwarnings("ignore:.* unlike all:UserWarning")
-@pytest.mark.filterwarnings("ignore:.* beyond the observed record:UserWarning")
+@pytest.mark.filterwarnings("ignore:.* outside the observed range:UserWarning")
 @pytest.mark.parametrize("method", OWN)
 @pytest.mark.parametrize("shift", [0, 60])
 def test_it_is_that_of_what_is_issued(method, shift):
@@ -76,8 +76,8 @@ def test_many_in_memory_are_told_with_the_first_and_the_component(method, compon
     model = model_of(method)
     far = NEW.where(NEW.time <= NEW.time[3], NEW + 60).assign_attrs(NEW.attrs)
     told = (
-        "12 of 28 forecasts of 't2m' have more than 5% of their mass beyond the observed record by "
-        "more than its range, up to 100%, the first at time 2011-05-15, lat 45.0, lon 0.0, most of "
+        "12 of 28 forecasts of 't2m' have more than 5% of their mass outside the observed range by "
+        "more than its width, up to 100%, the first at time 2011-05-15, lat 45.0, lon 0.0, most of "
         f"it from the component '({component}|tail)'. If that is not plausible"
     )
     with pytest.warns(UserWarning, match=told):

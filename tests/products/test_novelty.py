@@ -150,15 +150,15 @@ def test_members_that_many_forecasts_share_do_not_depend_on_it(model):
 
 
 @pytest.mark.filterwarnings("ignore:.* far from the hindcast:UserWarning")
-@pytest.mark.filterwarnings("ignore:.* beyond the observed record:UserWarning")
+@pytest.mark.filterwarnings("ignore:.* outside the observed range:UserWarning")
 @pytest.mark.parametrize("method", ["ckme", "pool"])
 def test_apply_tells_novel_forecasts_in_memory_and_names_the_first(method):
     model = model_of(method)
     some = NEW.where(NEW.time <= NEW.time[3], FAR)
-    told = "12 of 28 forecasts of 't2m' .* the first at time 2011-05-15, lat 45.0, lon 0.0: what"
+    told = "12 of 28 forecasts of 't2m' .* the first at time 2011-05-15, lat 45.0, lon 0.0: their"
     with pytest.warns(UserWarning, match=told):
         model.apply(some)
-    with pytest.warns(UserWarning, match=r"1 of 1 forecasts of 't2m' .* up to 1\): what is issued"):
+    with pytest.warns(UserWarning, match=r"1 of 1 forecasts of 't2m' .* up to 1\): their rec"):
         model.apply(FAR[0, :, :1, :1].squeeze())
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -244,9 +244,7 @@ def test_a_method_with_its_own_refit():
     own = HINDCAST.recal.cross_validate(TRUTH, Refitting(), **OWN)
     once = HINDCAST.recal.cross_validate(TRUTH, xrecal.EMOS(), **OWN, refit=1000)
     np.testing.assert_array_equal(own, once)
-    with pytest.raises(
-        ValueError, match="Refitting fits itself anew, with its own refit=30; leave"
-    ):
+    with pytest.raises(ValueError, match="Refitting refits itself, with its own refit=30; leave"):
         HINDCAST.recal.cross_validate(TRUTH, Refitting(), **ROLLING)
 
 

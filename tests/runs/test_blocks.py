@@ -201,7 +201,7 @@ def test_who_has_lost_the_lock_puts_nothing_in_place(tmp_path):
         compute(tasks)
         lock_of(run_.path).unlink()
 
-    with run_.alone(), pytest.raises(RunError, match="is no more that of this run"):
+    with run_.alone(), pytest.raises(RunError, match="no longer belongs to this run"):
         write_in_blocks(dataset, run_, losing)
     assert not run_.path.exists()
     assert run_.count_finished(3) == 3

@@ -55,7 +55,7 @@ def test_a_cycle_warns_and_refuses_in_words_of_python(tmp_path):
         cycle.run(FORECASTS[40:42], TRUTH[:41], STARTS[41], model_at="2019-01-01")
     with pytest.raises(ValueError, match="say what to issue: one of quantiles, members"):
         xrecal.Cycle(tmp_path / "out", days.model)
-    with pytest.raises(ValueError, match="stands in the forecasts twice"):
+    with pytest.raises(ValueError, match="occurs in the forecasts twice"):
         cycle.run([FORECASTS[40], FORECASTS[40]], TRUTH[:41], STARTS[41])
     with pytest.raises(TypeError, match=r"cycle.run has no parameter 'forecast'"):
         cycle.run(forecast=FORECASTS, observations=TRUTH)
@@ -114,7 +114,7 @@ def test_a_run_goes_on_and_refuses_in_words_of_python(tmp_path):
     run, *rest = work()
     with pytest.raises(FileExistsError, match="use overwrite=True to replace it, or another path"):
         run.write(*rest)
-    with pytest.raises(ValueError, match="resume=True goes on and overwrite=True starts again"):
+    with pytest.raises(ValueError, match="resume=True continues and overwrite=True starts again"):
         work(resume=True, overwrite=True)
     with pytest.raises(
         ValueError, match=r"chunks names 'time', which is no dimension of locations"

@@ -17,7 +17,7 @@ from xrecal.storage.lock import lock_of, locked, require_held
 HELD_BY = re.compile(
     "process .* on this machine has been writing|another run has just begun|.*not say whose it is"
 )
-HELD = "process .* on this machine has been writing .*a.nc since .*; wait for it or, if it is no"
+HELD = "process .* on this machine has been writing .*a.nc since .*; wait for it or, if it has"
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def left(**changes):
 def test_only_one_writes(path):
     with locked(path):
         require_held(path)
-        with pytest.raises(FileExistsError, match=rf"{HELD} more, remove its lock: rm .*a.nc.lock"):
+        with pytest.raises(FileExistsError, match=rf"{HELD} ended, remove its lock: rm .*nc.lock"):
             locked(path).__enter__()
         require_held(path)
     assert not lock_of(path).exists()
@@ -67,7 +67,7 @@ def test_the_lock_of_a_process_that_was_killed_is_taken_over(path):
 )
 def test_what_a_process_may_be_doing_is_not_known(path, changes, where):
     lock_of(path).write_text(left(**changes))
-    told = f"process 1 on {where} has been .* since 2026-01-01; wait for it or, if it is no more, r"
+    told = f"process 1 on {where} has been .* since 2026-01-01; wait for it or, if it has ended, r"
     with pytest.raises(FileExistsError, match=told):
         locked(path).__enter__()
     assert lock_of(path).read_text() == left(**changes)
@@ -99,10 +99,12 @@ def test_a_lock_that_says_nothing_is_left(path, text):
 def test_who_has_lost_the_lock_is_told(path):
     with locked(path):
         lock_of(path).unlink()
-        with pytest.raises(FileExistsError, match="is no more that of this run, so another may be"):
+        with pytest.raises(
+            FileExistsError, match="no longer belongs to this run, so another may be"
+        ):
             require_held(path)
         lock_of(path).write_text(left())
-        with pytest.raises(FileExistsError, match="is no more that of this run"):
+        with pytest.raises(FileExistsError, match="no longer belongs to this run"):
             require_held(path)
     assert lock_of(path).exists()  # that of the other one
 

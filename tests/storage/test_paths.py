@@ -139,7 +139,7 @@ def test_only_who_holds_the_lock_moves_and_removes(tmp_path):
         new = paths.begin_partial(path, "{}") / "new.nc"
         new.write_text("new")
     for act in (lambda: put_in_place(new, path, os.stat), lambda: paths.discard_partial(path)):
-        with pytest.raises(FileExistsError, match="is no more that of this run"):
+        with pytest.raises(FileExistsError, match="no longer belongs to this run"):
             act()
     assert new.exists()
 
@@ -149,7 +149,7 @@ def test_the_folders_of_others_are_never_removed(tmp_path):
     partial_of(path).mkdir()
     require_free(path, False, "")  # an empty one holds nothing
     (partial_of(path) / "thesis.txt").touch()
-    told = r"a.zarr.partial stands where a.zarr would .* none of xrecal's, holding thesis.txt; move"
+    told = r"a.zarr.partial is in the way of a.zarr .* not from xrecal, holding thesis.txt; move"
     for overwrite in (False, True):
         with pytest.raises(FileExistsError, match=told):
             require_free(path, overwrite, "")
@@ -163,7 +163,9 @@ def test_the_folders_of_others_are_never_removed(tmp_path):
         with pytest.raises(FileExistsError, match=told):
             require_free(tmp_path / "b.zarr", overwrite, "")
     (tmp_path / "c.nc.partial").touch()
-    with pytest.raises(FileExistsError, match=r"c.nc.partial stands where .*, but a file; move it"):
+    with pytest.raises(
+        FileExistsError, match=r"c.nc.partial is in the way .*, but a file; move it"
+    ):
         require_free(tmp_path / "c.nc", True, "")
 
 

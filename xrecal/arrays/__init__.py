@@ -3,21 +3,20 @@
 Imports neither xarray nor dask. The folders, in the order in which data flows through them:
 
 =============  ====================================================================================
-distributions  what a forecast is: distances between them, moments, quantiles, members, pools
-kernels        distances -> similarities of forecasts, times those of covariates
-ckme           similarities -> weights of past cases: ridge, centre and kernel by cross-validation
+distributions  forms of a forecast: distances between them, moments, quantiles, members, pools
+kernels        similarities of forecasts from their distances, times similarities of covariates
+ckme           weights of past cases from similarities: ridge, centre and kernel by cross-validation
 baselines      climatology, regression (EMOS), isotonic regression (IDR), recalibration of the PIT
-online         verified cases -> weights of experts that go on learning, day by day
-shared         cases of many places -> sums over them -> one law of errors for all
-scores         forecasts + observations -> scores, their differences, what they are made of
-calibration    forecasts + observations -> tests of calibration: SKCE, PIT, ranks, reliability
-device         what CuPy arrays are served by: many locations at once
+online         experts, and weights of experts that learn from each verified case
+shared         one law of errors for many places, from sums over their cases
+scores         scores of forecasts, differences of scores, and their decomposition
+calibration    tests of calibration: SKCE, PIT, ranks, reliability
+device         functions for CuPy arrays: many locations at once
 =============  ====================================================================================
 
-Beside them stand ``dispatch`` (which module serves which function and library), ``rows`` (arguments
-over locations), ``serial`` (dependence of successive cases),
-``splitting`` (cases -> training and test), ``status`` (what a fit reports about a
-location) and ``compiled`` (how loops are compiled).
+Further modules are ``dispatch`` (table of functions by array library), ``rows`` (arguments over
+locations), ``serial`` (autocorrelation of successive cases), ``splitting`` (training and test
+cases), ``status`` (status of a location) and ``compiled`` (compilation of loops).
 
 Importing this package is cheap: Numba and SciPy are loaded when a function is first used.
 """
@@ -29,13 +28,13 @@ from typing import Any
 from .dispatch import HOME, offered
 
 SMALLEST_RIDGE = 1e-12
-"""With less, rounding decides how much each of several equal forecasts counts."""
+"""Smallest weight: with less, rounding would decide the weights of several equal forecasts."""
 
 __all__ = sorted(HOME)
 
 
 def __getattr__(name: str) -> Any:
-    """A public name, which Python finds by itself from then on."""
+    """Return a public name; Python finds it directly from then on."""
     globals()[name] = offered(name)
     return globals()[name]
 

@@ -1,6 +1,6 @@
-"""Advice: texts of errors and warnings that keep apart what the reader may type.
+"""Texts of errors and warnings that mark the parts that a reader may type.
 
-Their text is that of Python. The command writes the same parts as options.
+The text itself is for Python. The command writes the same parts as options.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 
 
 class Typed(NamedTuple):
-    """Part of an advice that the reader may type: a parameter, perhaps with a value."""
+    """Part of an advice that the reader may type: a parameter, optionally with a value."""
 
     name: str
     value: Any = None
     """None for the name alone, ``...`` for any value."""
     python: str | None = None
-    """Code to type in Python, where it is not ``name=value``."""
+    """Code to type in Python, if it is not ``name=value``."""
 
     def __str__(self) -> str:
         if self.python is not None:
@@ -27,12 +27,12 @@ class Typed(NamedTuple):
 
 
 class Advice(str):
-    """A text in the words of Python, with its parts.
+    """Text for Python, with its parts.
 
     Parameters
     ----------
     *parts : str, Typed or Advice
-        What follows each other in the text.
+        Parts of the text, in order.
 
     Examples
     --------
@@ -54,11 +54,11 @@ class Advice(str):
         return text
 
     def worded(self, write: Callable[[Typed], str]) -> str:
-        """Return the text with what can be typed in other words than those of Python."""
+        """Return the text with the parts to type written by another function."""
         return "".join(write(one) if isinstance(one, Typed) else one for one in self.parts)
 
 
 def text_of(error: Exception) -> str:
-    """The text of an error, with its parts if it has some."""
+    """Text of an error, with its parts if it has any."""
     text = error.args[0] if error.args else ""
     return text if isinstance(text, Advice) else str(error)

@@ -1,7 +1,7 @@
-"""How loops are compiled: serial, without the GIL, for declared types, once for all processes.
+"""Compilation of loops: serial, without the GIL, for declared types, once for all processes.
 
-The annotations of a function that Python calls are its signature: numbers, the names below for
-arrays, and tuples of these. Nothing is compiled, nor loaded from disk, before the first call.
+The annotations of a function called from Python are its signature: numbers, the names below for
+arrays, and tuples of these. Nothing is compiled, or loaded from disk, before the first call.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from .compiled_files import CompiledFiles
 
 
 class _Form(NamedTuple):
-    """What compiled code knows of an array, whose rows follow each other in memory."""
+    """Properties of an array in compiled code: its rows are contiguous in memory."""
 
     dtype: str
     axes: int
     filled: bool = False
-    """True if it is written to; others may be read-only, as those that Dask sends are"""
+    """True if the function writes to it; others may be read-only, such as arrays from Dask"""
 
 
 Vector: TypeAlias = Annotated[FloatArray, _Form("float64", 1)]
@@ -60,16 +60,16 @@ OutIndices: TypeAlias = Annotated[IntArray, _Form("int64", 1, filled=True)]
 OutIndexMatrix: TypeAlias = Annotated[IntArray, _Form("int64", 2, filled=True)]
 
 
-# Numba numbers what it compiles, 1, 2, 3 in each process, to tell functions of one name and other
-# closures apart. Code of two processes that is loaded into a third would call each other's: at
-# random, also after a fork, no two numbers are the same.
+# Numba numbers compiled functions 1, 2, 3 in each process, to distinguish functions of one name and
+# other closures. Code of two processes, loaded into a third one, would call the wrong functions.
+# Random numbers are never equal, also after a fork.
 FunctionIdentity._unique_ids = iter(lambda: secrets.randbits(63), None)  # type: ignore[assignment]
 
 
 class Kernel(CPUDispatcher):
-    """A function compiled for its annotations, when it is first called from wherever it may be.
+    """A function compiled for its annotations at its first call.
 
-    Arrays of another type are refused by TypeError; numbers are converted.
+    It raises TypeError for arrays of another type, and converts numbers.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class Kernel(CPUDispatcher):
         self._cache = CompiledFiles(py_func, declared_types)
 
     def compile(self, sig: Any) -> Any:
-        """Load or compile the declared types, whatever types are asked for."""
+        """Load or compile the declared types, ignoring the requested ones."""
         with global_compiler_lock:
             if not self.overloads:
                 super().compile(declared_types(self.py_func))
@@ -91,16 +91,16 @@ class Kernel(CPUDispatcher):
         return self
 
     def _compile_for_args(self, *args: Any, **kwargs: Any) -> Any:
-        """Numba asks for what to call when it has nothing for some arguments."""
+        """Return the compiled function if Numba has none for some arguments."""
         self.compile(None)
         return self
 
 
 def kernel(function: Callable[..., Any]) -> Any:
-    """For functions called from Python.
+    """Compile a function that Python calls.
 
-    Functions that they call are not their arguments: these are examined at every call, which takes
-    as long as a small fold and holds the GIL. A kernel is made with each of them instead.
+    Do not pass compiled functions as arguments: Numba checks arguments at every call, which takes
+    as long as a small fold and holds the GIL. Make one kernel for each of them instead.
     """
     if config.DISABLE_JIT:  # type: ignore[attr-defined]
         return function
@@ -114,12 +114,12 @@ _kernels: list[Kernel] = []
 inner = njit(  # type: ignore[call-overload]
     nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True
 )
-"""For functions called only from compiled ones: no wrapper for Python, so they compile faster, and
-for whatever types they are called with."""
+"""Compile a function called only from compiled ones: without a wrapper for Python it compiles
+faster, for any types."""
 
 
 def all_kernels() -> list[Kernel]:
-    """Compiled functions of all modules that are imported."""
+    """Compiled functions of all imported modules."""
     return list(_kernels)
 
 
@@ -131,10 +131,10 @@ def declared_types(function: Callable[..., Any]) -> tuple[types.Type, ...]:
 
 
 def _type_of(annotation: Any, within: bool = False) -> types.Type:
-    """Numba's type of a number, an array, or a tuple of these.
+    """Numba type of a number, an array, or a tuple of these.
 
-    Numba converts what can be written to what is read, but not within tuples: arrays in these are
-    of our own making and can be written.
+    Numba accepts a writable array for a read-only one, but not within tuples. Arrays in tuples come
+    from this package and are writable.
     """
     if annotation in _NUMBERS:
         return _NUMBERS[annotation]
@@ -157,6 +157,9 @@ _NUMBERS = {float: types.float64, int: types.int64, bool: types.boolean}
 
 @inner
 def copy(values: Any, out: Any) -> None:
-    """Values (n,) into ``out``, where assigning to a slice compiles the text of its errors: 2 s."""
+    """Copy values (n,) to ``out``.
+
+    Assigning to a slice would compile its error messages for 2 s.
+    """
     for i in range(out.size):
         out[i] = values[i]

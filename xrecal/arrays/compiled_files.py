@@ -1,13 +1,13 @@
-"""Machine code on disk, so that a process pays for compiling only what none has compiled before.
+"""Machine code on disk, so that each function is compiled once for all processes.
 
-Each compiled function has a file of its own, named by all that decides what is in it: the code of
-the function and of those that it calls, its types, the processor, the versions of Python, Numba,
-llvmlite and NumPy. So processes that start together write the same file, whose content does the
-same, and there is no index for them to spoil. A file appears at once, under its name, when it is
+Each compiled function has its own file. The file name is a digest of everything that determines its
+content: the code of the function and of functions that it calls, its types, the processor, and the
+versions of Python, Numba, llvmlite and NumPy. So processes that start together write equivalent
+files, and there is no index that they could damage. A file appears under its name only when it is
 complete.
 
-Machine code is run, and it comes in a pickle: the digest of a file finds accidents, not forgery.
-Like Python's own compiled files it belongs in a folder that only its users can write to.
+The file is a pickle with machine code. Its digest detects accidents, not forgery. Like the compiled
+files of Python, it belongs in a folder that only its users can write to.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ from numba.core.serialize import dumps
 from .whole_files import write_whole
 
 FOLDER = "XRECAL_CACHE_DIR"
-"""Environment variable that names another folder than the user's cache."""
+"""Environment variable with the folder for compiled code, instead of the user's cache."""
 
 _OPTIONS = ("OPT", "LOOP_VECTORIZE", "SLP_VECTORIZE", "BOUNDSCHECK", "DEBUGINFO_DEFAULT")
 """Settings of Numba that change what it compiles."""
 
 _VERSIONS = (
-    "2",  # of the files themselves
+    "2",  # version of the files
     sys.implementation.cache_tag,
     numba.__version__,
     llvmlite.__version__,
@@ -54,13 +54,13 @@ _VERSIONS = (
 
 
 def folder() -> Path:
-    """Where compiled code is kept: in ``XRECAL_CACHE_DIR``, or the user's cache.
+    """Folder of compiled code: ``XRECAL_CACHE_DIR``, or the user's cache.
 
     Raises
     ------
     OSError
-        If that is no absolute path, as where no home is known, or the user has no home: code from
-        another folder may be anybody's.
+        If it is not an absolute path, or the user has no home: anybody may have written code in
+        another folder.
     """
     given = os.environ.get(FOLDER)
     path = Path(given or platformdirs.user_cache_dir("xrecal", appauthor=False)) / "compiled"
@@ -74,17 +74,17 @@ def folder() -> Path:
 
 
 class CompiledFiles(NullCache):
-    """The file of one function, as Numba asks for it."""
+    """The file of one function, in the interface of Numba."""
 
     error: OSError | None = None
-    """Why a file could not be written in this process"""
+    """Error of a file that this process could not write"""
 
     def __init__(self, function: Callable[..., Any], types: Callable[..., Any]) -> None:
         self._function, self._types = function, types
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """What was compiled before; None without a sound file."""
-        rtsys.initialize(target_context)  # compiled code needs no more of Numba than its memory
+        """Load the compiled function; None without a valid file."""
+        rtsys.initialize(target_context)  # compiled code needs only the memory functions of Numba
         name = self._name(target_context.codegen())
         try:
             content = (folder() / name).read_bytes()
@@ -92,11 +92,11 @@ class CompiledFiles(NullCache):
             return None
         digest, payload = content[:32], content[32:]
         if digest != _digest(name.encode(), payload):
-            return None  # cut off, changed, or of another function; it is replaced
+            return None  # truncated, changed, or of another function; it is replaced
         return CompileResult._rebuild(target_context, *pickle.loads(payload))
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Write what was compiled; where that is impossible, it lives as long as the process."""
+        """Write the compiled function; if this fails, it lives as long as the process."""
         name, payload = self._name(data.codegen), dumps(_reduced(data))
         try:
             folder().mkdir(parents=True, exist_ok=True)
@@ -117,11 +117,11 @@ class CompiledFiles(NullCache):
 
 
 def _reduced(compiled: Any) -> tuple[Any, ...]:
-    """What is kept of a compiled function.
+    """Stored part of a compiled function.
 
-    Each function within it has an environment, which names its module. Those of Numba itself hold
-    nothing that compiled code asks for, but importing their modules takes longer than a day's work
-    at a station.
+    Each function within it has an environment, which names its module. The environments of Numba's
+    own functions are empty, but importing their modules takes longer than a day's work at a
+    station.
     """
     *parts, environments = compiled._reduce()
     return *parts, [
@@ -133,7 +133,7 @@ def _reduced(compiled: Any) -> tuple[Any, ...]:
 
 
 class _Bare:
-    """An environment without a module, as it is pickled."""
+    """An environment without a module, for the pickle."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -143,7 +143,7 @@ class _Bare:
 
 
 def _environment(name: str) -> Any:
-    """The environment of this name; a bare one where the process has none."""
+    """Environment of this name; a bare one if the process has none."""
     found = lookup_environment(name)
     if found is None:
         found = Environment({})
@@ -162,7 +162,7 @@ def _digest(*parts: bytes) -> bytes:
 
 
 def _note(error: OSError) -> None:
-    """Say once in a process that its compiled code is lost with it, and what helps."""
+    """Warn once per process that its compiled code is not stored, and how to change this."""
     if CompiledFiles.error is None:
         CompiledFiles.error = error
         warnings.warn(
@@ -173,9 +173,9 @@ def _note(error: OSError) -> None:
 
 
 def _content(function: Callable[..., Any]) -> Iterator[Any]:
-    """All that the machine code of a function follows from, in one order.
+    """Everything that determines the machine code of a function, in a fixed order.
 
-    Numba compiles what a function calls into it, so this descends into these functions.
+    Numba compiles called functions into it, so this descends into them.
     """
     seen: set[Any] = set()
     waiting: list[Any] = [function]
@@ -216,7 +216,7 @@ def _instructions(code: CodeType) -> Iterator[Any]:
 
 
 def _constant(value: Any) -> Any:
-    """What of a global value decides about compiled code."""
+    """Part of a global value that determines compiled code."""
     if isinstance(value, ModuleType):
         return value.__name__
     if isinstance(value, (type, FunctionType)):

@@ -1,7 +1,7 @@
-"""Which module has which public function, for which array library: the one file that knows.
+"""Table of public functions: their modules, by array library.
 
-Functions are looked up by the library that their arrays come from, so CuPy is imported only once
-one of its arrays has arrived. Nothing moves between host and device here.
+The type of the arrays selects the function, so CuPy is imported only after one of its arrays has
+been passed. Nothing moves between host and device here.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ _PUBLIC = {
     "calibration.reliability": "corp quantile_reliability",
     "splitting": "Split splits",
 }
-"""Modules, and the public names of :mod:`xrecal.arrays` that each has for NumPy arrays."""
+"""Modules, and their public names in :mod:`xrecal.arrays` for NumPy arrays."""
 
 _FOR_DEVICES = {
     "device.ckme": "choose_ckme fit_ckme",
@@ -91,8 +91,8 @@ _FOR_DEVICES = {
     "device.ensembles": "squared_energy_distance",
     "kernels.kernel": "features",
 }
-"""Modules, and the functions that each has for arrays on a device: distances, choice, fit and
-prediction of the embedding."""
+"""Modules, and their functions for arrays on a device: distances, choice, fit and prediction of the
+embedding."""
 
 
 def _by_name(modules: dict[str, str]) -> dict[str, str]:
@@ -104,21 +104,21 @@ HOME, ON_DEVICE = _by_name(_PUBLIC), _by_name(_FOR_DEVICES)
 """Module of each public name, and of each function for arrays on a device."""
 
 DISTANCES = {DEVICE: "xrecal.arrays.device.distance_cuda"}
-"""Modules that compare ensembles pair by pair, by array library."""
+"""Modules that compare ensembles pair by pair, for each array library."""
 
 DESCRIBING = frozenset({"choices", "circular", "days", "groups", "predictors", "step"})
-"""Arguments that describe cases rather than hold them, and stay on the host."""
+"""Arguments that describe cases but hold no data; they stay on the host."""
 
 Described = Iterator[tuple[str, bool]]
 
 
 def is_on_device(array: object) -> bool:
-    """Whether an array is one of CuPy's."""
+    """Return whether an array is one of CuPy's."""
     return type(array).__module__.partition(".")[0] == DEVICE
 
 
 def namespace(array: object) -> Any:
-    """The functions of the library that an array comes from."""
+    """Functions of the library of an array."""
     name = type(array).__module__.partition(".")[0]
     if name in ("numpy", DEVICE):
         return import_module(name)
@@ -126,29 +126,29 @@ def namespace(array: object) -> Any:
 
 
 def distances_for(array: object) -> ModuleType:
-    """The module that compares ensembles of the library of an array."""
+    """Module that compares ensembles, for the library of an array."""
     return import_module(DISTANCES[type(array).__module__.partition(".")[0]])
 
 
 def to_host(array: Any) -> Any:
-    """A NumPy copy of an array, for what is decided on the host."""
+    """NumPy copy of an array, for decisions on the host."""
     if is_on_device(array):
         return import_module(DEVICE).asnumpy(array)
     return np.asarray(array)
 
 
 def as_array(values: Any) -> Any:
-    """An array of whatever is given; one on a device stays there."""
+    """Convert to an array; an array on a device stays there."""
     return values if is_on_device(values) else np.asarray(values)
 
 
 def contiguous(values: Any) -> Any:
-    """An array whose rows follow each other in memory, where it is."""
+    """Array with contiguous rows, in the same memory."""
     return namespace(values).asarray(values, order="C")
 
 
 def offered(name: str) -> Any:
-    """A name of :mod:`xrecal.arrays`; AttributeError if it is not public."""
+    """Look up a name of :mod:`xrecal.arrays`; AttributeError if it is not public."""
     if name not in HOME:
         raise AttributeError(f"module 'xrecal.arrays' has no attribute {name!r}")
     return _public(name)
@@ -156,40 +156,40 @@ def offered(name: str) -> Any:
 
 @cache
 def _public(name: str) -> Any:
-    """A class, or a function that looks at the library of its arrays first."""
+    """A class, or a function that selects the library of its arrays."""
     public = getattr(import_module(f"xrecal.arrays.{HOME[name]}"), name)
     return public if isinstance(public, type) else by_library(public)
 
 
 def by_library(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A public function that looks at the library of its arrays first.
+    """Wrap a public function so that it selects the library of its arrays.
 
-    NumPy arrays go to the function itself. Those on a device go to the function of the same name
-    for them; where there is none, and where host and device are mixed, the call raises TypeError
-    and says what to copy.
+    NumPy arrays go to the function itself, and arrays on a device to its counterpart for devices.
+    If there is none, or if arrays on host and device are mixed, the call raises TypeError and
+    states what to copy.
     """
     name = function.__name__
 
     @wraps(function)
     def dispatched(*args: Any, **kwargs: Any) -> Any:
-        # Nobody holds its arrays before it was imported.
+        # Before the library is imported, nobody has its arrays.
         if sys.modules.get(DEVICE) is None or not _any_on_device((*args, *kwargs.values())):
             return function(*args, **kwargs)
         _refuse_mixture(function, args, kwargs)
         return device_function(name)(*args, **kwargs)
 
-    # Where the object is found again when it is pickled.
+    # Pickle looks the object up under this name.
     dispatched.__module__, dispatched.__qualname__ = "xrecal.arrays", name
     return dispatched
 
 
 def _any_on_device(values: tuple[Any, ...]) -> bool:
-    """Whether CuPy has one of the arrays."""
+    """Return whether any of the arrays is on a device."""
     return any(on_device for _, on_device in _described(("", values)))
 
 
 def _described(named: tuple[str, Any]) -> Described:
-    """Name of each array in a value, which may be a tuple of arrays, and whether CuPy has it."""
+    """Name of each array in a value or tuple of arrays, and whether it is on a device."""
     name, value = named
     if isinstance(value, (tuple, list)):
         fields = getattr(value, "_fields", (name,) * len(value))
@@ -214,7 +214,7 @@ def _refuse_mixture(
 
 
 def mixture(what: str, host: list[str]) -> str:
-    """Message on host and device arrays in one call."""
+    """Message about host and device arrays in one call."""
     names = ", ".join(host)
     return (
         f"{what} got arrays of NumPy ({names}) and of CuPy; bring them to one side first: "
@@ -223,7 +223,7 @@ def mixture(what: str, host: list[str]) -> str:
 
 
 def only_on_host(what: str) -> str:
-    """Message on what no device can do."""
+    """Message about functions without an implementation for devices."""
     return (
         f"{what} has no implementation for CuPy arrays; copy them to the host first: "
         "cupy.asnumpy(x), or data.as_numpy() of a DataArray or Dataset"
@@ -232,7 +232,7 @@ def only_on_host(what: str) -> str:
 
 @cache
 def device_function(name: str) -> Callable[..., Any]:
-    """The function of a name for arrays on a device; TypeError if there is none."""
+    """Function of a name for arrays on a device; TypeError if there is none."""
     if name not in ON_DEVICE:
         raise TypeError(only_on_host(name))
     function = getattr(import_module(f"xrecal.arrays.{ON_DEVICE[name]}"), name)

@@ -1,7 +1,7 @@
-"""Usual values of a predictor: its median and range in the record, and values that are outside.
+"""Usual values of a predictor: median and range of the record; detection of values outside.
 
-A predictor that breaks (another unit, another archive, a fill value) must not move a forecast, and
-a missing one must not take it away. Both are replaced by the median of the record.
+A predictor may break (another unit, another archive, a fill value) or be missing. Neither may move
+or remove a forecast, so such values are replaced by the median of the record.
 """
 
 from __future__ import annotations
@@ -17,61 +17,61 @@ from xrecal.typing import FloatArray
 from .dispatch import namespace
 
 MARGIN = 0.5
-"""Share of the range of the record by which a predictor may exceed it at either end."""
+"""Share of the range of the record by which a predictor may exceed either end."""
 
 ROUNDING = 1e-6
-"""Share of its size by which a predictor may exceed its range as well, as types round it."""
+"""Share of its size by which a predictor may also exceed its range, for rounding to other types."""
 
 FEWEST = 20
-"""Numbers of cases with and without a value from which on an indicator is learned."""
+"""Least numbers of cases with and without a value for which an indicator is learned."""
 
 COARSE = 10
-"""Of the mean step between values of the record: the smallest step of a continuous predictor is
-less than one over this."""
+"""A predictor is continuous if its smallest step is less than one over this, in mean steps between
+values of the record."""
 
 INDICATOR = 2.0**0.5
 """Indicator of a missing value. Like sines and cosines it has the weight 1/2 in squared distances,
-so that a missing and a known value are as far apart as two known ones typically are."""
+so a missing and a known value are as far apart as two typical known ones."""
 
 
 class Usual(NamedTuple):
     """Usual values of a predictor in the record of L places; each array is (L, 1)."""
 
     middle: FloatArray
-    """Median of the record, mean direction of a circular predictor; 0 where nothing is known."""
+    """Median of the record, mean direction of a circular predictor; 0 if unknown."""
     low: FloatArray
-    """Least value that counts; minus infinity for a circular predictor and an unknown one."""
+    """Smallest plausible value; minus infinity for a circular or unknown predictor."""
     high: FloatArray
-    """Greatest value that counts."""
+    """Largest plausible value."""
     known: npt.NDArray[np.bool_]
-    """Whether the record has a value."""
+    """True if the record has a value."""
     mixed: npt.NDArray[np.bool_]
-    """Whether the record has enough cases with a value and enough without one."""
+    """True if the record has enough cases with a value and enough without one."""
     never_zero: npt.NDArray[np.bool_]
-    """Whether zero can only be a fill value: within a continuous range, and never in the record."""
+    """True if zero must be a fill value: inside a continuous range, and never in the record."""
     first: FloatArray
-    """Least value of the record; 0 for a circular predictor and an unknown one."""
+    """Smallest value of the record; 0 for a circular or unknown predictor."""
     last: FloatArray
-    """Greatest value of the record."""
+    """Largest value of the record."""
 
     def broken(self, values: FloatArray) -> npt.NDArray[np.bool_]:
-        """True for values (L, T) that the record cannot have had; not for missing ones."""
+        """Mark values (L, T) outside the plausible range; missing ones are not marked."""
         xp = namespace(values)
         far = (values < self.low) | (values > self.high) | xp.isinf(values)
         broken: npt.NDArray[np.bool_] = far | (self.never_zero & (values == 0))
         return broken
 
     def unusable(self, values: FloatArray) -> npt.NDArray[np.bool_]:
-        """True for values (L, T) that are missing or broken, and where nothing is known of any."""
+        """Mark values (L, T) that are missing or broken, or of a predictor without known values."""
         gone: npt.NDArray[np.bool_] = namespace(values).isnan(values) | ~self.known
         return self.broken(values) | gone
 
 
 N_NUMBERS = len(Usual._fields)
-"""Numbers that are stored of each predictor."""
+"""Numbers stored for each predictor."""
 
 NO_PREDICTORS = np.empty((1, 0, N_NUMBERS))
-"""Usual values of no predictor at one place, as :func:`stacked` has them."""
+"""Usual values of no predictor at one place, in the form of :func:`stacked`."""
 
 
 def usual_of(record: FloatArray, period: float | None = None) -> Usual:
@@ -80,9 +80,9 @@ def usual_of(record: FloatArray, period: float | None = None) -> Usual:
     Parameters
     ----------
     record : array of float, shape (L, n)
-        Its values in the cases of L places, NaN where missing; infinite ones count as missing.
+        Its values in the cases of L places, NaN if missing; infinite values count as missing.
     period : float, optional
-        Of a circular predictor, which has no range.
+        Period of a circular predictor, which has no range.
 
     Returns
     -------
@@ -127,12 +127,12 @@ def usual_of(record: FloatArray, period: float | None = None) -> Usual:
 
 
 def stacked(usual: Sequence[Usual]) -> FloatArray:
-    """Numbers (L, p, 8) that p predictors have as usual values at L places, one at least."""
+    """Stack the usual values of p predictors, at least one, as numbers (L, p, 8) at L places."""
     return np.stack([np.concatenate(one, axis=-1, dtype=np.float64) for one in usual], axis=1)
 
 
 def unstacked(numbers: FloatArray) -> list[Usual]:
-    """Usual values of p predictors from the numbers (L, p, 8) that :func:`stacked` returns."""
+    """Usual values of p predictors from numbers (L, p, 8) of :func:`stacked`."""
     flags = [name in ("known", "mixed", "never_zero") for name in Usual._fields]
     return [
         Usual(*(a > 0 if flag else a for a, flag in zip(one, flags, strict=True)))

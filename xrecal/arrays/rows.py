@@ -1,4 +1,4 @@
-"""Arguments over locations as rows, in blocks that fit memory; checks of numbers."""
+"""Arguments over locations as rows, in blocks that fit into memory; checks of numbers."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from xrecal.typing import FloatArray
 from .status import FEWEST
 
 ROUNDING = 1e-6
-"""A probability this far outside [0, 1] is rounding, of float32 as well, and counts as the end."""
+"""Tolerance of probabilities outside [0, 1], also for float32; they count as 0 or 1."""
 
-# Copies of cases exist for a block of locations at a time, of about this size in bytes.
+# Approximate bytes of copies of cases: they are made for a block of locations at a time.
 WORKSPACE = 64_000_000
 
 MET = 4096
-"""Contents that are known to have been met, by their numbers alone."""
+"""Digests of contents seen before."""
 
 Made = TypeVar("Made")
 
@@ -32,7 +32,7 @@ Made = TypeVar("Made")
 def as_rows(**arrays: npt.ArrayLike) -> tuple[list[Any], tuple[int, ...]]:
     """Arrays (..., n) of one shape as rows (L, n), and the shape (...) of the locations.
 
-    Raises ValueError, with the names, unless all have the same shape with an axis of cases.
+    Raises ValueError with the names unless all have the same shape with an axis of cases.
     """
     given = {name: np.asarray(array) for name, array in arrays.items()}
     shapes = {name: array.shape for name, array in given.items()}
@@ -47,7 +47,7 @@ def as_rows(**arrays: npt.ArrayLike) -> tuple[list[Any], tuple[int, ...]]:
 
 
 def check_probability(name: str, values: FloatArray) -> None:
-    """Raise ValueError if a number is outside [0, 1] by more than rounding; NaN may stand."""
+    """Raise ValueError if a number is outside [0, 1] by more than rounding; NaN is allowed."""
     outside = (values < -ROUNDING) | (values > 1 + ROUNDING)
     if outside.any():
         raise ValueError(
@@ -63,7 +63,10 @@ def check_level(level: float) -> None:
 
 
 def whole_number(name: str, number: Any, least: int, most: int | None = None) -> int:
-    """A whole number from `least` to `most`; ValueError, with the name, if it is anything else."""
+    """Return an integer from `least` to `most`.
+
+    Raise ValueError with the name for anything else.
+    """
     try:
         whole = operator.index(number)
     except TypeError:
@@ -75,9 +78,9 @@ def whole_number(name: str, number: Any, least: int, most: int | None = None) ->
 
 
 def is_whole(value: object) -> bool:
-    """Whether an argument is a whole number.
+    """Return whether an argument is an integer.
 
-    Truth values and lengths of time count as integers in Python and NumPy, but not here.
+    Booleans and timedeltas count as integers in Python and NumPy, but not here.
     """
     return isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.timedelta64))
 
@@ -85,7 +88,7 @@ def is_whole(value: object) -> bool:
 def mean_of_known(
     values: FloatArray, known: npt.NDArray[np.bool_], fewest: int = FEWEST
 ) -> FloatArray:
-    """Means (...) of values (..., n) over the known cases; NaN where these are too few."""
+    """Means (...) of values (..., n) over the known cases; NaN with too few cases."""
     count = known.sum(-1)
     total = np.where(known, values, 0.0).sum(-1)
     return np.asarray(total / np.where(count < fewest, np.nan, count))
@@ -94,7 +97,7 @@ def mean_of_known(
 def double_blocks(*arrays: FloatArray) -> Iterator[tuple[slice, tuple[FloatArray, ...]]]:
     """Slices of locations, and arrays (L, ...) there as contiguous float64 for compiled code.
 
-    A few locations at a time, so that arrays of single precision are not all doubled at once.
+    A few locations at a time, so that arrays of single precision are not all converted at once.
     """
     n_locations = arrays[0].shape[0]
     values = sum(array.size for array in arrays)
@@ -110,10 +113,10 @@ def location_blocks(n_locations: int, bytes_each: int) -> Iterator[slice]:
 
 
 class Kept(Generic[Made]):
-    """What was made of contents that were met twice, so much of it; the oldest is let go first.
+    """Cache of results for contents seen before; the oldest results are dropped first.
 
-    It is found by all contents on which it depends: a model that issues day after day, or one
-    product after the other, meets the same cases again and again.
+    The key is a digest of all contents on which a result depends. A model that issues forecasts day
+    after day, or one product after the other, sees the same cases again and again.
     """
 
     def __init__(self, most: int) -> None:
@@ -124,7 +127,7 @@ class Kept(Generic[Made]):
     def get(
         self, contents: Iterable[Any], n_bytes: int, make: Callable[[], Iterable[Made]]
     ) -> Iterable[Made]:
-        """What is known of the contents, or else what is made, about so many bytes of memory."""
+        """Return the stored result for the contents, or make one of about so many bytes."""
         key = digest(contents)
         with self._lock:
             if key in self._known:
@@ -144,7 +147,7 @@ class Kept(Generic[Made]):
 
 
 def digest(contents: Iterable[Any]) -> bytes:
-    """A number for arrays, their types and shapes, and texts; None is one of them."""
+    """Digest of arrays, their types and shapes, and texts; None is allowed."""
     found, told = sha256(), []  # processors have it built in
     for part in contents:
         if isinstance(part, np.ndarray):

@@ -1,4 +1,4 @@
-"""Which cases a method learns from and which it is judged on, for honest evaluation."""
+"""Splits of cases into training and test, for honest evaluation."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from xrecal.typing import FloatArray, IntArray
 
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
 Span: TypeAlias = int | np.timedelta64 | datetime.timedelta
-"""A length along the cases: a number of them, or a length of time (pandas.Timedelta is one)."""
+"""A length along the cases: a number of cases, or a length of time (such as pandas.Timedelta)."""
 
-# How to leave more cases to train on, by kind of split. These are also the kinds there are.
+# Advice on more training cases, by kind of split. The keys are also the allowed kinds.
 _MORE_TRAINING = {
     "year": "a smaller gap",
     "block": "a smaller gap or more blocks",
@@ -25,11 +25,11 @@ _MORE_TRAINING = {
 }
 
 ROUNDING = 1e-6
-"""Days, a tenth of a second: dates as numbers are off by less, from rounding."""
+"""Tolerance in days, a tenth of a second: dates as numbers have smaller rounding errors."""
 
 
 class Split(NamedTuple):
-    """Cases to train on and cases to test on, which share none."""
+    """Cases to train on and cases to test on, without overlap."""
 
     train: BoolArray
     """(n,)"""
@@ -38,30 +38,30 @@ class Split(NamedTuple):
 
 
 class Step(NamedTuple):
-    """Cases that are predicted by one state of a model that goes on learning."""
+    """Cases predicted by one state of a model that keeps learning."""
 
     fits: bool
-    """Whether the model is fitted to the cases learned; else it is updated with them."""
+    """True if the model is fitted to the learned cases; otherwise it is updated with them."""
     learn: IntArray
-    """Positions of cases; none where nothing is new, and before the first fit."""
+    """Positions of learned cases; empty without new cases, and before the first fit."""
     test: IntArray
-    """Positions of cases."""
+    """Positions of predicted cases."""
 
 
 class Rolling(NamedTuple):
-    """When a model that goes on learning is updated and fitted anew; see :func:`splits`."""
+    """Schedule of updates and new fits of a model that keeps learning; see :func:`splits`."""
 
     every: Span | None
     """Time between two updates."""
     refit: Span | None = None
-    """Time between two fits, counted from the first test: the first step at or after it fits. One
-    fit for all if not given."""
+    """Time between two fits, counted from the first test: the first step at or after it fits. By
+    default there is one fit."""
     window: Span | None = None
     blocks: int = 5
 
 
 class Measure(NamedTuple):
-    """A length along the cases and the axis that it is measured on."""
+    """A length along the cases, and the axis that it refers to."""
 
     position: FloatArray
     """(n,) number or date of each case, ascending"""
@@ -90,11 +90,11 @@ def splits(
         An expanding window: of ``blocks`` parts the first only trains; each later one is tested
         on a model of all cases before it.
     ``"rolling"``
-        As in operation: a model is fitted every ``every`` on the last ``window`` of cases, and
-        tested until the next one is fitted.
+        As in operation: a model is fitted every ``every`` to the last ``window`` of cases, and
+        tested until the next fit.
 
-    The first two learn from the future as well: right for exchangeable cases, too favourable where
-    the climate or the forecast model drifts. The last two use only the past.
+    The first two also learn from the future. This is right for exchangeable cases, but too
+    favourable if the climate or the forecast model drifts. The last two use only the past.
 
     Parameters
     ----------
@@ -107,16 +107,16 @@ def splits(
     days : array of float, shape (n,), optional
         Date of each case in days since any day, not descending; needed by lengths of time.
     gap : int or timedelta, default 0
-        Cases this near to a tested one, or nearer, are not trained on: 3 leaves out three cases
-        on each side (before it only, where only the past is used). Give at least the lead time
-        and the memory of the weather, so that no tested observation is known to the model.
+        Cases this near to a tested one, or nearer, are left out of training: 3 leaves out three
+        cases on each side (only before it, if the split uses only the past). Give at least the lead
+        time plus the memory of the weather, so that the model knows no tested observation.
     blocks : int, default 5
         Number of parts, at least 2; part sizes differ by one case at most. Without a window,
         rolling tests begin after the first part.
     window : int or timedelta, optional
-        Length of the past that a rolling model sees, measured back from the first case that it
-        predicts; the gap is taken out of it. Tests begin when the first window is full. All the
-        past counts without it.
+        Length of the past that a rolling model learns from, back from the first case that it
+        predicts; the gap is part of it. Tests begin when the first window is full. By default all
+        the past.
     every : int or timedelta, optional
         Time between two fits of a rolling model, counted from the first one; needed with
         ``by="rolling"``.
@@ -124,14 +124,14 @@ def splits(
     Returns
     -------
     list of Split
-        In order of time. No case is tested twice; a case that is never predicted (the first ones
-        where only the past is used) is in no test. Masks cost 2 n bytes a split.
+        In order of time. No case is tested twice; a case that is never predicted (such as the first
+        ones, if the split uses only the past) is in no test. Masks cost 2 n bytes per split.
 
     Raises
     ------
     ValueError
         If ``by`` is none of these, an argument is missing, does not belong to ``by`` or is out of
-        its range, a timedelta is given without ``days``, or a split leaves nothing to train on.
+        its range, a timedelta is given without ``days``, or a split leaves no training cases.
 
     References
     ----------
@@ -184,20 +184,20 @@ def splits(
 def replay(
     known: IntArray, rolling: Rolling, *, days: FloatArray | None = None, least: int = 1
 ) -> list[Step]:
-    """The steps of a model that is updated as cases become known, and fitted anew at times.
+    """Steps of a model that is updated when cases become known, and refitted at times.
 
     Parameters
     ----------
     known : array of int, shape (n,) or (n, k)
-        The first case at whose issue a case is known, or each of k parts of it: after the case
-        itself, n or more if it never is. Cases are in the order of time.
+        Number of the first case that is issued when this case is known, or each of its k parts. It
+        is larger than the number of the case itself, and n or more if the case never becomes known.
+        Cases are in the order of time.
     rolling : Rolling
-        A fit learns from the window, and the updates after it from what becomes known of these
-        cases and of later ones.
+        A fit learns from the window; later updates learn from cases that become known after it.
     days : array of float, shape (n,), optional
         As for :func:`splits`.
     least : int
-        Fits from fewer cases are put off to the next step.
+        Fits with fewer cases are postponed to the next step.
 
     Returns
     -------
@@ -262,7 +262,7 @@ def _years(n: int, year: IntArray | None) -> IntArray:
 
 
 def _blocks(n: int, blocks: int) -> IntArray:
-    """Part of each case (n,), of ``blocks`` contiguous ones of equal size."""
+    """Part of each case (n,), of ``blocks`` contiguous parts of equal size."""
     whole = _whole(blocks)
     if whole is None or whole < 2:
         raise ValueError(f"blocks is {blocks!r}; give a whole number of at least 2")
@@ -279,7 +279,7 @@ def _refits(
     blocks: int,
     name: str = "every",
 ) -> IntArray:
-    """Number of the fit that predicts each case (n,), from 0; -1 before the first one."""
+    """Number of the fit that predicts each case (n,), from 0; -1 before the first fit."""
     if every is None:
         raise ValueError(
             Advice(
@@ -302,14 +302,15 @@ def _refits(
     since = step.position - step.position[start]
     fit = np.floor((since + ROUNDING) / step.length)
     fit[:start] = -1
-    # Long breaks between cases (a season a year) leave numbers out: count those with cases.
+    # Long breaks between cases (such as one season a year) skip numbers: count only fits with
+    # cases.
     return np.cumsum(np.diff(fit, prepend=-1) > 0) - 1
 
 
 def distance_to(held: IntArray, position: FloatArray) -> FloatArray:
-    """Distance (n,) of cases at ascending positions (n,) to the nearest of some, by number."""
+    """Distance (n,) of cases at ascending positions (n,) to the nearest of the cases ``held``."""
     case = np.arange(position.size)
-    # Between the held-out cases before and behind: the nearer one decides.
+    # Compare with the held-out cases before and after: the nearer one decides.
     behind = np.searchsorted(held, case)
     before, behind = np.maximum(behind - 1, 0), np.minimum(behind, held.size - 1)
     nearest: FloatArray = np.minimum(
@@ -319,7 +320,7 @@ def distance_to(held: IntArray, position: FloatArray) -> FloatArray:
 
 
 def _before(test: BoolArray, apart: Measure, reach: Measure | None) -> BoolArray:
-    """Cases to train on: before the first tested one by more than the gap, within the reach."""
+    """Training cases: before the first tested one by more than the gap, within the reach."""
     first = int(test.argmax())
     train: BoolArray = np.arange(test.size) < first
     train &= apart.position[first] - apart.position > apart.length + ROUNDING
@@ -329,10 +330,10 @@ def _before(test: BoolArray, apart: Measure, reach: Measure | None) -> BoolArray
 
 
 def measure(name: str, span: Span, n: int, days: FloatArray | None, *, least: int = 1) -> Measure:
-    """A length in cases or in days, with the positions of the cases in the same unit."""
+    """A length in cases or days, and the positions of the cases in the same unit."""
     if isinstance(span, np.timedelta64 | datetime.timedelta):
         length = _in_days(name, span)
-        if not (length > 0 or (length == 0 and least == 0)):  # nor is NaT
+        if not (length > 0 or (length == 0 and least == 0)):  # also refuses NaT
             above = "above zero" if least else "that is not negative"
             raise ValueError(f"{name} is {span!r}; give a length of time {above}")
         if days is None:

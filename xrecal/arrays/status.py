@@ -1,4 +1,4 @@
-"""Status of a location: bits that a fit or a test reports, added up; 0 where all is well."""
+"""Status of a location: bits that a fit or a test reports, added up; 0 means ok."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ TOO_FEW = 1
 """Fewer complete cases than ``min_samples``: everything is NaN there."""
 
 IDENTICAL = 2
-"""All calibration forecasts are the same: the result is climatology, given covariates if any."""
+"""All calibration forecasts are equal: the result is climatology, given the covariates, if any."""
 
 RIDGE_EDGE = 4
-"""The best ridge lies on the edge of the search (1 means next to no skill in the forecast)."""
+"""The best ridge is the smallest or largest one tried (1 means almost no skill in the forecast)."""
 
 INVALID = 8
 """Cases with infinite values, negative weights or negative scales were left out."""
@@ -18,13 +18,13 @@ NOT_CONVERGED = 16
 """The optimiser of a parametric method stopped before its tolerance."""
 
 BOUNDS = 32
-"""Observations lie beyond the bounds that were given, which are not applied there."""
+"""Observations lie beyond given bounds; such bounds are not applied there."""
 
 CONSTANT = 64
-"""A covariate is the same in all cases, so it plays no part."""
+"""A covariate is constant over all cases, so it has no effect."""
 
 FILL = 1024
-"""Members or observations a million times all others, or more, were taken as missing."""
+"""Members or observations at least a million times all others were taken as missing."""
 
 MEANINGS = {
     TOO_FEW: "too_few_cases",
@@ -41,25 +41,25 @@ FEWEST, ENOUGH = 2, 10
 """Numbers of cases below which a diagnostic is NaN, and below which it is flagged as uncertain."""
 
 FEW = 128
-"""Fewer than ten complete cases: the values are there, but uncertain."""
+"""Fewer than ten complete cases: values are given, but uncertain."""
 
 NO_SPREAD = 256
-"""All observations are the same, so the kernel on them has no bandwidth: everything is NaN."""
+"""All observations are equal, so the kernel on them has no bandwidth: everything is NaN."""
 
 REFUSED = 512
 """Weights or scales are negative or infinite, or weights do not sum to one: everything is NaN."""
 
 DEPENDENT = 2048
-"""Successive cases depend on each other, and the test takes them as independent."""
+"""Successive cases depend on each other, but the test assumes independence."""
 
 NOT_TOLD = 4096
-"""Too few cases for their dependence on each other: the p-value is NaN."""
+"""Too few cases for their dependence: the p-value is NaN."""
 
 SEASONAL = 8192
 """Forecasts are compared relative to their season, which explains most of their variance."""
 
 NO_EVENT = 16384
-"""An event, or a category, in none or all of the cases: its skill and ROC area are not known."""
+"""An event or category occurs in none or all of the cases: its skill and ROC area are unknown."""
 
 EVIDENCE_MEANINGS = {
     TOO_FEW: "too_few_cases",

@@ -1,4 +1,4 @@
-"""Files that are written aside, read back, and moved into place: never a part of one."""
+"""Atomic file writes: write to a temporary file, read it back, and move it into place."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from pathlib import Path
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write a file; what was there stays unless all of the new one is on disk.
+    """Write a file; the old one stays unless the new one is complete on disk.
 
     Raises
     ------
     OSError
-        If it cannot be written, as on a full disk, or reads otherwise than it was written.
+        If it cannot be written, as on a full disk, or reads back differently.
     """
-    place = Path(os.path.realpath(path))  # a link stays one
+    place = Path(os.path.realpath(path))  # a link stays a link
     draft = place.with_name(f".{uuid.uuid4().hex}")
     try:
         draft.write_bytes(content)
         with draft.open("rb+") as stream:
-            os.fsync(stream.fileno())  # which the disk may only now refuse
+            os.fsync(stream.fileno())  # the disk may refuse only here
             if stream.read() != content:
                 raise OSError(errno.EIO, "what was written reads otherwise")
         draft.replace(place)

@@ -1,1 +1,1 @@
-"""Work on chunks: the one wrapper of Dask, BLAS threads, devices, warnings given once a call."""
+"""Work on chunks: the wrapper of Dask, BLAS threads, devices, warnings once per call."""

@@ -17,30 +17,30 @@ from xrecal.arrays.dispatch import is_on_device, namespace
 from .malloc import keep_freed_memory
 
 _lock = threading.Lock()
-"""Held while the limit of BLAS, which belongs to the process, and the two below change."""
+"""Lock for changing the limit of BLAS, which belongs to the process, and the two values below."""
 
 _tasks_running = 0
 
 _limiter: Any = None
-"""Of threadpoolctl, while tasks run: it restores the number of threads that it found."""
+"""Limit of threadpoolctl while tasks run: it restores the previous number of threads."""
 
 
 def is_lazy(array: xr.DataArray | xr.Variable) -> bool:
-    """Whether Dask holds the array: by Dask's protocol, which is asked 30 times faster than chunks.
+    """Return whether an array is lazy, by Dask's protocol, which is 30 times faster than chunks.
 
-    A state has hundreds of arrays, and each call asks all of them.
+    A state has hundreds of arrays, and each call checks all of them.
     """
     variable = array if isinstance(array, xr.Variable) else array.variable
     return variable.__dask_graph__() is not None
 
 
 def work_on(what: str, variable: Hashable | None) -> str:
-    """The work on a variable, for messages; variables may have no name."""
+    """Text for the work on a variable, for messages; variables may have no name."""
     return what if variable is None else f"{what} of {variable!r}"
 
 
 def require_one_chunk(array: xr.DataArray, dims: Sequence[Hashable], *, name: str) -> None:
-    """Raise ValueError if a Dask array is cut along a dimension that every task needs whole."""
+    """Raise ValueError if a Dask array has several chunks along a dimension needed whole."""
     chunks = array.variable.chunksizes  # coordinates may have others
     split = [d for d in dims if len(chunks.get(d, ())) > 1]
     if split:
@@ -54,7 +54,7 @@ def require_one_chunk(array: xr.DataArray, dims: Sequence[Hashable], *, name: st
 
 
 def require_free(given: Iterable[Hashable], names: Iterable[Hashable]) -> None:
-    """Raise ValueError if a forecast has dimensions or coordinates named as those of a result."""
+    """Raise ValueError if a forecast has dimensions or coordinates with names of a result."""
     taken = {*names}
     for name in (name for name in given if name in taken):
         renamed = f"{name}=..." if str(name).isidentifier() else f"{{{name!r}: ...}}"
@@ -65,9 +65,9 @@ def require_free(given: Iterable[Hashable], names: Iterable[Hashable]) -> None:
 
 
 class TaskError(RuntimeError):
-    """A Dask task that failed; the message says what it did, for which variable and where.
+    """A failed Dask task; the message states what it did, for which variable and where.
 
-    ``__cause__`` is the error itself. Both survive the way from a worker in another process.
+    ``__cause__`` is the original error. Both can be sent from a worker in another process.
     """
 
     def __init__(self, message: str, cause: BaseException | None = None) -> None:
@@ -75,11 +75,11 @@ class TaskError(RuntimeError):
         self.__cause__ = cause
 
     def __reduce__(self) -> tuple[type[TaskError], tuple[str, BaseException | None]]:
-        """Pickle with the cause, which errors lose otherwise, or with its text if it cannot be."""
+        """Pickle with the cause, which errors lose otherwise, or with its text if that fails."""
         cause = self.__cause__
         try:
             pickle.loads(pickle.dumps(cause))
-        except Exception:  # whatever its class does when it is copied
+        except Exception:  # for any failure of its class when copied
             cause = RuntimeError(f"{type(cause).__name__}: {cause}")
         return type(self), (str(self), cause)
 
@@ -88,10 +88,9 @@ class TaskError(RuntimeError):
 def one_blas_thread() -> Iterator[None]:
     """Limit BLAS to one thread while any task runs, and restore the limit after the last one.
 
-    The limit belongs to the process and threadpoolctl's own context manager restores what it
-    found, so overlapping tasks would leave a wrong one behind; a counter keeps it right. In a
-    process that was started to work for another, as Dask's are, the first task limits it for good,
-    and lets malloc keep what is freed.
+    The limit belongs to the process. The context manager of threadpoolctl restores the limit that
+    it found, so overlapping tasks would leave a wrong limit; a counter prevents this. In a worker
+    process, such as Dask's, the first task limits BLAS for good, and lets malloc keep freed memory.
     """
     global _tasks_running, _limiter
     if parent_process() is not None:
@@ -126,8 +125,9 @@ def _settle() -> None:
 def _take_control() -> None:
     """Let the calling thread set limits.
 
-    Recent versions of threadpoolctl give them to the first thread that sets one and silently
-    ignore all others: after one fit on NumPy, Dask's threads would run with all BLAS threads.
+    Recent versions of threadpoolctl accept limits only from the first thread that sets one and
+    silently ignore all others: after one fit with NumPy, Dask's threads would run with all BLAS
+    threads.
     """
     for library in _controller().lib_controllers:
         if hasattr(library, "clear_controlling_thread"):
@@ -145,10 +145,10 @@ def _controller() -> Any:
 def require_one_side(
     function: Callable[..., Any], args: Sequence[xr.DataArray | xr.Variable], what: str
 ) -> None:
-    """Raise TypeError for device arrays that a task cannot take, or only with copies.
+    """Raise TypeError for device arrays that a task does not accept, or that need copies.
 
-    Tasks that can have an attribute ``on_device`` that is true. An attribute ``description`` says
-    for the message what a task does.
+    Tasks that accept them have an attribute ``on_device`` that is true. An attribute
+    ``description`` describes the task in messages.
     """
     there = [on_device(arg) for arg in args]
     if not any(there):
@@ -174,23 +174,23 @@ def require_one_side(
 
 
 def on_device(array: xr.DataArray | xr.Variable) -> bool:
-    """Whether an array, or each chunk of it, is one of CuPy's."""
+    """Return whether an array, or each chunk of it, is one of CuPy's."""
     return is_on_device(sample(array))
 
 
 def sample(array: xr.DataArray | xr.Variable) -> Any:
-    """Values by which the library of an array is known, for Dask an empty array like its chunks.
+    """Values with the array library of an array; for Dask an empty array like its chunks.
 
-    Values that are still in a file are not read.
+    Values in a file are not read.
     """
     data = getattr(getattr(array, "variable", array), "_data", None)
     return getattr(data, "_meta", data)
 
 
 def like(array: xr.DataArray, other: xr.DataArray) -> xr.DataArray:
-    """An array made from labels or settings, copied to the device if another array is there.
+    """An array from labels or settings, copied to the device if another array is there.
 
-    Data is never copied like that: the user does it.
+    Data is never copied in this way: only the user copies it.
     """
     if not on_device(other) or on_device(array):
         return array

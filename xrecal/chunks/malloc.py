@@ -1,4 +1,4 @@
-"""Memory that a task frees stays with a worker of Dask, for the next one."""
+"""Freed memory stays with a Dask worker, for its next task."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ import sys
 TRIMMED_BY_DASK = "65536"
 """MALLOC_TRIM_THRESHOLD_ of Dask's workers, unless the user sets another."""
 KEPT_BYTES = 128 * 2**20
-"""Of freed memory at the end of a heap, which malloc then keeps: each thread has a heap."""
+"""Bytes of freed memory that malloc keeps at the end of a heap: each thread has a heap."""
 MAPPED_BYTES = 32 * 2**20
-"""Of a piece that still goes back to the system at once."""
-M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of malloc.h
+"""Bytes of a piece that still returns to the system at once."""
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # from malloc.h
 
 
 def keep_freed_memory() -> None:
-    """Let malloc of the GNU C library keep what is freed, in a worker with Dask's own limit.
+    """Let malloc of the GNU C library keep freed memory, in a worker with Dask's own limit.
 
-    With that limit each matrix of a fit goes back to the system when it is freed, and the next one
-    is new pages, each a fault: much of the time of a recalibration with hundreds of cases. Limits
-    of the user's own are left as they are.
+    With that limit, each matrix of a fit returns to the system when it is freed, and the next one
+    consists of new pages, each with a page fault. This takes much of the time of a recalibration
+    with hundreds of cases. Limits set by the user stay.
     """
     limits = [os.environ.get(f"MALLOC_{name}_THRESHOLD_") for name in ("TRIM", "MMAP")]
     if sys.platform != "linux" or limits != [TRIMMED_BY_DASK, None]:

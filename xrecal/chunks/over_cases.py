@@ -1,4 +1,4 @@
-"""Array functions over the cases of a forecast, which they get as one axis."""
+"""Array functions over the cases of a forecast, as one axis."""
 
 from __future__ import annotations
 
@@ -23,11 +23,10 @@ def over_cases(
     dtypes: Sequence[Any] | None = None,
     what: str = "a diagnostic",
 ) -> tuple[xr.DataArray, ...]:
-    """Apply an array function to values over cases, which it gets as one last axis.
+    """Apply an array function to values over cases, as one last axis.
 
-    Values are one number a case, so those that Dask has in several chunks along the cases are
-    brought together. They may lack other dimensions. A result whose entry of ``out`` is ``dims``
-    is again one of each case.
+    Values are one number per case, so Dask chunks along the cases are joined. Values may lack other
+    dimensions. If an entry of ``out`` is ``dims``, the result has one value per case.
     """
     every = {d: n for value in values for d, n in value.sizes.items()}
     whole = [
@@ -55,7 +54,7 @@ def over_cases(
 
 @dataclass(frozen=True)
 class _OverCases:
-    """Arrays (L, *shape) in, results of a function of arrays (L, n) out."""
+    """Task from arrays (L, *shape) to results of a function of arrays (L, n)."""
 
     function: Callable[..., Any]
     shape: tuple[int, ...]
@@ -63,12 +62,12 @@ class _OverCases:
 
     @property
     def on_device(self) -> bool:
-        """Whether it takes CuPy arrays."""
+        """True if it accepts CuPy arrays."""
         return bool(getattr(self.function, "on_device", False))
 
     def __call__(self, values: Named) -> Named:
         n = math.prod(self.shape)
-        # In one layout, so that sums have one order whatever the chunks and the user's dimensions.
+        # One layout, so that sums have one order for any chunks and dimensions of the user.
         result = self.function(*(contiguous(a.reshape(len(a), n)) for a in values.values()))
         results = result if isinstance(result, tuple) else (result,)
         return {

@@ -1,6 +1,6 @@
-"""Progress of long work: a bar on a terminal and in notebooks, now and then a line elsewhere.
+"""Progress of long work: a bar on a terminal and in notebooks, elsewhere a line at intervals.
 
-:func:`reported` opens it, :func:`counted` counts the steps of a loop, and tasks of Dask count
+:func:`reported` starts it, :func:`counted` counts the steps of a loop, and tasks of Dask count
 themselves. Steps inside a step are shares of it.
 """
 
@@ -19,10 +19,10 @@ R = TypeVar("R")
 T = TypeVar("T")
 
 QUIET = 3.0
-"""Seconds of work before anything is printed."""
+"""Seconds of work before the first output."""
 
 OFTEN, SELDOM = 0.5, 10.0
-"""Seconds between two bars, and between two lines where there is no bar."""
+"""Seconds between two updates of the bar, and between two lines without a bar."""
 
 WIDTH = 30
 
@@ -35,50 +35,50 @@ class Progress:
     def __init__(self, what: str, *, shown: bool) -> None:
         self.what, self.shown = what, shown and sys.stderr is not None
         self.owner, self.start = get_ident(), clock()
-        self.told: float | None = None
+        self.printed: float | None = None
         """Time of the last line or bar."""
         self.levels: list[list[int]] = []
-        """Numbers of steps done and of all, the outermost first."""
+        """Numbers of steps done and of all steps, outermost loop first."""
         self._lock = Lock()
 
     def share(self) -> str:
-        """Share of the work that is done, in percent; nothing as long as there are no steps."""
+        """Share of the work done, in percent; empty as long as there are no steps."""
         share, levels = 0.0, self.levels[::-1]
         for done, total in levels:
             share = min(1.0, (done + share) / max(total, 1))
         return f"{share:.0%}" if levels else ""
 
-    def tell(self, *, end: str = "") -> None:
-        """Print a bar or a line, if it is time to, or at the ``end`` of what was told."""
+    def update(self, *, end: str = "") -> None:
+        """Print a bar or a line if it is due, or at the ``end`` if one was printed before."""
         with self._lock:
             now, has_bar = clock(), _has_bar()
-            if not self.shown or now - self.start < QUIET or (end and self.told is None):
+            if not self.shown or now - self.start < QUIET or (end and self.printed is None):
                 return
             wait = OFTEN if has_bar else SELDOM
-            if self.told is not None and now - self.told < wait and not (end and has_bar):
+            if self.printed is not None and now - self.printed < wait and not (end and has_bar):
                 return
-            self.told = now
+            self.printed = now
             share, seconds = end or self.share(), f"{now - self.start:.0f} s"
             text = f"{self.what}: {share} after {seconds}".replace(":  after", ":")
             if has_bar:
                 filled = "#" * (WIDTH * int(share[:-1]) // 100 if "%" in share else 0)
                 text = f"\r{self.what} [{filled:<{WIDTH}}] {share:>4} {seconds:>6}"
-            with suppress(OSError):  # where standard error takes nothing, nobody reads it
+            with suppress(OSError):  # a closed standard error has no reader
                 line = end or not has_bar
                 print(text, end="\n" if line else "", file=sys.stderr, flush=True)
 
 
 _open: list[Progress] = []
-"""The progress of the work that is going on, if there is any."""
+"""Progress of the current work, if there is any."""
 
 
 def _has_bar() -> bool:
-    """Whether a bar can be drawn: on a terminal, or in a notebook."""
+    """Return whether a bar can be drawn: on a terminal, or in a notebook."""
     return sys.stderr.isatty() or type(sys.stderr).__module__.startswith("ipykernel")
 
 
 def _own() -> Progress | None:
-    """Progress that this thread has opened and that is shown."""
+    """Progress that this thread has opened and shows."""
     own = _open[-1] if _open else None
     return own if own is not None and own.shown and own.owner == get_ident() else None
 
@@ -115,18 +115,18 @@ def reported(what: str = "xrecal", *, shown: bool = True) -> Iterator[None]:
         with ExitStack() as stack:
             if shown:
                 stack.enter_context(_of_dask(progress))
-                stack.enter_context(_told_again(progress))
+                stack.enter_context(_printed_at_intervals(progress))
             yield
-        progress.tell(end="100%")
+        progress.update(end="100%")
     except BaseException:
-        progress.tell(end="ended")
+        progress.update(end="ended")
         raise
     finally:
         _open.remove(progress)
 
 
 def reporting(what: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Decorator of functions whose parameter ``progress`` says whether it is shown."""
+    """Decorator of functions with a parameter ``progress``."""
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         @wraps(function)
@@ -140,7 +140,7 @@ def reporting(what: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
 
 
 def counted(steps: Collection[T]) -> Iterator[T]:
-    """Steps of a loop, which count."""
+    """Steps of a loop, counted as progress."""
     progress = _own()
     if progress is None or len(steps) < 2:
         yield from steps
@@ -149,11 +149,14 @@ def counted(steps: Collection[T]) -> Iterator[T]:
         for one in steps:
             yield one
             level[0] += 1
-            progress.tell()
+            progress.update()
 
 
 def parts(n: int) -> Iterator[slice]:
-    """Parts of n places, larger ones as long as they take less than half a second, which count."""
+    """Parts of n places, counted as progress.
+
+    They grow as long as each takes less than half a second.
+    """
     progress = _own()
     if progress is None or n < 2:
         yield slice(0, n)
@@ -165,7 +168,7 @@ def parts(n: int) -> Iterator[slice]:
             yield slice(level[0], min(n, level[0] + size))
             level[0] = min(n, level[0] + size)
             size = size if clock() - start > OFTEN else 2 * size
-            progress.tell()
+            progress.update()
 
 
 @contextmanager
@@ -179,15 +182,15 @@ def _level(progress: Progress, total: int) -> Iterator[list[int]]:
 
 
 @contextmanager
-def _told_again(progress: Progress) -> Iterator[None]:
-    """Print now and then while a step takes long."""
+def _printed_at_intervals(progress: Progress) -> Iterator[None]:
+    """Print at intervals while a step takes long."""
     ended = Event()
 
-    def tell() -> None:
+    def keep_printing() -> None:
         while not ended.wait(OFTEN):
-            progress.tell()
+            progress.update()
 
-    thread = Thread(target=tell, daemon=True)
+    thread = Thread(target=keep_printing, daemon=True)
     thread.start()
     try:
         yield
@@ -198,7 +201,7 @@ def _told_again(progress: Progress) -> Iterator[None]:
 
 @contextmanager
 def _of_dask(progress: Progress) -> Iterator[None]:
-    """Count the tasks of whatever Dask computes within."""
+    """Count the tasks that Dask computes within."""
     from dask.callbacks import Callback
 
     started: list[list[int]] = []
@@ -214,7 +217,7 @@ def _of_dask(progress: Progress) -> Iterator[None]:
     def after(*_: Any) -> None:
         if is_own():
             started[-1][0] += 1
-            progress.tell()
+            progress.update()
 
     def finish(*_: Any) -> None:
         if is_own() and started:

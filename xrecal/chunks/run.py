@@ -1,4 +1,4 @@
-"""Tasks: named arrays of one chunk of places in, named arrays out.
+"""Tasks: functions from named arrays of one chunk of places to named arrays.
 
 :func:`run` is the one way from labelled arrays to a task and back, on NumPy and on Dask. A task is
 called with groups of arrays by name, each (L, ...) with the L places of its chunk on the first
@@ -30,24 +30,22 @@ Array: TypeAlias = xr.DataArray | xr.Variable
 Named: TypeAlias = Mapping[Any, npt.NDArray[Any]]
 """Arrays of a chunk by name."""
 Task: TypeAlias = Callable[..., Named]
-"""Is called with ``group={name: array}`` for each group of its inputs."""
+"""A task: called with ``group={name: array}`` for each group of its inputs."""
 Inputs: TypeAlias = Mapping[str, Mapping[Any, tuple[Array, Sequence[Hashable]]]]
-"""Arrays by group and name, each with its core dimensions: the axes after that of the places.
-
-All other dimensions are looped over. The first array has all of them but those of ``EACH``.
-"""
+"""Arrays by group and name, each with its core dimensions: the axes after that of the places. All
+other dimensions are looped over. The first array has all of them except those of ``EACH``."""
 Outputs: TypeAlias = Mapping[Any, tuple[Mapping[Hashable, int], npt.DTypeLike]]
 """Results by name: core dimensions with their sizes, and the type."""
 
 EACH = "xrecal_each"
-"""Core dimension that stands for all dimensions ``each`` of a call of :func:`run`, as one axis."""
+"""Core dimension that represents all dimensions ``each`` of a call of :func:`run`, as one axis."""
 
 OF_PLACE = "of_place"
-"""Beginning of the names of groups of small arrays with one value for each place, which stay on the
-host whatever the others do."""
+"""Prefix of the names of groups of small arrays with one value for each place; these stay on the
+host."""
 
 INSIDE = "inside"
-"""Group with which positions of a chunk that overlaps with its neighbours belong to the chunk."""
+"""Group with a mask of the positions that belong to the chunk itself, for overlapping chunks."""
 
 
 def run(
@@ -61,33 +59,32 @@ def run(
 ) -> dict[Any, xr.DataArray]:
     """Run a task on each chunk of places.
 
-    Labels must be equal, nothing is joined; variables have none, which spares looking at them where
-    they are many. A task of Dask that fails raises :class:`TaskError`, which says where ``what``
-    failed.
+    Labels must be equal; nothing is joined. Variables have no labels, which saves time if there are
+    many. A failed Dask task raises :class:`TaskError`, which states where ``what`` failed.
 
     Parameters
     ----------
     task : callable
         May have attributes ``on_device`` and ``description``; see
-        :func:`xrecal.chunks.blockwise.require_one_side`. A true attribute ``by_place`` says that it
-        takes long, and may get some places at a time, so that its progress can be shown.
+        :func:`xrecal.chunks.blockwise.require_one_side`. A true attribute ``by_place`` means that
+        the task takes long; it then gets some places at a time, so that progress can be shown.
     given, out : mapping
         See :data:`Inputs` and :data:`Outputs`.
     what : str
         The work, for messages.
     each : sequence of hashable
-        Dimensions that arrays with the core dimension ``EACH``, which is then their first, are
-        looped over as well. Dask may cut them, and other arrays are the same along them.
+        Dimensions in place of the core dimension ``EACH``, which must be the first core dimension
+        of an array. Dask may have chunks along them; other arrays do not vary along them.
     windows : mapping of hashable to int, optional
-        First core dimensions of all arrays and results, or of none, with the odd width of the
-        window along each. Where Dask cuts one of them, each chunk comes with half a window of its
-        neighbours on every side, and the task gets the positions (n,) that results are wanted for
-        as ``inside``.
+        First core dimensions of all arrays and results, with the odd width of the window along
+        each. If Dask has several chunks along one of them, each chunk gets half a window of its
+        neighbours on every side. The task then gets a mask ``inside`` of the positions (n,) that
+        need results.
 
     Raises
     ------
     ValueError
-        If an argument is looped over a dimension that has the name of a new one of a result.
+        If an argument has a looped dimension with the name of a new dimension of a result.
     """
     arrays, core = arrays_of(given)
     new = [{d: n for d, n in dims.items() if d != EACH} for dims, _ in out.values()]
@@ -106,7 +103,7 @@ def run(
     require_free(looped, {*sizes}.difference(*core))
     arrays = [_without_names(array, {*sizes}) for array in arrays]
     nothing = 0 in looped.values() and any(map(is_lazy, arrays))
-    if nothing:  # which gufuncs of Dask do not know
+    if nothing:  # Dask's gufuncs do not support this case
         arrays = [a.copy(data=np.broadcast_to(np.zeros((), a.dtype), a.shape)) for a in arrays]
     labels = labels_for_messages(arrays, core)
     results = xr.apply_ufunc(
@@ -116,7 +113,7 @@ def run(
         input_core_dims=[*core, *[()] * len(labels)],
         output_core_dims=[list(dims) for dims in new],
         join="exact",
-        keep_attrs="override",  # which keeps those of coordinates
+        keep_attrs="override",  # keeps attributes of coordinates
         dask="parallelized",
         output_dtypes=[dtype for _, dtype in out.values()],
         dask_gufunc_kwargs={"output_sizes": sizes},
@@ -137,10 +134,10 @@ def total(
     what: str,
     each: Sequence[Hashable] = (),
 ) -> xr.DataArray:
-    """Add up whole numbers that a task returns for each chunk of the dimensions ``over``.
+    """Add up integers that a task returns for each chunk of the dimensions ``over``.
 
-    The task adds up its own chunk: it returns one array (1, T, n), int64, whose sum is the same in
-    any order; ``out`` has its last dimension. Otherwise as :func:`run`.
+    The task adds up its own chunk: it returns one array (1, T, n), int64, so the sum does not
+    depend on the order. ``out`` has its last dimension. Otherwise as :func:`run`.
     """
     arrays, core = arrays_of(given)
     require_one_side(task, arrays, what)
@@ -164,9 +161,9 @@ def total(
 def with_core_last(
     array: xr.DataArray, loops: Sequence[Hashable], each: Sequence[Hashable] = (EACH,)
 ) -> tuple[xr.DataArray, tuple[Hashable, ...]]:
-    """An array with the dimensions ``loops`` first, and its core dimensions: ``each``, the others.
+    """An array with the dimensions ``loops`` first, then ``each`` and its other core dimensions.
 
-    Without coordinates that are no labels, as those of arrays may differ.
+    Without coordinates that are not labels, as arrays may have different ones.
     """
     own = tuple(d for d in array.dims if d not in loops)
     bare = array.drop_vars(set(array.coords) - labels_along(array, array.dims))
@@ -180,7 +177,7 @@ def arrays_of(given: Inputs) -> tuple[list[Array], list[list[Hashable]]]:
 
 
 def labelled(array: Array) -> xr.DataArray:
-    """An array as one that may have labels."""
+    """Convert an array to one that may have labels."""
     return array if isinstance(array, xr.DataArray) else xr.DataArray(array)
 
 
@@ -193,7 +190,7 @@ def looped_sizes(
 
 
 def with_axes(array: xr.DataArray, loops: Mapping[Hashable, int], core: Sequence[Hashable]) -> Any:
-    """Values with one axis for each of ``loops``, of length one where it is lacking."""
+    """Values with one axis for each of ``loops``, of length one for a missing dimension."""
     ordered = array.transpose(*[d for d in loops if d in array.dims], *core)
     return ordered.data[tuple(slice(None) if d in array.dims else None for d in loops)]
 
@@ -201,10 +198,10 @@ def with_axes(array: xr.DataArray, loops: Mapping[Hashable, int], core: Sequence
 def labels_for_messages(
     arrays: Sequence[Array], core: Sequence[Sequence[Hashable]]
 ) -> dict[Hashable, xr.DataArray]:
-    """Labels along each dimension that Dask cuts, positions where there are none.
+    """Labels along each dimension that Dask cuts, or positions without labels.
 
-    Each task gets those of its chunk, so that an error can name it without the graph holding the
-    labels of all locations in every task. Without Dask there are no chunks to name.
+    Each task gets the labels of its chunk. So an error can name them, and the graph need not hold
+    the labels of all locations in every task. Without Dask there are no chunks.
     """
     if not any(map(is_lazy, arrays)):
         return {}
@@ -229,10 +226,10 @@ def of_each_chunk(
     dtype: npt.DTypeLike,
     passed: Sequence[Any] = (),
 ) -> Any:
-    """Array of Dask of what a call makes of each chunk, one along each of the dimensions ``over``.
+    """Dask array of the results of a call for each chunk, along the dimensions ``over``.
 
-    It has the dimensions that are looped over, and ``new`` ones last. The call also gets the
-    objects ``passed``, once they are computed.
+    It has one entry per chunk along ``over``, the looped dimensions, and ``new`` ones last. The
+    call also gets the objects ``passed``, once they are computed.
     """
     import dask.array
 
@@ -258,11 +255,11 @@ def of_each_chunk(
 
 @dataclass(frozen=True)
 class Call:
-    """Arrays of a chunk by position in, results by position out; in between the task.
+    """Function from arrays of a chunk to results, both by position; it calls the task.
 
-    It runs with one BLAS thread. Dask brings the parallelism: a second layer of threads below it
-    slows a fit many times over. One thread also makes results independent of the machine's number
-    of cores. Where it fails on a chunk of Dask, it says where.
+    It runs with one BLAS thread. Dask provides the parallelism: a second layer of threads below it
+    makes a fit many times slower. One thread also makes results independent of the number of cores.
+    If the task fails on a Dask chunk, the error states where.
     """
 
     task: Callable[..., Any]
@@ -271,12 +268,10 @@ class Call:
     """Names of each group, with the number of core axes and whether ``EACH`` is one of them."""
     n_each: int
     out: Mapping[Any, tuple[bool, tuple[int, ...], npt.DTypeLike]]
-    """Names of results, with whether ``EACH`` is an axis, the last axes and the type.
-
-    Without names the result is one object.
-    """
+    """Names of results, with whether ``EACH`` is an axis, the last axes and the type. Without names
+    the result is one object."""
     labels: tuple[Hashable, ...] = ()
-    """Dimensions whose labels are the last arguments; none without Dask."""
+    """Dimensions whose labels are the last arguments; empty without Dask."""
 
     @classmethod
     def of(
@@ -300,7 +295,7 @@ class Call:
 
     @property
     def __name__(self) -> str:
-        """Name of the tasks of Dask, which would carry the address of the object otherwise."""
+        """Name of the Dask tasks, which would otherwise contain the address of the object."""
         return getattr(self.task, "__name__", type(self.task).__name__.strip("_"))
 
     def __call__(self, *args: Any, passed: Sequence[Any] = ()) -> Any:
@@ -323,7 +318,7 @@ class Call:
         lead = np.broadcast_shapes(*(array.shape[: array.ndim - n] for array, n in pairs))
         places, rest = lead[: len(lead) - self.n_each], lead[len(lead) - self.n_each :]
         inside = reduce(and_, wanted) if wanted else None
-        if self.out and 0 in lead:  # no task has to know that case
+        if self.out and 0 in lead:  # tasks need not handle this case
             xp, own = namespace(values[0]), () if inside is None else inside.shape
             return _one_or_all(
                 xp.empty((*places, *(rest if each else ()), *own, *core[len(own) :]), dtype=dtype)
@@ -350,7 +345,7 @@ class Call:
         )
 
     def _in_parts(self, groups: Mapping[str, Named], n: int) -> Named:
-        """Results of n places, of some at a time where their progress is shown."""
+        """Results of n places, for some at a time if progress is shown."""
         found = list[Named]()
         for at in parts(n):
             some = {g: {name: a[at] for name, a in of.items()} for g, of in groups.items()}
@@ -368,19 +363,19 @@ def _one_or_all(results: Iterable[Any]) -> Any:
 
 
 def _in_rows(value: Any) -> Any:
-    """An array whose rows follow each other: of another layout BLAS gives other last bits."""
+    """An array with contiguous rows: for other layouts BLAS gives other last bits."""
     return contiguous(value) if hasattr(value, "strides") else value
 
 
 def _range(dim: Hashable, labels: Any) -> str:
-    """A dimension with the first and the last label along it."""
+    """A dimension with the first and last label along it."""
     flat = np.ravel(labels)
     ends = [str(label).removesuffix("T00:00:00.000000000") for label in (flat[0], flat[-1])]
     return f"{dim} {ends[0]}" if flat.size == 1 else f"{dim} {ends[0]} to {ends[1]}"
 
 
 def _as_object(value: Any) -> npt.NDArray[Any]:
-    """An object that is the same at all places, as an array that does not look into it."""
+    """An object common to all places, as an array that does not look into it."""
     array = np.empty((), dtype=object)
     array[()] = value
     return array
@@ -393,13 +388,13 @@ def _flat(
     rest: tuple[int, ...],
     own: bool,
 ) -> npt.NDArray[Any]:
-    """An array (L, ...), or (L, T, ...) where ``own``, with all places of the chunk."""
+    """An array (L, ...), or (L, T, ...) with ``own``, with all places of the chunk on one axis."""
     array = _in_rows(array)
     lead, core = array.shape[: array.ndim - n_core], array.shape[array.ndim - n_core :]
     if own:
         whole = np.broadcast_to(array, (*places, *rest, *core))
         return whole.reshape((math.prod(places), math.prod(rest), *core))
-    if lead and rest:  # xarray has put an axis of length one for each
+    if lead and rest:  # xarray has added an axis of length one for each
         array = array.reshape((*lead[: len(lead) - len(rest)], *core))
     return np.broadcast_to(array, (*places, *core)).reshape((math.prod(places), *core))
 
@@ -407,7 +402,7 @@ def _flat(
 def _shaped(
     result: npt.NDArray[Any], places: tuple[int, ...], rest: tuple[int, ...] | None
 ) -> npt.NDArray[Any]:
-    """A result (L, ...), or (L, T, ...) with the axes ``rest``, with the axes of its chunk."""
+    """Restore the axes of the chunk in a result (L, ...), or (L, T, ...) with the axes ``rest``."""
     if len(result) != math.prod(places):  # a total
         places = (1,) * len(places)
     if rest is None:
@@ -416,7 +411,7 @@ def _shaped(
 
 
 def _without_names(array: Array, new: set[Hashable]) -> Array:
-    """An array without the coordinates, but labels, that have names of new dimensions."""
+    """An array without coordinates named like new dimensions; labels stay."""
     if isinstance(array, xr.Variable):
         return array
     taken = [c for c, own in array.coords.variables.items() if c in new and own.dims != (c,)]
@@ -437,7 +432,7 @@ def _bare(result: xr.DataArray | xr.Variable, arrays: Sequence[Array]) -> xr.Dat
 def _missing_attrs(
     array: xr.DataArray, label: Hashable, indexed: Sequence[xr.DataArray]
 ) -> Mapping[Any, Any]:
-    """Attributes that a label lacks, of the first array where it has any."""
+    """Missing attributes of a label, from the first array that has any."""
     if array.coords.variables[label].attrs:
         return {}
     variables = (one.coords.variables.get(label) for one in indexed)

@@ -1,4 +1,4 @@
-"""Texts of strangers, such as names, units and labels, as messages show them."""
+"""Safe display of foreign texts, such as names, units and labels, in messages."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from xrecal.arrays.advice import Advice, Typed
 
 
 def quoted(text: object, keep: str = "") -> str:
-    r"""A text without characters that change what a terminal shows, which are written as escapes.
+    r"""Escape characters of a text that change what a terminal shows.
 
-    These are control characters, line ends and marks of the direction of writing, but for ``keep``.
+    These are control characters, line ends and marks of the direction of writing, except for
+    ``keep``.
 
     Examples
     --------
@@ -31,7 +32,7 @@ class Lines(str):
 
 
 def quote(error: BaseException | None) -> None:
-    """Quote the texts of an error, and of those that it comes from."""
+    """Quote the texts of an error, and of its causes."""
     while error is not None:
         error.args = tuple(quoted(one) if type(one) in (str, Advice) else one for one in error.args)
         error = error.__cause__ or error.__context__

@@ -1,4 +1,4 @@
-"""What chunks give, joined in a tree: no task sees all of them, and none is moved to another."""
+"""Results of chunks joined in a tree: no task gets all, and none moves to another worker."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .blockwise import is_lazy, require_one_side
 from .run import Call, Inputs, arrays_of, labelled, looped_sizes, of_each_chunk, with_axes
 
 FAN = 4
-"""Results that are joined at a time."""
+"""Number of results joined at a time."""
 
 
 def joined_chunks(
@@ -29,25 +29,25 @@ def joined_chunks(
     Parameters
     ----------
     function : callable
-        Is called with ``passed``, and with groups of arrays as tasks are: see
+        Function called with ``passed`` and with groups of arrays, like a task: see
         :func:`xrecal.chunks.run.run`.
     join : callable
-        Of two results one, which is the same in any order.
+        Function that joins two results, in any order.
     given : mapping
-        Arrays by group and name, with their core dimensions, which are never cut. Those of Dask are
-        read anew for each call, once all of ``passed`` is known: chunks that wait in memory for a
-        later pass would be all of them.
+        Arrays by group and name, with their core dimensions, which must be whole. Dask arrays are
+        read again for each call, after ``passed`` is known; otherwise all chunks would wait in
+        memory for a later pass.
     passed : sequence
-        Further arguments, perhaps Delayed ones.
+        Further arguments, which may be Delayed.
     step : int
-        Positions along the first dimension that a task takes of arrays in memory.
+        Number of positions along the first dimension per task, for arrays in memory.
     what : str
         The work, for messages.
 
     Returns
     -------
     object
-        The result; a ``dask.delayed.Delayed`` of it where an argument is lazy.
+        The result; a ``dask.delayed.Delayed`` of it if an argument is lazy.
     """
     given_arrays, core = arrays_of(given)
     arrays = [*map(labelled, given_arrays)]
@@ -68,7 +68,7 @@ def joined_chunks(
 
 
 def _joined(results: Iterable[Any], join: Callable[[Any, Any], Any]) -> Any:
-    """Results joined one after the other, in the order of the tree of Dask: the same bits."""
+    """Results joined one after the other, in the order of Dask's tree, for the same bits."""
     levels: list[list[Any]] = []
     for result in results:
         level = 0
@@ -89,8 +89,8 @@ def _joined(results: Iterable[Any], join: Callable[[Any, Any], Any]) -> Any:
 def _tree(blocks: Any, join: Callable[[Sequence[Any]], Any]) -> Any:
     """Delayed result of joining all chunks of an array of objects, some at a time.
 
-    The graph is written as it is: a Delayed for each join would gather the whole graph each time.
-    Nor is it optimised by itself, as passes would then be other tasks to each other, and run again.
+    The graph is written directly: a Delayed for each join would gather the whole graph each time.
+    It is not optimised separately, as the passes would then differ from each other and run again.
     """
     from dask.base import tokenize
     from dask.core import flatten
@@ -111,14 +111,14 @@ def _tree(blocks: Any, join: Callable[[Sequence[Any]], Any]) -> Any:
 def _pieces(
     arrays: Sequence[Any], sizes: dict[Hashable, int], step: int
 ) -> Iterator[Sequence[Any]]:
-    """Arrays in pieces along the first dimension looped over."""
+    """Arrays in pieces along the first looped dimension."""
     n = next(iter(sizes.values()), 1)
     for first in range(0, max(n, 1), step):
         yield [a if a.shape[0] == 1 else a[first : first + step] for a in arrays]
 
 
 def inputs_after(given: Inputs, before: Sequence[Any]) -> Inputs:
-    """Arrays that are read anew once others are known, so that they need not wait in memory."""
+    """Arrays that are read again once others are known, so that they need not wait in memory."""
     from dask.base import is_dask_collection
 
     lazy = [value for value in before if is_dask_collection(value)]
@@ -135,14 +135,14 @@ def inputs_after(given: Inputs, before: Sequence[Any]) -> Inputs:
 
 
 def _read_after(data: Any, before: Sequence[Any]) -> Any:
-    """An array of Dask that is read anew once others are known, if its graph can be copied.
+    """A Dask array that is read again once others are known, if its graph can be copied.
 
-    Copies of what was taken by positions lead to parts that are not there (dask 2026.8): these are
-    read once, and wait in memory between two passes.
+    Copies of selections by position refer to missing parts (dask 2026.8). Such arrays are read
+    once, and wait in memory between two passes.
     """
     from dask.graph_manipulation import bind
 
-    # Copies are named by this; those of another pass are others.
+    # This names the copies, so that those of another pass are different.
     seed = " ".join(str(key) for value in before for key in value.__dask_keys__())
     bound = bind(data, before, seed=seed)
     graph = dict(bound.__dask_graph__())
@@ -152,7 +152,7 @@ def _read_after(data: Any, before: Sequence[Any]) -> Any:
 
 
 class _Join:
-    """Joins results of chunks, as arrays of one, and those of joins."""
+    """Function that joins results of chunks, as arrays of one, and results of joins."""
 
     __name__ = "join"
 

@@ -9,7 +9,7 @@ from typing import Any
 
 
 def main() -> None:
-    """Run the command; say what to install where its library is missing."""
+    """Run the command; if its library is missing, say what to install."""
     if find_spec("click") is None:
         sys.exit("xrecal: the command line needs click; use pip install 'xrecal[cli,io]'")
     from .commands import xrecal
@@ -19,7 +19,7 @@ def main() -> None:
 
 
 def _print_fault(*fault: Any) -> None:
-    """Print the traceback of a fault of xrecal, in which names and labels are quoted."""
+    """Print the traceback of a bug in xrecal, with names and labels quoted."""
     from .words import quoted
 
     sys.stderr.write(quoted("".join(traceback.format_exception(*fault)), "\n"))

@@ -1,4 +1,4 @@
-"""Computing on a Dask cluster, which may not answer, have no workers, or be lost halfway."""
+"""Computing on a Dask cluster, which may not answer, have no workers, or be lost."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from typing import Any
 import click
 
 LOOK_SECONDS = 1
-"""Seconds without a result after which the cluster is looked at."""
+"""Seconds without a result after which the cluster is checked."""
 
 CLOSE_SECONDS = 5
-"""Seconds to wait for the end of a connection."""
+"""Seconds to wait while a connection closes."""
 
 
 class UnreachableError(ConnectionError):
@@ -37,7 +37,7 @@ class Cluster:
     """Seconds to wait for an answer of the scheduler, and for a worker."""
 
     def require_worker(self) -> None:
-        """Wait for a worker where there is none.
+        """Wait for a worker if there is none.
 
         Raises
         ------
@@ -54,7 +54,7 @@ class Cluster:
             sleep(0.1)
 
     def _workers(self, end: float) -> Any:
-        """Workers and their threads, as the scheduler knows them."""
+        """Workers and their threads, from the scheduler."""
         seconds = max(end - monotonic(), 0.1)
         try:
             return self.client.sync(self.client.scheduler.ncores, callback_timeout=seconds)
@@ -80,7 +80,7 @@ class Cluster:
             raise _lost(self.address, error) from error
 
     def _ended(self, futures: list[Any]) -> Iterator[Any]:
-        """Futures as they end."""
+        """Yield futures as they end."""
         ended: SimpleQueue[Any] = SimpleQueue()
         for future in futures:
             future.add_done_callback(ended.put)
@@ -101,7 +101,7 @@ def _until_failure(futures: Iterable[Any]) -> None:
 
 @contextmanager
 def connected(address: str, timeout: float) -> Iterator[Cluster]:
-    """A cluster that has a worker.
+    """A cluster with a worker.
 
     Raises
     ------
@@ -134,9 +134,9 @@ def connected(address: str, timeout: float) -> Iterator[Cluster]:
 
 
 def _knock(address: str, timeout: float) -> None:
-    """Ask a scheduler anything; raises OSError if there is none, ValueError if it can be none.
+    """Contact a scheduler; raise OSError if there is none, ValueError for an impossible address.
 
-    In a thread that is left behind: no time-out of distributed holds where who listens is silent.
+    In a thread that is left running: no time-out of distributed works if the other side is silent.
     """
     from distributed import rpc
     from distributed.comm.addressing import get_address_host_port
@@ -144,7 +144,7 @@ def _knock(address: str, timeout: float) -> None:
     answers: SimpleQueue[Any] = SimpleQueue()
 
     async def ask() -> Any:
-        """Cores of the workers, which every scheduler knows."""
+        """Ask for the cores of the workers, which every scheduler knows."""
         async with rpc(address) as scheduler:
             return await scheduler.ncores()
 

@@ -1,4 +1,4 @@
-"""The program: a group of commands, which their files add to it."""
+"""The program: a group of commands, defined in other files."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from .writing import known, numbers_of, pair, run_of, table_of
 
 
 def _require_one_method(given: dict[str, Any]) -> None:
-    """Raise UsageError for settings that may be of several methods."""
+    """Raise UsageError for settings that could belong to several methods."""
     if given["settings"] and len(given["methods"]) != 1:
         raise click.UsageError("--option belongs to one method; give one --method with it")
 
@@ -27,10 +27,10 @@ SPLITS = ("by", "gap", "window", "every", "refit")
 """Options that split a hindcast."""
 
 KINDS = ("block", "year", "retrospective", "rolling")
-"""Ways to split it; another --by names rows."""
+"""Ways to split it; any other --by names rows."""
 
 NUMBERS = ("pit_p_value", "skce", "skce_p_value")
-"""Of a comparison at a single location."""
+"""Names of the numbers for a comparison at a single location."""
 
 
 @command(
@@ -131,7 +131,7 @@ def compare(
 
 
 def _by_method(table: xr.Dataset, *, of_all: bool = False) -> dict[str, dict[str, float | None]]:
-    """Numbers of each method, over all locations of a table; seconds only of the whole table."""
+    """Numbers of each method, over all locations of a table; seconds only for the whole table."""
     cases = table["n_cases"]
     others = [d for d in table["crps"].dims if d != "method"]
     whole = "overall_" if others else ""
@@ -147,7 +147,7 @@ def _by_method(table: xr.Dataset, *, of_all: bool = False) -> dict[str, dict[str
     numbers |= {n: one for n, one in tested.items() if one.dims == ("method",)}  # else of each row
     if of_all:
         numbers |= {n: table[n] for n in ("fit_seconds", "apply_seconds")}
-    if not others:  # p-values of many locations are no number
+    if not others:  # p-values of many locations are not one number
         numbers |= {n: table[n] for n in NUMBERS}
     return {
         str(label): {name: number(one[i].item()) for name, one in numbers.items()}

@@ -1,4 +1,4 @@
-"""Commands of every day: the daily cycle, and compiling ahead."""
+"""Daily commands: the cycle, and compiling ahead."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .warm import compile_all
 from .words import quoted, require_local_figure
 
 COUNTED = {
-    "issued_anew": "issued anew",
+    "issued_anew": "issued again",
     "issued_before": "issued before",
     "in_hindcast": "in the hindcast",
     "too_late": "too late",
@@ -25,11 +25,11 @@ COUNTED = {
     "empty": "empty",
     "refused": "refused",
 }
-"""Starts that are not issued now, by the reason."""
+"""Starts that are not issued now, by reason."""
 
 
 def _one_product(given: dict[str, Any]) -> None:
-    """Raise UsageError unless one product is asked for."""
+    """Raise UsageError unless exactly one product is given."""
     if (given["quantiles"] is None) == (given["members"] is None):
         raise click.UsageError("say what to issue: --quantiles 0.1,0.5,0.9 or --members 50")
 
@@ -97,7 +97,7 @@ def cycle(
         options: dict[str, Any] = {"reissue": reissue, "covariates": covariates}
         done = of_folder.run(forecasts, observations, **dates, **options)
     code = 0 if done.has_written else NOTHING_NEW
-    if done.has_new_change:  # reported once, so before all others
+    if done.has_new_change:  # reported only once, so it comes first
         code = ALARMED
     elif done.error is not None:
         code = REFUSED
@@ -137,7 +137,7 @@ def text_of(data: dict[str, Any]) -> str:
 
 
 def _scores(means: dict[str, Any], units: str) -> str:
-    """Mean scores in words."""
+    """Mean scores as text."""
     raw = means["crps_raw"]
     return f"CRPS {means['crps']:.4g} {units}, raw {raw:.4g}, {means['n']} cases"
 

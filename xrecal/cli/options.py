@@ -1,4 +1,4 @@
-"""Commands and their options: each option is declared once, its default is that of the function."""
+"""Commands and their options: each option is declared once, with the default of the function."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ Parameter: TypeAlias = Callable[[Any], Any]
 
 
 class Commands(click.Group):
-    """The commands; texts that a wrong command line has are quoted in the message."""
+    """Commands whose error messages quote foreign texts of a wrong command line."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command that was typed."""
+        """Run a command."""
         try:
             return super().invoke(ctx)
         except click.UsageError as error:
-            if type(error) is not click.UsageError:  # its own kinds quote what was typed
+            if type(error) is not click.UsageError:  # its subclasses quote the typed text
                 raise
             raise click.UsageError(quoted(error.message), error.ctx) from error
 
@@ -51,13 +51,13 @@ def option(
     Parameters
     ----------
     name : str
-        Name as it is typed.
+        Name on the command line.
     help_text : str
         Sentence for ``--help``.
     metavar : str, optional
         Placeholder of the value. An option without it, and without a type, is a flag.
     like : callable, optional
-        Function with a parameter of this name, whose default the option takes.
+        Function with a parameter of this name; the option has its default.
     **more
         As for ``click.option``.
     """
@@ -70,7 +70,7 @@ def option(
 
 
 def count(least: int) -> click.IntRange:
-    """Type of an option whose value is a whole number."""
+    """Type of an option whose value is an integer."""
     return click.IntRange(min=least)
 
 
@@ -116,7 +116,7 @@ ROLES = (
     option("--dim", "The dimension of cases, such as time.", "DIM"),
     option("--member-dim", "The dimension of members.", "DIM"),
 )
-"""Options that tell dimensions and observations of a hindcast apart."""
+"""Options for dimensions and observations of a hindcast."""
 
 LEARNING = (
     click.option(
@@ -172,7 +172,7 @@ WRITING = (
 """Options of commands that write a result."""
 
 QUANTILES: dict[str, Any] = {"metavar": "Q,...", "callback": values.quantile_levels}
-"""Settings of options that take levels."""
+"""Settings of options for levels."""
 
 WATCHING = (
     option(
@@ -191,21 +191,21 @@ WATCHING = (
     ),
     option(
         "--restart",
-        "Time when the evidence begins anew: each year, never, or after N cases.",
+        "Time when the evidence restarts: each year, never, or after N cases.",
         "year|never|N",
         like=xrecal.Cycle,
         callback=values.restart,
     ),
 )
-"""Options of commands that watch the calibration."""
+"""Options of commands that monitor the calibration."""
 
 
 def command(
     *parameters: Parameter, check: Callable[[dict[str, Any]], None] | None = None
 ) -> Callable[[Callable[..., Result]], click.Command]:
-    """Decorator that makes a command of a function of a session and the values of parameters.
+    """Decorator that makes a command of a function of a session and parameters.
 
-    ``check`` raises UsageError for values that do not go together, before anything else.
+    ``check`` raises UsageError for values that exclude each other, before anything else.
     """
 
     def decorate(function: Callable[..., Result]) -> click.Command:
@@ -231,6 +231,6 @@ def command(
 
 
 def resume_or_overwrite(given: dict[str, Any]) -> None:
-    """Raise UsageError where both are given."""
+    """Raise UsageError if both are given."""
     if given["resume"] and given["overwrite"]:
-        raise click.UsageError("--resume goes on and --overwrite starts again; give one of them")
+        raise click.UsageError("--resume continues and --overwrite starts again; give one of them")

@@ -1,4 +1,4 @@
-"""The command that prints how good forecasts are: scores, tests of calibration, and a page."""
+"""The command that prints scores and tests of forecasts, and draws a page."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from .words import number, quoted, require_local_figure, shown_units
 from .writing import of_variable, pair, run_of
 
 LIMITS = {"novelty": ("n_novel", "novel", 0.5), "beyond": ("n_beyond", "beyond", 0.05)}
-"""Forecasts that are counted: the role of a variable beside them, and the limit above which."""
+"""Counted forecasts: the role of a variable next to them, and the limit to exceed."""
 
 
 TABLE = dict(sorted(diagnostics.SCORES.items()))
 OF_EVENTS = [name for name, score in TABLE.items() if score.thresholds]
-"""Scores that take thresholds."""
+"""Scores with thresholds."""
 SCORES = [name for name in TABLE if name != "crps" and name not in OF_EVENTS]
-"""The others, beside the CRPS, which is always printed."""
+"""Other scores, besides the CRPS, which is always printed."""
 
 NOT_KNOWN = "not known: too few cases, or no case with the event, or none without"
 
 
 def _require_thresholds(given: dict[str, Any]) -> None:
-    """Raise UsageError for options that lack another one, or that nothing takes."""
+    """Raise UsageError for options that need another one, or have no effect."""
     lacking = [name for name in given["scores"] if name in OF_EVENTS]
     if lacking and given["threshold"] is None:
         raise click.UsageError(f"--score {lacking[0]} needs --threshold, such as 0,5")
@@ -102,7 +102,7 @@ def score(session: Session, forecast: str, observations: str, **given: Any) -> R
 
 
 def _lazy(forecast: xr.Dataset, observed: xr.DataArray, given: Mapping[str, Any]) -> dict[str, Any]:
-    """What is computed of a variable: CRPS and number of cases, other scores, the summary."""
+    """Lazy results of a variable: CRPS and number of cases, other scores, the summary."""
     member_dim = {"member_dim": given["member_dim"]}
     crps = _only(diagnostics.crps(forecast, observed, **member_dim))
     found: dict[str, Any] = {
@@ -118,7 +118,7 @@ def _lazy(forecast: xr.Dataset, observed: xr.DataArray, given: Mapping[str, Any]
 def _score(
     name: str, forecast: xr.Dataset, observed: xr.DataArray, given: Mapping[str, Any]
 ) -> xr.DataArray:
-    """A score, without the dimensions of the forecast."""
+    """A score over all dimensions of the forecast."""
     of = TABLE[name]
     whole = [one.chunk(-1) if of.whole else one for one in (forecast, observed)]
     options = {} if of.thresholds is None else {of.thresholds: given["threshold"]}
@@ -131,7 +131,7 @@ def _score(
 
 
 def _only(scores: xr.DataArray | xr.Dataset) -> xr.DataArray:
-    """Scores of a Dataset of one variable."""
+    """Scores in a Dataset of one variable."""
     if isinstance(scores, xr.DataArray):
         return scores
     (values,) = scores.data_vars.values()
@@ -139,7 +139,7 @@ def _only(scores: xr.DataArray | xr.Dataset) -> xr.DataArray:
 
 
 def _told(name: str, found: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """What was found of a variable, for machines and in lines."""
+    """Results of a variable, as data and as lines."""
     mean, n_cases = found["crps"].item(), found["n_cases"].item()
     units = shown_units(found["crps"].attrs)
     data: dict[str, Any] = {"crps": number(mean), "units": units, "n_cases": n_cases}
@@ -158,7 +158,7 @@ def _told(name: str, found: Mapping[str, Any]) -> tuple[dict[str, Any], list[str
 
 
 def _plain(values: xr.DataArray) -> Any:
-    """A number, or numbers by the label along each dimension."""
+    """A number, or numbers by label along each dimension."""
     if not values.ndim:
         return number(values.item())
     dim = values.dims[0]
@@ -167,7 +167,7 @@ def _plain(values: xr.DataArray) -> Any:
 
 
 def _labelled(values: xr.DataArray) -> list[tuple[str, float]]:
-    """Numbers with their labels in words."""
+    """Numbers with their labels as text."""
     if not values.ndim:
         return [("", values.item())]
     dim = values.dims[0]
@@ -180,7 +180,7 @@ def _labelled(values: xr.DataArray) -> list[tuple[str, float]]:
 
 
 def _plain_summary(summary: xr.Dataset) -> dict[str, Any]:
-    """Numbers of one location, or the median, lowest and highest of several."""
+    """Numbers of one location, or the median, minimum and maximum of several."""
     found: dict[str, Any] = {}
     for name, of_all in summary.data_vars.items():
         for label, part in _parts(str(name), of_all):
@@ -207,7 +207,7 @@ def _parts(name: str, values: xr.DataArray) -> list[tuple[str, xr.DataArray]]:
 
 
 def _counts_above(forecasts: xr.Dataset, name: str) -> dict[str, xr.DataArray]:
-    """Numbers of forecasts above the limit of a variable beside them, by its role."""
+    """Numbers of forecasts above the limit of a variable next to them, by its role."""
     beside = str(forecasts[name].attrs.get("ancillary_variables", "")) if name in forecasts else ""
     roles = {
         forecasts[one].attrs.get("role"): forecasts[one]
@@ -221,7 +221,7 @@ def _counts_above(forecasts: xr.Dataset, name: str) -> dict[str, xr.DataArray]:
 def _write_report(
     run: xrecal.Run, forecast: xr.Dataset, observed: xr.DataArray, given: Mapping[str, Any]
 ) -> str:
-    """Draw the page, and write it; its path."""
+    """Draw the page and write it; return its path."""
     path = given["report"]
     require_local_figure("the report", path)
     threshold = given["threshold"]
@@ -241,7 +241,7 @@ def _write_report(
 
 
 def _raw(run: xrecal.Run, path: str, forecast: xr.Dataset) -> xr.Dataset:
-    """The forecast of the same variable before it was recalibrated, or the only one there is."""
+    """The raw forecast of the same variable, or the only one there."""
     by_name = run.by_variable(run.open(path, "raw"))
     (wanted,) = run.by_variable(forecast)
     if wanted not in by_name and len(by_name) > 1:

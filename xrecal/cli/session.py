@@ -1,4 +1,4 @@
-"""One run of a command: where it computes, what it prints, and the code that it exits with."""
+"""One run of a command: scheduler, output and exit code."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ from .cluster import Cluster, UnreachableError, connected
 from .words import in_options, quoted
 
 REFUSED, UNREACHABLE, FAILED = 3, 4, 5
-"""Exit codes beside 0 (done), 1 (a fault of xrecal), 2 (a wrong command line), those of signals."""
+"""Exit codes besides 0 (done), 1 (a bug in xrecal), 2 (a wrong command line), and signals."""
 
 ALARMED, NOTHING_NEW = 10, 11
-"""Exit codes of work that is done, of the daily cycle and the monitor."""
+"""Exit codes of the daily cycle and the monitor after finished work."""
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-"""Errors of a full disk, of a user's share of it, and of a limit on the size of files."""
+"""Errors of a full disk, an exhausted quota, and a limit on the size of files."""
 
 _REMEDY = "; make room, or raise the limit (ulimit -f), and repeat the command"
 
 
 class Result(NamedTuple):
-    """Result of a command: for machines, and for people."""
+    """Result of a command, as data and as text."""
 
     data: dict[str, Any]
     text: str
     code: int = 0
-    """With which the program exits: 0, ``ALARMED`` or ``NOTHING_NEW``."""
+    """Exit code: 0, ``ALARMED`` or ``NOTHING_NEW``."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ def run(
     quiet: bool,
     as_json: bool,
 ) -> None:
-    """Do the work of a command, print its result, and exit with the code of what went wrong."""
+    """Do the work of a command, print its result, and exit with its code."""
     start = perf_counter()
     signals: list[int] = []
     try:
@@ -99,38 +99,38 @@ def run(
 
 
 def _json(data: dict[str, Any]) -> str:
-    """JSON in ASCII; of its characters only this one is no text that a terminal shows."""
+    """JSON in ASCII, with DEL escaped, the only other character that terminals do not show."""
     return json.dumps(data, allow_nan=False).replace("\x7f", "\\u007f")
 
 
 def _print(text: str, command: str) -> int:
-    """Print a result; the exit code where standard output does not take it, as on a full disk."""
+    """Print a result; return the exit code, also if standard output fails, as on a full disk."""
     try:
         click.echo(quoted(text, "\n"))
     except OSError as error:
-        if error.errno not in FULL:  # a pipe that is closed, which click answers
+        if error.errno not in FULL:  # click handles a closed pipe
             raise
         _print_aside(f"xrecal {command}: the result cannot be printed: {error.strerror}")
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what Python still holds
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # discard buffered output
         return FAILED
     return 0
 
 
 def _print_aside(text: str) -> None:
-    """Print a line on standard error; where it takes nothing, there is nobody to read it."""
+    """Print a line on standard error; ignore a closed one, as it has no reader."""
     with suppress(OSError):
         click.echo(quoted(text), err=True)
 
 
 def is_terminal() -> bool:
-    """Whether somebody may look at standard error; a log is no place for a progress bar."""
+    """Return whether standard error is a terminal; a log gets no progress bar."""
     return sys.stderr.isatty()
 
 
 def _failure(error: BaseException, signals: list[int]) -> tuple[int, str, str] | None:
-    """Exit code, status and message of what ended a command; None for a fault of xrecal.
+    """Exit code, status and message for the error of a command; None for a bug in xrecal.
 
-    After a signal, whatever is raised comes of it.
+    After a signal, any error is its consequence.
     """
     if signals or isinstance(error, KeyboardInterrupt):
         return exit_code(signals[0] if signals else SIGINT), "interrupted", _interrupted()
@@ -146,23 +146,23 @@ def _failure(error: BaseException, signals: list[int]) -> tuple[int, str, str] |
 
 
 def _is_of_reading(error: BaseException) -> bool:
-    """Whether a file is damaged, which libraries answer with errors of any class."""
+    """Return whether an error comes from a damaged file; libraries raise errors of any class."""
     frames = (frame for frame, _ in walk_tb(error.__traceback__))
     return any(f.f_globals.get("__name__", "").startswith("xarray.backends") for f in frames)
 
 
 def _interrupted() -> str:
-    """What to do after a signal; only a command with the option can go on with a result."""
+    """Advice after a signal; only a command with ``--resume`` can continue a result."""
     command = click.get_current_context().command
     if any(option.name == "resume" for option in command.params):
-        return "interrupted; what is finished is kept, repeat the command with --resume"
+        return "interrupted; finished work is kept, repeat the command with --resume"
     if command.name == "cycle":
-        return "interrupted; what is finished is kept, repeat the command"
+        return "interrupted; finished work is kept, repeat the command"
     return "interrupted; repeat the command"
 
 
 def _is_full(error: BaseException | None) -> bool:
-    """Whether an error comes of a disk that takes no more."""
+    """Return whether an error comes from a full disk."""
     while error is not None:
         if getattr(error, "errno", None) in FULL:
             return True
@@ -172,7 +172,7 @@ def _is_full(error: BaseException | None) -> bool:
 
 @contextmanager
 def _warnings_as_lines() -> Iterator[None]:
-    """Warnings as one line each on standard error."""
+    """Print warnings as one line each on standard error."""
 
     def show(message: Warning | str, *_: object, **__: object) -> None:
         _print_aside(f"warning: {in_options(message)}")

@@ -1,4 +1,4 @@
-"""Methods as they are typed: by their name, or as in Python."""
+"""Methods on the command line: by name, or as in Python."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ _CLASSES = {cls.__name__: cls for cls in METHODS.values()}
 
 
 class TypedMethod(NamedTuple):
-    """A method with the settings that are typed with it; not checked yet."""
+    """A method and its settings as typed, not yet checked."""
 
     cls: type
     settings: dict[str, Any]
 
     def method(self, more: Iterable[tuple[str, str]] = ()) -> Any:
-        """The method, with more settings as they are typed.
+        """The method, with further settings as typed.
 
         Raises
         ------
@@ -63,7 +63,7 @@ class TypedMethod(NamedTuple):
 
 
 class MethodType(click.Choice[str]):
-    """A method by its name, such as emos, or as in Python, such as ``CKME(ridge=0.1)``."""
+    """Option type: a method by name, such as emos, or as in Python, such as ``CKME(ridge=0.1)``."""
 
     name = "method"
 
@@ -71,7 +71,7 @@ class MethodType(click.Choice[str]):
         super().__init__(list(METHODS))
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """What is typed as a :class:`TypedMethod`."""
+        """Convert typed text to a :class:`TypedMethod`."""
         if isinstance(value, TypedMethod):
             return value
         text = value.strip()
@@ -89,7 +89,7 @@ class MethodType(click.Choice[str]):
 
 
 def _read(node: ast.expr) -> Any:
-    """Plain values, and methods as a :class:`TypedMethod`; nothing is run."""
+    """Plain values, and methods as a :class:`TypedMethod`; no code is run."""
     name = node.func if isinstance(node, ast.Call) else node
     if isinstance(name, ast.Name):
         if name.id not in _CLASSES:
@@ -104,14 +104,14 @@ def _read(node: ast.expr) -> Any:
 
 
 def _made(value: Any) -> Any:
-    """A value, with methods in place of what is typed for them."""
+    """A value with methods constructed from their typed form."""
     if isinstance(value, TypedMethod):
         return value.method()
     return tuple(_made(one) for one in value) if type(value) is tuple else value
 
 
 def _value(text: str) -> Any:
-    """Numbers, true, false, null and lists of them as JSON has them; anything else is text."""
+    """Numbers, true, false, null and lists of them in JSON; anything else is text."""
     try:
         value = json.loads(text)
     except ValueError:

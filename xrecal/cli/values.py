@@ -1,4 +1,4 @@
-"""Values of options, read from what is typed."""
+"""Values of options, read from typed text."""
 
 from __future__ import annotations
 
@@ -13,18 +13,16 @@ import numpy as np
 
 
 def restart(_: click.Context, parameter: click.Parameter, text: str) -> str | int | None:
-    """When a monitor begins anew."""
+    """When a monitor restarts."""
     if text in ("year", "never"):
         return None if text == "never" else text
     if text.isdigit() and int(text):
         return int(text)
-    raise click.BadParameter(
-        f"{text!r} is none of year, never and a number of cases", param=parameter
-    )
+    raise click.BadParameter(f"{text!r} is not year, never or a number of cases", param=parameter)
 
 
 def date(_: click.Context, parameter: click.Parameter, text: str | None) -> np.datetime64 | None:
-    """A date as it is typed, without a time zone; of --now that of the clock."""
+    """A typed date without a time zone; for --now, the current one by default."""
     if text is None:
         clock = datetime.now(UTC).replace(tzinfo=None)
         return np.datetime64(clock, "us") if parameter.name == "now" else None
@@ -41,7 +39,7 @@ def date(_: click.Context, parameter: click.Parameter, text: str | None) -> np.d
 def pairs(
     _: click.Context, parameter: click.Parameter, given: Iterable[str]
 ) -> list[tuple[str, str]]:
-    """Settings of a method as they are typed, by name."""
+    """Typed settings of a method, by name."""
     pairs = []
     for text in given:
         key, equals, value = text.partition("=")
@@ -54,24 +52,24 @@ def pairs(
 def one_or_several(
     _: click.Context, __: click.Parameter, given: tuple[str, ...]
 ) -> str | tuple[str, ...] | None:
-    """Return names as a parameter takes them: None, one name, or several."""
+    """Convert names for a parameter: None, one name, or several."""
     return given[0] if len(given) == 1 else given or None
 
 
 def names(_: click.Context, __: click.Parameter, text: str | None) -> tuple[str, ...]:
-    """Return names between commas; none if nothing is typed."""
+    """Names between commas; none for empty text."""
     return () if text is None else tuple(part.strip() for part in text.split(",") if part.strip())
 
 
 def span(_: click.Context, __: click.Parameter, text: str | None) -> int | str | None:
-    """A number of cases, or a length of time; None if nothing is typed."""
+    """A number of cases, or a length of time; None for empty text."""
     return int(text) if text is not None and text.strip().isdigit() else text
 
 
 def pool(
     _: click.Context, parameter: click.Parameter, text: str | None
 ) -> tuple[str, ...] | dict[str, int] | None:
-    """Dimensions whose cases are pooled, or widths of a window along each."""
+    """Dimensions of a pool, or widths of its window along each."""
     if text is None:
         return None
     pairs = [part.partition("=") for part in text.split(",")]
@@ -88,7 +86,7 @@ def pool(
 
 
 def choose(_: click.Context, parameter: click.Parameter, text: str) -> str | tuple[str, ...]:
-    """Whose cases settings are chosen from: all places, each, or dimensions that share."""
+    """Places that choose settings together: all, each alone, or along given dimensions."""
     dims = tuple(dim.strip() for dim in text.split(","))
     if not all(dims):
         raise click.BadParameter(
@@ -111,7 +109,7 @@ def chunks(_: click.Context, parameter: click.Parameter, text: str | None) -> di
 
 
 def numbers(_: click.Context, parameter: click.Parameter, text: str | None) -> list[float] | None:
-    """Increasing numbers as they are typed."""
+    """Increasing numbers."""
     if text is None:
         return None
     found = _floats(text)
@@ -125,7 +123,7 @@ def numbers(_: click.Context, parameter: click.Parameter, text: str | None) -> l
 def quantile_levels(
     _: click.Context, parameter: click.Parameter, text: str | None
 ) -> list[float] | None:
-    """Levels as they are typed, ascending and different, in [0, 1]."""
+    """Increasing levels in [0, 1]."""
     if text is None:
         return None
     levels = _floats(text)
@@ -139,7 +137,7 @@ def quantile_levels(
 
 
 def _floats(text: str) -> list[float]:
-    """Numbers and fractions such as 1/3; none unless all are such, finite, and they increase."""
+    """Numbers and fractions such as 1/3; empty unless all are valid, finite, and increasing."""
     try:
         found = [float(Fraction(part.strip())) for part in text.split(",")]
     except (ValueError, ZeroDivisionError):

@@ -1,4 +1,4 @@
-"""Everything that xrecal compiles, compiled ahead: for containers, clusters and cron jobs."""
+"""Compilation of all functions ahead, for containers, clusters and cron jobs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import xrecal.arrays
 
 
 def compile_all() -> dict[str, Any]:
-    """Compile what is not kept on disk, in this process.
+    """Compile everything that is not stored on disk, in this process.
 
     Returns
     -------
@@ -44,11 +44,11 @@ def compile_all() -> dict[str, Any]:
 
 
 def every_kernel() -> list[Any]:
-    """Functions that xrecal compiles; imports all modules that have some."""
+    """Functions that xrecal compiles; imports all modules with such functions."""
     from xrecal.arrays.compiled import all_kernels
 
     for module in walk_packages(xrecal.arrays.__path__, "xrecal.arrays."):
-        if not module.name.startswith("xrecal.arrays.device"):  # CUDA's compiler keeps its own
+        if not module.name.startswith("xrecal.arrays.device"):  # CUDA's compiler has its own cache
             import_module(module.name)
     import_module("xrecal.datasets.lorenz96_model")
     return all_kernels()

@@ -1,4 +1,4 @@
-"""Messages in the words of the command line: options in place of parameters of functions."""
+"""Messages for the command line: options in place of parameters of functions."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from importlib.util import find_spec
 from typing import Any
 
 OPTIONS = {"folder": "output"}
-"""Options whose names differ from those of the parameters."""
+"""Options with other names than their parameters."""
 
 VALUES = {"dim": "DIM", "member_dim": "DIM", "pool": "DIM,...", "observed_variable": "NAME"}
-"""What stands for any value of an option."""
+"""Placeholder for any value of an option."""
 
 DIMENSIONLESS = ("", "1", "-", "~", "dimensionless", "unitless", "fraction", "(0 - 1)")
 """Units that are not printed."""
 
 
 def quoted(text: object, keep: str = "") -> str:
-    """A text with escapes in place of characters that change what a terminal shows."""
+    """A text with escapes for characters that change what a terminal shows."""
     return "".join(c if c.isprintable() or c in keep else repr(c)[1:-1] for c in str(text))
 
 
 def in_options(error: Any) -> str:
-    """The message of an error or a warning; the parts that can be typed are written as options."""
+    """The message of an error or a warning, with options in place of Python parameters."""
     text = error.args[0] if error.args else ""
     if hasattr(text, "worded"):
         return str(text.worded(_option))
@@ -31,10 +31,10 @@ def in_options(error: Any) -> str:
 
 
 def _option(part: Any) -> str:
-    """A parameter, with a value if it has one, as it is typed on the command line."""
+    """A parameter, with its value if it has one, as an option."""
     name: str = part.name
     value = part.value
-    if name == "units":  # code in Python
+    if name == "units":  # Python code
         return f"write a file of {value[0]} in {value[1]!r}"
     if name == "chunks" and value == {}:
         return "nothing to cut"
@@ -58,11 +58,11 @@ def require_local_figure(name: str, path: str) -> None:
 
 
 def shown_units(attrs: Mapping[Any, Any]) -> str:
-    """Units to print behind a number; nothing for a dimensionless variable."""
+    """Units to print after a number; empty for a dimensionless variable."""
     units = str(attrs.get("units", ""))
     return "" if units.strip() in DIMENSIONLESS else quoted(units)
 
 
 def number(value: float) -> float | None:
-    """The value, or None where it is not finite, which JSON cannot say."""
+    """The value, or None if it is not finite, as JSON has no such numbers."""
     return value if math.isfinite(value) else None

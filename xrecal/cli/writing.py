@@ -44,10 +44,10 @@ NUMBERS = (
     "workspace_bytes",
     "task_bytes",
 )
-"""Of the plan of a variable, as JSON has them."""
+"""Fields of the plan of a variable in JSON."""
 
 WORDS = ("variable", "observed_variable", "dim", "member_dim")
-"""Options that select parts of the inputs, as requests have them."""
+"""Options that select parts of the inputs, as stored in requests."""
 
 
 @command(
@@ -91,7 +91,7 @@ def fit(
     named |= {"choose": choose, "min_samples": min_samples, "covariates": known(run, given)}
     fitted = doors(past).fit(observed, chosen, **named)
     request = {
-        "method": fitted.method,  # covariates too, however they were typed
+        "method": fitted.method,  # also covariates, in any spelling
         "chunks": sizes_of(run),
         **{name: given[name] for name in WORDS},
         "min_samples": min_samples,
@@ -114,7 +114,7 @@ def fit(
 
 
 def _one_product(given: dict[str, Any]) -> None:
-    """Raise UsageError unless one product is asked for."""
+    """Raise UsageError unless exactly one product is given."""
     if sum(given[name] is not None for name in PRODUCTS) != 1:
         raise click.UsageError(
             "say what to write: one of --quantiles 0.1,0.5,0.9, --members 50, --exceedance 0,5 and "
@@ -254,7 +254,7 @@ def monitor(
 
 
 def run_of(session: Session, given: Mapping[str, Any], output: str | None = None) -> xrecal.Run:
-    """The run that does what options say."""
+    """The run for given options."""
     options = {name: given[name] for name in ("resume", "overwrite") if name in given}
     return xrecal.Run(output, chunks=given["chunks"], compute=session.compute, **options)
 
@@ -268,7 +268,7 @@ def pair(
     pool: Any = None,
     **more: Any,
 ) -> tuple[xr.Dataset, Any]:
-    """Return forecasts and observations, as options select them."""
+    """Return forecasts and observations, selected by options."""
     named = {key: given[key] for key in ("dim", "member_dim", "variable")}
     opened = run.open(forecasts, name, pool=pool, **named, **more)
     member_dim = given["member_dim"]
@@ -277,29 +277,29 @@ def pair(
 
 
 def known(run: xrecal.Run, given: Mapping[str, Any]) -> dict[str, xr.DataArray | xr.Dataset] | None:
-    """Return the covariates in a file, if one is named."""
+    """Return the covariates in a file, if one is given."""
     path = given["covariates"]
     return None if path is None else run.open_covariates(path)
 
 
 def doors(dataset: xr.Dataset) -> Any:
-    """``dataset.recal``, which the Dataset does not keep: in a circle its file would stay open."""
+    """``dataset.recal``; the Dataset does not store it, as a cycle would keep its file open."""
     return xr.Dataset.recal(dataset)  # type: ignore[attr-defined]
 
 
 def of_variable(observed: Any, name: str) -> xr.DataArray:
-    """The observations of a forecast variable; a single one is that of all."""
+    """Observations of a forecast variable; a single variable serves all."""
     found: xr.DataArray = observed if isinstance(observed, xr.DataArray) else observed[name]
     return found
 
 
 def sizes_of(run: xrecal.Run) -> dict[str, int]:
-    """Sizes of the blocks of a run, as requests have them."""
+    """Sizes of the blocks of a run, as stored in requests."""
     return {str(d): n for d, n in (run.blocks or {}).items()}
 
 
 def quietly(function: Callable[..., xrecal.Plan], *args: Any, **given: Any) -> xrecal.Plan:
-    """Make a plan without the warnings of pairing, which the work itself has given."""
+    """Make a plan without warnings about pairing, as the work itself issues them."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return function(*args, **given)
@@ -343,7 +343,7 @@ def written(run: xrecal.Run, text: str, **data: Any) -> Result:
 
 
 def _counts(fitted: Any) -> dict[str, Any]:
-    """Counts of cases, and of locations by the status of their fit."""
+    """Number of cases, and of locations by the status of their fit."""
     status, attrs = fitted.state["status"].to_numpy(), fitted.state["status"].attrs
     counts = {"ok": int((status == 0).sum())}
     meanings = zip(attrs["flag_masks"], attrs["flag_meanings"].split(), strict=True)
@@ -357,7 +357,7 @@ def _counts(fitted: Any) -> dict[str, Any]:
 
 
 def numbers_of(plan: xrecal.Plan) -> dict[str, Any]:
-    """A plan for machines."""
+    """A plan as data."""
     return {
         "task_bytes": plan.task_bytes,
         "memory_bytes": plan.resources.memory,
@@ -373,7 +373,7 @@ def numbers_of(plan: xrecal.Plan) -> dict[str, Any]:
 
 
 def table_of(plan: xrecal.Plan) -> str:
-    """A plan for people."""
+    """A plan as text."""
 
     def typed(part: Any, chunks: Any) -> str:
         sizes = ",".join(f"{d}={size}" for d, size in _sizes(part, chunks).items())
@@ -381,10 +381,10 @@ def table_of(plan: xrecal.Plan) -> str:
             return f"a hindcast in a Zarr store with chunks {sizes}"
         return f"--chunks {sizes}" if sizes else "nothing to cut"
 
-    # Its notes about models that are not in memory do not hold for models in files.
+    # Notes about lazy models do not apply to models in files.
     return replace(plan, notes=()).table(typed)
 
 
 def _sizes(part: Any, chunks: Mapping[Any, int]) -> dict[Any, int]:
-    """Sizes of all dimensions that blocks can be cut along."""
+    """Sizes of all dimensions along which blocks can be divided."""
     return {d: n if chunks[d] == -1 else chunks[d] for d, n in part.sizes.items()}

@@ -78,7 +78,7 @@ def two_scale_tendency(state: Vector, arguments: tuple[int, TwoScale], out: OutV
     factor = p.coupling * p.time_ratio / p.amplitude_ratio
     for k in range(-1, n_slow - 1):  # negative indices close the ring
         slow_out[k] = slow[k - 1] * (slow[k + 1] - slow[k - 2]) - slow[k] + p.forcing
-    # The few that meet the end of the ring stand apart: the others are computed side by side.
+    # The few that reach the end of the ring are separate: the others are computed side by side.
     for j in (-2, -1, 0):
         advection = p.amplitude_ratio * fast[j + 1] * (fast[j - 1] - fast[j + 2])
         fast_out[j] = p.time_ratio * (advection - fast[j])
@@ -211,10 +211,10 @@ def integrate_one_scale(
 def subgrid_tendency(
     fast: FloatArray, n_slow: int, parameters: TwoScale = WILKS_2005
 ) -> FloatArray:
-    """Tendency U = (h c / b) sum Y_j that the fast variables take from each slow one.
+    """Tendency U = (h c / b) sum Y_j that the fast variables subtract from each slow one.
 
-    Of Y, shape (..., K J), it makes U, shape (..., K), in dX/dt = ... - U, per time unit; `n_slow`
-    is K.
+    From Y, shape (..., K J), to U, shape (..., K), in dX/dt = ... - U, per time unit; `n_slow` is
+    K.
     """
     factor = parameters.coupling * parameters.time_ratio / parameters.amplitude_ratio
     total: FloatArray = fast.reshape(*fast.shape[:-1], n_slow, -1).sum(axis=-1)
@@ -281,13 +281,13 @@ def _integrate(
 
 
 def _trajectories_by(tendency: Any) -> Any:
-    """Code that integrates from initial states, with a compiled tendency."""
+    """Compile the integration from initial states, for one tendency."""
     arguments_of = tendency.__annotations__["arguments"]
 
     def fill_trajectories(
         arguments: Any, start: Matrix, steps: Indices, step: float, saved: OutCube
     ) -> None:
-        """States (cases, saved times, variables) from initial ones (cases, variables)."""
+        """Fill states (cases, saved times, variables) from initial ones (cases, variables)."""
         state, stage = np.empty(start.shape[1]), np.empty(start.shape[1])
         slope, total = np.empty_like(state), np.empty_like(state)
         for case in range(start.shape[0]):

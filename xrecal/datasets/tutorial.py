@@ -16,7 +16,7 @@ from . import twins
 
 _FOLDER_VARIABLE = "XRECAL_DATA"
 _CLIMPRED_DATA = "https://raw.githubusercontent.com/pangeo-data/climpred-data"
-_NO_OBSERVATION = 999.0  # and 1e36: how the index is marked missing at its source
+_NO_OBSERVATION = 999.0  # and 1e36: marks of missing values at the source
 _DAY = np.timedelta64(1, "D")
 
 
@@ -33,7 +33,7 @@ class RemoteFile(NamedTuple):
 
 
 class Download(NamedTuple):
-    """Where the two files of a data set are, and how they are read."""
+    """Sources of the two files of a data set, and their reader."""
 
     forecast: RemoteFile
     observation: RemoteFile

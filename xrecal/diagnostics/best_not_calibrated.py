@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 TESTS = {"pit_p_value": "PIT", "skce_p_value": "SKCE"}
 CLEAR = 2.0
-"""Standard errors beyond which a moment of the PIT is given as a reason."""
+"""Standard errors beyond which a moment of the PIT counts as a reason."""
 
 
 def remark_on_best(comparison: xr.Dataset, crps: FloatArray) -> str:
@@ -56,7 +56,7 @@ _GIVEN = "right on average, but not given the forecast, as reliability diagrams 
 
 
 def _reason(comparison: xr.Dataset, best: int) -> str:
-    """Errors of the forecasts, from the mean and the variance of the PIT, in words."""
+    """Errors of the forecasts as text, from the mean and the variance of the PIT."""
     of_best = comparison[["pit_mean", "pit_variance", "n_cases"]].isel(method=best)
     n = int(of_best["n_cases"].sum())
     mean, variance = (
@@ -64,7 +64,8 @@ def _reason(comparison: xr.Dataset, best: int) -> str:
         for name in ("pit_mean", "pit_variance")
     )
     reasons = []
-    # The mean of n uniform numbers has the variance 1/(12 n), that of 12 (u - 1/2)^2 has 0.8/n.
+    # The mean of n uniform numbers has the variance 1/(12 n), and the mean of 12 (u - 1/2)^2 has
+    # 0.8/n.
     if abs(mean - 0.5) * np.sqrt(12 * n) > CLEAR:
         reasons.append(f"too {'high' if mean < 0.5 else 'low'} (mean PIT {mean:.2f}, not 0.5)")
     if abs(variance - 1) * np.sqrt(n / 0.8) > CLEAR:

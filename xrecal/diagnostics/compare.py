@@ -38,7 +38,7 @@ from .lags import verification_lag
 from .rows import season_of_rows
 
 DEFAULTS: dict[str, Method] = {"EMOS": EMOS(), "CKME": CKME(), "LinearPool": LinearPool()}
-"""Methods that are compared if none are named."""
+"""Default methods of a comparison."""
 
 SPLITS: tuple[By, ...] = get_args(By)
 
@@ -240,7 +240,7 @@ def compare(
 
 
 def _split_and_rows(by: Any) -> tuple[By, Hashable | None]:
-    """The split of the hindcast, and the name of the rows if there is one."""
+    """The split of the hindcast, and the name of the rows, if any."""
     given = listed(by)
     splits = [one for one in given if one in SPLITS]
     rows = [one for one in given if one not in SPLITS]
@@ -260,14 +260,17 @@ def _season(rows: Hashable | None, scored: Form, case: Hashable, name: str) -> x
 
 
 def _of_each_place(learned: Mapping[str, Any]) -> dict[str, Any]:
-    """Parameters by which a reference is that of each place; of all places it is easy to beat."""
+    """Parameters that fit a reference at each place alone.
+
+    A pooled reference is too easy to beat.
+    """
     if learned["pool"] is None:
         return {}
     return {"pool": None, "min_samples": min(learned["min_samples"], FEWEST)}
 
 
 def _require_use_of(features: str | Sequence[str], methods: Mapping[str, Method]) -> None:
-    """Raise ValueError for features of places that no method compares."""
+    """Raise ValueError for features of places that no method uses."""
     if features and not any(map(takes_features, methods.values())):
         raise ValueError(
             "no method compares features of places; name xrecal.CKME() or xrecal.LinearPool() "
@@ -279,12 +282,15 @@ def _dependence(block_length: int | None, cluster: Cluster | None) -> Dependence
     if block_length is not None and (not is_whole(block_length) or block_length < 1):
         raise ValueError(f"block_length must be a whole number from 1 on, got {block_length!r}")
     if block_length is not None and cluster is not None:
-        raise ValueError("give one of block_length and cluster, as each says what is independent")
+        raise ValueError("give one of block_length and cluster, as each defines dependence")
     return Dependence(block_length, cluster)
 
 
 def _lags(form: Form, case: Hashable, by: By | None) -> xr.DataArray:
-    """Cases from issue to verification; ValueError for splits that learn from what comes later."""
+    """Number of cases from issue to verification.
+
+    ValueError for splits that learn from later cases.
+    """
     if by not in (None, "retrospective", "rolling"):
         raise ValueError(
             f"sequential=True compares forecasts that know nothing of the time after them, but "
@@ -296,14 +302,14 @@ def _lags(form: Form, case: Hashable, by: By | None) -> xr.DataArray:
 
 
 def _at_leads(form: Form, observed: xr.DataArray, case: Hashable, name: str) -> xr.DataArray:
-    """Observations at the valid times of the forecasts, found once for all methods."""
+    """Observations at the valid times of the forecasts, computed once for all methods."""
     if lead_to_look_up(form.roles, case, name=name) is None:
         return observed
     return pair_cases(form, observed, case, name=name).observations
 
 
 def _require_whole(form: Form, observed: xr.DataArray, dims: tuple[Hashable, ...]) -> None:
-    """Raise ValueError for chunks that no fit can take, before any score is computed."""
+    """Raise ValueError for chunks that no fit accepts, before any score is computed."""
     for part in form.parts.values():
         require_one_chunk(part, (*dims, form.member_dim), name="hindcast")
     require_one_chunk(observed, dims, name="observations")
@@ -312,7 +318,7 @@ def _require_whole(form: Form, observed: xr.DataArray, dims: tuple[Hashable, ...
 def _check_held_out(
     verification: xr.DataArray | None, splits: Splits, methods: Iterable[Method]
 ) -> None:
-    """Raise ValueError unless all methods can be cross-validated so, before any work."""
+    """Raise ValueError unless all methods support this cross-validation, before any work."""
     if verification is not None:
         raise ValueError("verification is given without forecast; give both, or none of them")
     for method in methods:
@@ -360,7 +366,7 @@ def _with_covariates(
     min_samples: int,
     covariates: Given,
 ) -> dict[str, tuple[Method, Given]]:
-    """Return each checked method with the covariates that it conditions on; the reference plain.
+    """Return each checked method with its covariates; the reference has none.
 
     Raises
     ------
@@ -394,7 +400,7 @@ def _only_form(forecast: Labelled, member_dim: Hashable | None, name: str) -> Fo
 
 
 def _only_variable(observations: Labelled, name: str) -> xr.DataArray:
-    """The variable of a Dataset with one, or the DataArray; NaN for declared missing values."""
+    """The only variable of a Dataset, or the DataArray; NaN for declared missing values."""
     if isinstance(observations, xr.DataArray):
         return without_declared(read_labels(observations, name=name).obj)
     if not isinstance(observations, xr.Dataset) or len(observations.data_vars) != 1:
@@ -405,7 +411,7 @@ def _only_variable(observations: Labelled, name: str) -> xr.DataArray:
 def _label(
     methods: Method | Sequence[Method] | Mapping[str, Method] | None,
 ) -> dict[str, Method]:
-    """Methods by label, climatology among them; raises ValueError for a label used twice."""
+    """Methods by label, including climatology; raise ValueError for a label used twice."""
     if methods is None:
         methods = DEFAULTS
     if isinstance(methods, (str, Method)):
@@ -429,7 +435,7 @@ def _label(
 
 
 def _what_differs(method: Method, methods: Sequence[Method]) -> str:
-    """Name of the class, with the settings that are not the default and not those of all others."""
+    """Name of the class, with settings that differ from the default and from other methods."""
     name = type(method).__name__
     alike = [other for other in methods if type(other) is type(method)]
     if len(alike) == 1 or not is_dataclass(method):

@@ -1,4 +1,4 @@
-"""Evidence of a comparison on one method: scores and transforms of cases, calibration, time."""
+"""Evidence on one method of a comparison: scores and transforms of cases, calibration, time."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from .skce import skce_test, skce_test_of
 
 LEVELS = equal_mass_levels(N_QUANTILES)
 PIECE = 2**28
-"""Bytes of quantiles that are held at a time, where Dask does not say."""
+"""Bytes of quantiles in memory at a time, unless Dask decides."""
 SEED = 0
 EVIDENCE: tuple[dict[Hashable, int], ...] = ({}, {}, {"quantile": LEVELS.size})
 """Dimensions of the results of :func:`evidence_of`."""
@@ -47,13 +47,13 @@ class Candidate(NamedTuple):
 
     method: Method
     covariates: Given
-    """Those that it conditions on"""
+    """Covariates that it conditions on"""
     sequential: bool
-    """Whether its quantiles are kept for a sequential comparison"""
+    """True if its quantiles are stored for a sequential comparison"""
     block_length: int | None = None
-    """Successive cases that count as one in tests; None: from the data"""
+    """Number of successive cases that count as one in tests; None: estimated"""
     season: xr.DataArray | None = None
-    """Season of each case, where each is tested by itself"""
+    """Season of each case, if each season is tested separately"""
 
 
 def evidence_of(
@@ -68,12 +68,12 @@ def evidence_of(
 
 
 def splits_of(splits: Splits, method: Method) -> Splits:
-    """The splits as they are those of a method, which may be updated and have its own ``refit``.
+    """The splits for a method, which may be updated and have its own ``refit``.
 
     Raises
     ------
     ValueError
-        If there is a ``refit`` and the splits are others, or the method takes no more cases.
+        If there is a ``refit`` for splits without updates, or the method does not support updates.
     """
     refit = None if splits.by == "rolling" and method.refit is not None else splits.refit
     updates = updates_as_it_goes(splits.by, refit, method)
@@ -83,7 +83,7 @@ def splits_of(splits: Splits, method: Method) -> Splits:
 def cross_validated(
     form: Form, observed: xr.DataArray, candidate: Candidate, case: Hashable, splits: Splits
 ) -> Known:
-    """Evidence on a method by cases of the hindcast that its fits have not seen."""
+    """Evidence on a method from held-out cases of the hindcast."""
     start = perf_counter()
     pooled = read_pool(splits.pool, form, case)
     whole = (case,) if pooled is None else (case, *pooled.dims)
@@ -105,7 +105,7 @@ def on_unseen(
     case: Hashable,
     options: Mapping[str, Any],
 ) -> Known:
-    """Evidence on a method by forecasts after those that it was fitted on."""
+    """Evidence on a method from forecasts after its training cases."""
     start = perf_counter()
     covariates = candidate.covariates
     model = fit(*past, candidate.method, covariates=covariates, **options).compute()
@@ -139,7 +139,7 @@ def as_issued(
     block_length: int | None = None,
     season: xr.DataArray | None = None,
 ) -> Known:
-    """Evidence on the forecast as it is."""
+    """Evidence on the raw forecast."""
     start = perf_counter()
     pairs = known_pairs(pair_cases(form, observed, case, name=name), name=name)
     form = pairs.form
@@ -164,7 +164,7 @@ def as_issued(
 def _known(
     evidence: tuple[xr.DataArray, ...], case: Hashable, start: float, candidate: Candidate
 ) -> Known:
-    """Evidence, with the test of calibration made on quantiles."""
+    """Evidence in memory, with the test of calibration from quantiles."""
     scores, pit, quantiles, observed = evidence
     if quantiles.chunks is not None:
         quantiles = quantiles.chunk({case: -1})
@@ -211,9 +211,9 @@ def _whole(pairs: Pairs, case: Hashable) -> Evidence:
 def _in_pieces(
     form: Form, observed: xr.DataArray, whole: tuple[Hashable, ...]
 ) -> tuple[Form, xr.DataArray]:
-    """Large forecasts in memory as Dask arrays, so that their quantiles never are at once.
+    """Large forecasts in memory as Dask arrays, to limit the memory for their quantiles.
 
-    Not cut along the dimensions that are ``whole`` in every fit.
+    Dimensions that are ``whole`` in every fit have one chunk.
     """
     sizes = {d: n for part in form.parts.values() for d, n in part.sizes.items() if d in form.dims}
     places = {d: n for d, n in sizes.items() if d not in whole}

@@ -20,7 +20,7 @@ from xrecal.inputs.metadata import shown_units
 
 from .best_not_calibrated import TESTS, remark_on_best
 from .evidence import Cluster, clusters_along
-from .p_values import UNTOLD, Adjust, adjusted_p_values, rejections, shown_p, told_tests
+from .p_values import NO_P_VALUE, Adjust, adjusted_p_values, note_on_tests, rejections, shown_p
 from .pit import BLOCK_TEXT, P_TEXTS
 from .rows import each_season, head_of_rows, texts_of_rows
 from .sequential import sequential_evidence
@@ -29,7 +29,7 @@ RAW, CLIMATOLOGY = "raw", "climatology"
 REFERENCES = (CLIMATOLOGY, RAW)
 _P = "two-sided p-value of equal CRPS, t-test by cosines, with autocorrelation"
 OTHER = "other"
-"""Dimension of the methods that others are compared with."""
+"""Dimension of the reference methods."""
 
 
 class Comparison(xr.Dataset):
@@ -48,7 +48,7 @@ class Comparison(xr.Dataset):
         drop: bool = False,
         **indexers_kwargs: Any,
     ) -> Any:
-        """As :meth:`xarray.Dataset.sel`, with ``method`` the label of a method of recalibration."""
+        """As :meth:`xarray.Dataset.sel`, but ``method`` is the label of a recalibration method."""
         if method is not None:
             labels = self.indexes["method"]
             unknown = [label for label in np.atleast_1d(method) if label not in labels]
@@ -92,12 +92,12 @@ class Comparison(xr.Dataset):
         return self._table().html()
 
     def _is_whole(self) -> bool:
-        """Whether all variables of the table are there, some of which a selection takes away."""
+        """True if all variables of the table are present, as a selection may remove some."""
         has_scores = {"crps", "n_cases"} <= set(self) and "method" in self.indexes
         return has_scores and set(REFERENCES) <= set(self.indexes["method"])
 
     def _table(self) -> Table:
-        """Head, rows and foot; a row of each method, at each value of ``by`` if there is one."""
+        """Head, rows and foot; one row for each method, or for each of its values of ``by``."""
         by, cases = self.attrs.get("by"), self["n_cases"]
         whole = int(cases.sum()) == self.attrs.get("n_scores")
         others = [d for d in self["crps"].dims if d != "method"]
@@ -121,7 +121,7 @@ class Comparison(xr.Dataset):
         foot = f"{int(cases.sum())} cases" + (f", CRPS in {units}" if units else "")
         splits = self.attrs.get("cross_validation")
         foot += f", cross-validated {splits}" if splits else ""
-        told = told_tests(self, untold=any(UNTOLD in row for row in rows))
+        told = note_on_tests(self, unknown=any(NO_P_VALUE in row for row in rows))
         foot += f"\n{told}" if told else ""
         if {"pit_mean", "pit_variance", *TESTS} <= set(self):
             foot = "\n".join(filter(None, (foot, remark_on_best(self, self._crps()))))
@@ -138,7 +138,7 @@ class Comparison(xr.Dataset):
     def _columns(self, whole: bool) -> list[tuple[str, list[str]]]:
         """Heads and cells of the columns of numbers.
 
-        ``whole``: whether no location was left out since all of them were tested together.
+        ``whole`` is True if the locations are those tested together.
         """
         others = [d for d in self["crps"].dims if d != "method"]
         crps, labels = self._crps(), self._labels()
@@ -159,7 +159,7 @@ class Comparison(xr.Dataset):
         return columns + [self._tested(name, others) for name in tests]
 
     def _tested(self, name: str, others: list[Hashable]) -> tuple[str, list[str]]:
-        """P-values of one location, or how many of several locations are rejected."""
+        """P-values of one location, or the number of rejections among several locations."""
         values = self[f"{name}_p_value"].transpose("method", ...).to_numpy()
         if not others:
             return f"{name.upper()} p", [shown_p(value) for value in values]
@@ -168,7 +168,7 @@ class Comparison(xr.Dataset):
         return f"{name.upper()} rejects", [f"{rejected}/{n}" for rejected, n in counts]
 
     def _over_locations(self, name: str, others: list[Hashable], whole: bool) -> np.ndarray | None:
-        """A variable for all locations together; None if that is not known."""
+        """A variable for all locations together; None if that is unknown."""
         if not others:
             return self[name].to_numpy() if name in self else None
         name = f"overall_{name}"
@@ -176,7 +176,7 @@ class Comparison(xr.Dataset):
 
 
 class Dependence(NamedTuple):
-    """How cases depend on each other; neither: as the data tell."""
+    """Dependence between cases; estimated by default."""
 
     block_length: int | None = None
     cluster: Cluster | None = None
@@ -197,7 +197,7 @@ class Known(NamedTuple):
     fit_seconds: float
     apply_seconds: float = math.nan
     kept: tuple[xr.DataArray, ...] = ()
-    """For a sequential comparison quantiles, and of the raw forecasts what verified"""
+    """For a sequential comparison, quantiles; for the raw forecasts, observations"""
 
 
 def compare_scores(
@@ -210,7 +210,7 @@ def compare_scores(
     by: Hashable | None = None,
     season: xr.DataArray | None = None,
 ) -> Comparison:
-    """Put CRPS of the same cases by several methods into one Dataset.
+    """Join CRPS of the same cases by several methods into one Dataset.
 
     Parameters
     ----------
@@ -219,13 +219,13 @@ def compare_scores(
     dim : hashable
         Dimension of the cases.
     attrs
-        Of the result.
+        Attributes of the result.
     lags : DataArray, optional
         Cases from issue to verification, by lead, for a sequential comparison.
     how
-        Cases depend on each other.
+        Dependence between cases.
     by, season
-        Rows of the table, and the season of each case where these are seasons.
+        Rows of the table, and the season of each case if rows are seasons.
     """
     first, score_attrs = known_of[RAW].scores, known_of[CLIMATOLOGY].scores.attrs
     by_method = _by_method({label: one.scores for label, one in known_of.items()})
@@ -280,7 +280,7 @@ def compare_scores(
 
 
 def _by_method(arrays: Mapping[str, xr.DataArray]) -> xr.DataArray:
-    """Arrays on the same labels along a new dimension."""
+    """Stack arrays with the same labels along a new dimension."""
     bare = [a.drop_vars([c for c in a.coords if c not in a.indexes]) for a in arrays.values()]
     return xr.concat(bare, "method", join="exact").assign_coords(method=list(arrays))
 
@@ -319,7 +319,7 @@ def _calibration(
 
 
 def _p_values(scores: xr.DataArray, reference: str, options: dict[str, Any]) -> xr.DataArray:
-    """P-values of the scores (method, ..., case) being equal to those of a reference."""
+    """P-values for equal scores (method, ..., case) of each method and a reference."""
     differences = scores - scores.sel({"method": reference}, drop=True)
     p = arrays.diebold_mariano(differences.to_numpy(), **options)[1]
     return (
@@ -330,7 +330,7 @@ def _p_values(scores: xr.DataArray, reference: str, options: dict[str, Any]) -> 
 
 
 def _pairs(series: xr.DataArray, options: dict[str, Any]) -> xr.DataArray:
-    """P-values of equal scores (method, case) of any two methods; NaN of one and itself."""
+    """P-values for equal scores (method, case) of any two methods; NaN for a method and itself."""
     values, labels = series.to_numpy(), series["method"].to_numpy()
     p_values = arrays.diebold_mariano(values[:, np.newaxis] - values, **options)[1]
     np.fill_diagonal(p_values, np.nan)
@@ -348,8 +348,8 @@ def _overall(
 ) -> dict[str, xr.DataArray]:
     """Error and significance of all locations together, from means over them in each case.
 
-    Locations of a field depend on each other, so they are no repetitions: the mean over them is
-    one number a case, and only cases count. Positions along ``by`` stay apart.
+    Locations of a field depend on each other, so they are not repetitions: each case has one
+    number, the mean over locations. Positions along ``by`` stay separate.
     """
     locations = [d for d in scores.dims if d not in ("method", dim)]
     variables = {"p_pair": _pairs(scores.mean(locations), options)}
@@ -370,16 +370,16 @@ def _overall(
 
 
 class Table(NamedTuple):
-    """A table of text: head, if there is one, rows and lines below."""
+    """A table of text: an optional head, rows, and lines below."""
 
     head: Sequence[str]
     rows: Sequence[Sequence[str]]
     foot: str
     n_labels: int = 1
-    """First columns, which are labels."""
+    """Number of first columns that are labels."""
 
     def text(self) -> str:
-        """Columns of equal width; labels to the left, numbers to the right."""
+        """Columns of equal width; labels aligned left, numbers right."""
         given = [self.head, *self.rows] if self.head else self.rows
         every = [[quoted(cell) for cell in row] for row in given]
         widths = [max(map(len, column)) for column in zip(*every, strict=True)]

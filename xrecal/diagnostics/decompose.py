@@ -121,7 +121,7 @@ def decompose(
 def score_parts_of(
     distribution: Distribution, observations: FloatArray, issued: Forecasts
 ) -> tuple[FloatArray, ...]:
-    """CRPS as issued, CRPS as predicted, half their squared distance, each (L, T)."""
+    """CRPS of raw and of recalibrated forecasts, and half their squared distance, each (L, T)."""
     from xrecal.arrays.scores.decomposition import half_squared_distance
 
     before = distribution_of(issued)

@@ -312,7 +312,7 @@ def generalised_discrimination(
 def _pairs(
     forecasts: Forecasts, observed: np.ndarray, numbers: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Scores (L,) and influences (L, n) of the pairs of cases."""
+    """Scores (L,) and influences (L, n) of pairs of cases."""
     from xrecal.arrays.calibration.skce import one_row_each
 
     each = one_row_each(forecasts)
@@ -321,7 +321,7 @@ def _pairs(
 
 
 def _checked(values: Any, name: str, *, ends: bool) -> np.ndarray:
-    """Probabilities as an array of one axis; ValueError unless they are such."""
+    """Probabilities as an array of one axis; ValueError for other values."""
     given = np.atleast_1d(np.asarray(values))
     numbers = given.dtype.kind in "iuf" and given.ndim == 1 and given.size > 0
     inside = numbers and ((given >= 0) & (given <= 1)).all()

@@ -1,4 +1,4 @@
-"""Error-spread score of issued and of recalibrated forecasts."""
+"""Error-spread score of raw and recalibrated forecasts."""
 
 from __future__ import annotations
 

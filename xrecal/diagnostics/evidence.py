@@ -1,7 +1,7 @@
-"""Common parts of all diagnostics: read the evidence, count and describe the results.
+"""Common parts of all diagnostics: read the evidence, count cases, describe the results.
 
-``read_evidence`` pairs the forecasts of one variable with what verified; ``Evidence`` reduces each
-forecast to numbers, takes these over the cases, and makes the Dataset of the result.
+``read_evidence`` pairs the forecasts of one variable with observations. ``Evidence`` reduces each
+forecast to numbers, combines these over the cases, and makes the Dataset of the result.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from xrecal.chunks.over_cases import over_cases
 from xrecal.chunks.warnings import warn_once
 from xrecal.inputs.circular import refuse_circular
 from xrecal.inputs.dates import case_axis, clusters_of_cases
-from xrecal.inputs.dims import Dims, listed, told_dims
+from xrecal.inputs.dims import Dims, dims_as_text, listed
 from xrecal.inputs.forms import Form, Labelled, read_forms
 from xrecal.inputs.metadata import history_only, joined
 from xrecal.inputs.pairing import (
@@ -61,9 +61,9 @@ class Evidence:
 
     pairs: Pairs
     dims: tuple[Hashable, ...]
-    """Of the cases; the last one runs fastest where there are several."""
+    """Dimensions of the cases; computing is fastest along the last one."""
     attrs: Mapping[Any, Any] = field(default_factory=dict)
-    """Of the forecast as it was given."""
+    """Coordinates of the given forecast."""
 
     @property
     def form(self) -> Form:
@@ -74,18 +74,18 @@ class Evidence:
     def observations(self) -> xr.DataArray:
         """Observations, on the labels of the forecasts and in their floating type.
 
-        So that an observation of 0.7 mm equals a member of 0.7 mm in float32.
+        So an observation of 0.7 mm equals a member of 0.7 mm in float32.
         """
         return self.pairs.observations.astype(self.form.loc.dtype, copy=False)
 
     @property
     def time(self) -> Hashable:
-        """The dimension of the cases along which neighbours are successive."""
+        """The dimension of the cases in which neighbours are successive."""
         return self.pairs.dim if self.pairs.dim in self.dims else self.dims[0]
 
     @property
     def dims_by_time(self) -> tuple[Hashable, ...]:
-        """Of the cases, with time first, so that those of one date stand together."""
+        """Dimensions of the cases, time first, so that cases of one date are adjacent."""
         return (self.time, *(d for d in self.dims if d != self.time))
 
     @property
@@ -99,10 +99,10 @@ class Evidence:
 
     @property
     def dims_of_climate(self) -> list[Hashable]:
-        """Dimensions of the cases that make up the climatology of a place: time, if there is any.
+        """Dimensions of the cases for the climatology of a place: time, if there is any.
 
-        Cases of many places together would make one climatology of all of them, which any forecast
-        beats that knows which places are warm or wet.
+        Cases of many places together would give one climatology for all. A forecast would beat it
+        by knowing which places are warm or wet.
         """
         has_time = self.pairs.dim in self.dims and self._sizes[self.pairs.dim] > 1
         return [self.pairs.dim] if has_time else [*self.dims]
@@ -118,7 +118,7 @@ class Evidence:
         extras: Sequence[xr.DataArray] = (),
         new: Mapping[Hashable, int] | None = None,
     ) -> xr.DataArray:
-        """A number, or those along ``new``, of each forecast."""
+        """A number of each forecast, or numbers along ``new``."""
         return reduce(Issued(self.form), reduction, new, extras)
 
     def over_cases(
@@ -130,7 +130,7 @@ class Evidence:
         sizes: Mapping[Hashable, int] | None = None,
         dtypes: Sequence[Any] | None = None,
     ) -> tuple[xr.DataArray, ...]:
-        """Results of an array function of values over cases; ``what`` it does, for messages."""
+        """Results of an array function of values over cases; ``what`` describes it in messages."""
         return over_cases(
             function,
             *values,
@@ -142,11 +142,11 @@ class Evidence:
         )
 
     def work(self, what: str) -> str:
-        """Name of the task that does ``what``, for messages."""
+        """Name of the task for ``what``, for messages."""
         return work_on(what, self.form.name)
 
     def by_quantiles(self, *, keep: bool) -> tuple[Evidence, str]:
-        """Forecasts as 200 quantiles, unless ``keep``; and words that say so."""
+        """Forecasts as 200 quantiles, unless ``keep``; and a text about this."""
         form = self.form
         if keep:
             return self, ""
@@ -158,14 +158,15 @@ class Evidence:
         return replace(self, pairs=pairs), f", of {N_QUANTILES} quantiles"
 
     def mean_of_known(self, values: xr.DataArray) -> xr.DataArray:
-        """Mean over the cases of values that are not missing, in one order whatever the chunks."""
+        """Mean over the cases of values that are not missing, in an order independent of chunks."""
         (mean,) = self.over_cases(_mean, values, out=[()], what="the mean")
         return mean
 
     def error_of_mean(self, influence: xr.DataArray) -> xr.DataArray:
-        """Standard error of the mean of an influence of each case, with autocorrelation.
+        """Standard error of the mean influence of cases, with autocorrelation.
 
-        Of several dimensions of cases that of the means over all but time; see :func:`by_time`.
+        For several dimensions of cases, the standard error of the means over all but time; see
+        :func:`by_time`.
         """
         time = self.time
         series = by_time(influence, self.dims, time)
@@ -185,20 +186,20 @@ class Evidence:
         along: Mapping[str, tuple[Any, Mapping[str, Any]]] | None = None,
         **attrs: Any,
     ) -> xr.Dataset:
-        """Results as a Dataset with a line of history that says ``what`` they are.
+        """Results as a Dataset; ``what`` describes them in the history.
 
-        Dimensions are in the order of the forecast, new ones last.
+        Dimensions have the order of the forecast, new ones last.
 
         Parameters
         ----------
         variables : mapping from str to DataArray
             Results with their attributes.
         what : str
-            For the history.
+            Text for the history.
         known : DataArray of bool, optional
             Cases that count; the results get their number and the status that follows from it.
         sure : bool
-            Whether results are NaN where there are too few of them for any.
+            Whether results are NaN with too few cases.
         along : mapping from dimension to labels and attributes, optional
             Coordinates of new dimensions.
         **attrs
@@ -208,8 +209,8 @@ class Evidence:
             counts = counted(known, self.dims)
             variables = where_enough(variables, counts) if sure else {**variables, **counts}
         require_free(self.form.dims, variables)
-        line = joined(f"{what} over {told_dims(self.dims)}", self.pairs.by_position)
-        # A scalar, such as the level of the atmosphere, gives way to a new dimension of its name.
+        line = joined(f"{what} over {dims_as_text(self.dims)}", self.pairs.by_position)
+        # A scalar, such as the level of the atmosphere, is dropped for a new dimension of its name.
         names = {*variables, *(d for a in variables.values() for d in a.dims)}
         plain = {
             name: a.drop_vars([c for c in a.coords if c in names and a.coords[c].dims != (c,)])
@@ -228,7 +229,7 @@ def read_evidence(
     *,
     ordered: bool = True,
 ) -> Evidence:
-    """Pair the one variable of a forecast with observations, and name the dimensions of its cases.
+    """Pair the one variable of a forecast with observations, and find the dimensions of its cases.
 
     Raises
     ------
@@ -254,16 +255,16 @@ def read_evidence(
 
 
 def _labelled_dim(form: Form, named: Sequence[Hashable]) -> Hashable | None:
-    """The dimension along which observations are matched by label; None for the usual one."""
+    """The dimension along which observations are matched by label; None for the default."""
     usual = form.roles.cases
     labelled = [d for d in usual if d in named] if usual else list(named)
-    if len(labelled) > 1:  # observations are at the leads already, or at valid times
+    if len(labelled) > 1:  # observations already have leads, or valid times
         labelled = [d for d in labelled if d not in form.roles.leads]
     return labelled[0] if len(labelled) == 1 else None
 
 
 def named_dims(dim: Dims, dims: Sequence[Hashable], *, name: str) -> tuple[Hashable, ...]:
-    """Dimensions of the cases that the user names; an empty tuple if they are to be recognised.
+    """Dimensions of the cases given by the user; an empty tuple means automatic.
 
     Raises
     ------
@@ -287,7 +288,7 @@ def named_dims(dim: Dims, dims: Sequence[Hashable], *, name: str) -> tuple[Hasha
 
 
 def case_dim(array: xr.DataArray, dim: Hashable | None = None, *, name: str) -> Hashable:
-    """The dimension of the cases: as named, or recognised; ValueError if there is none."""
+    """The dimension of the cases: as given, or recognised; ValueError if there is none."""
     recognised = Roles(array).find(CALIBRATION, dim, name=name)
     if recognised is None:
         raise ValueError(
@@ -301,16 +302,16 @@ def case_dim(array: xr.DataArray, dim: Hashable | None = None, *, name: str) -> 
 
 
 def by_time(value: xr.DataArray, dims: Sequence[Hashable], time: Hashable) -> xr.DataArray:
-    """Means over all dimensions of the cases but that of time.
+    """Means over all dimensions of the cases except time.
 
-    Cases of one date depend on each other, so they are no repetitions: only dates count.
+    Cases of one date depend on each other, so they are not repetitions: only dates count.
     """
     others = [d for d in dims if d != time and d in value.dims]
     return value.mean(others) if others else value
 
 
 def by_name(name: str, **options: Any) -> Callable[..., Any]:
-    """The public array function of a name, which is imported in the task that calls it."""
+    """Public array function of a name, imported in the task that calls it."""
     return partial(_called, name, options)
 
 
@@ -325,12 +326,12 @@ def _mean(values: np.ndarray) -> np.ndarray:
 
 
 def clusters_along(obj: xr.DataArray, time: Hashable, cluster: str | None) -> IntArray | None:
-    """Number of the year or season of each date; None where there are no clusters."""
+    """Number of the year or season of each date; None without clusters."""
     return None if cluster is None else clusters_of_cases(case_axis(obj, time), cluster)
 
 
 def counted(known: xr.DataArray, dims: Sequence[Hashable]) -> dict[str, xr.DataArray]:
-    """Number of cases, and the status that follows from it."""
+    """Number of cases, and the status from it."""
     n = known.sum(list(dims), keep_attrs=False)
     few = (n.data >= FEWEST) & (n.data < ENOUGH)
     status = n.copy(data=(n.data < FEWEST) * TOO_FEW + few * FEW)
@@ -340,19 +341,19 @@ def counted(known: xr.DataArray, dims: Sequence[Hashable]) -> dict[str, xr.DataA
 def flag_events(
     result: xr.Dataset, happened: xr.DataArray, dims: Sequence[Hashable], edges: Hashable = None
 ) -> xr.Dataset:
-    """Result whose status says where an event happened in none of the cases, or in all of them.
+    """Result with a status that marks events that happened in none or all of the cases.
 
     Parameters
     ----------
     result : Dataset
         With the status.
     happened : DataArray
-        1 for an observation above a threshold, 0 for others, NaN where one is not known.
+        1 for an observation above a threshold, 0 for others, NaN if unknown.
     dims : sequence of hashable
         Dimensions of the cases.
     edges : hashable, optional
-        Dimension of thresholds between categories, each of which has a case or not; without it
-        each threshold is an event of its own.
+        Dimension of thresholds between categories; each category then needs a case. By default each
+        threshold is a separate event.
     """
     # Coordinates may have the names of results.
     happened = happened.drop_vars([name for name in happened.coords if name in result.data_vars])
@@ -370,26 +371,26 @@ def flag_events(
 def where_enough(
     variables: Mapping[str, xr.DataArray], counts: Mapping[str, xr.DataArray]
 ) -> dict[str, xr.DataArray]:
-    """Results, NaN where there are too few cases for any, with their counts beside them."""
+    """Results with NaN where there are too few cases, and with the counts."""
     enough = counts["n_cases"] >= FEWEST
     return {name: array.where(enough) for name, array in variables.items()} | dict(counts)
 
 
 def warn_of_dependence(status: xr.DataArray, instead: str) -> None:
-    """Warn where a test of forecasts in memory takes cases as independent that are not."""
+    """Warn if a test of forecasts in memory assumes independent cases and they are not."""
     if status.chunks is not None or not status.size:
         return
     share = float(((status.to_numpy() & DEPENDENT) != 0).mean())
     if share > MANY:
         where = "" if status.size == 1 else f" at {share:.0%} of {status.size} locations"
         warn_once(
-            f"successive cases depend on each other{where}, but this test takes them as "
-            f"independent, so that its p-values are too small; use {instead}"
+            f"successive cases depend on each other{where}, but this test assumes "
+            f"independence, so its p-values are too small; use {instead}"
         )
 
 
 MANY = 0.1
-"""Share of locations with dependence that is no chance; one of a hundred is."""
+"""Share of locations with dependence above which it is not by chance; one of a hundred is."""
 
 
 def with_meanings(status: xr.DataArray) -> xr.DataArray:
@@ -406,7 +407,7 @@ def described(
     texts: Mapping[str, str],
     units: Mapping[str, Any],
 ) -> dict[str, xr.DataArray]:
-    """Results by name, each with its text as long name, and their unit."""
+    """Results by name, with their texts as long names and their unit."""
     return {
         name: array.assign_attrs(long_name=text, **units)
         for (name, text), array in zip(texts.items(), arrays, strict=True)
@@ -414,6 +415,6 @@ def described(
 
 
 def stacked(parts: Sequence[xr.DataArray], dim: Hashable) -> xr.DataArray:
-    """Results for several levels along a new dimension, of one chunk in Dask."""
+    """Stack results for several levels along a new dimension, in one Dask chunk."""
     whole = xr.concat(list(parts), dim)
     return whole if whole.chunks is None else whole.chunk({dim: -1})

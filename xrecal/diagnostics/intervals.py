@@ -21,7 +21,7 @@ from .pit import pit_of_cases
 
 LEVEL = "level"
 UNKNOWN = "not known from these quantiles"
-"""Of intervals that end beyond the levels of a forecast that is given as quantiles."""
+"""Note on intervals that end beyond the levels of a forecast given as quantiles."""
 _TEXTS = {
     "coverage": "share of observations inside the central interval",
     "width": "mean width of the central interval",
@@ -81,7 +81,7 @@ def coverage(
     82 % for 10 exchangeable members at 50, 80 and 90 %). For a forecast in quantiles, an interval
     beyond the outermost levels is NaN. Between levels, it ends at the quantiles of the nearest
     levels, as ``.recal.quantile`` returns them; take intervals whose ends are among the levels.
-    O(m) a forecast, and O(n²) for the dependence of n cases.
+    O(m) per forecast, and O(n²) for the dependence of n cases.
 
     References
     ----------
@@ -131,7 +131,7 @@ def coverage(
 def interval_ends(evidence: Evidence, levels: np.ndarray) -> tuple[xr.DataArray, xr.DataArray]:
     """Lower and upper end of the central intervals of each forecast, over ``level``.
 
-    NaN where a forecast is given as quantiles, and the interval ends beyond their levels.
+    NaN if a forecast is given as quantiles and the interval ends beyond their levels.
     """
     wanted = np.concatenate([(1 - levels) / 2, (1 + levels) / 2])
     ends = evidence.reduce(partial(quantiles_of, levels=wanted), new={LEVEL: wanted.size})
@@ -146,7 +146,7 @@ def interval_ends(evidence: Evidence, levels: np.ndarray) -> tuple[xr.DataArray,
 
 
 def is_known(form: Form, levels: np.ndarray) -> np.ndarray:
-    """Whether both ends of central intervals are between levels at which quantiles are given."""
+    """Return whether both ends of central intervals are between given levels."""
     if form.kind != "quantile":
         return np.ones(levels.size, bool)
     given = levels_of(form)

@@ -1,4 +1,4 @@
-"""How many cases lie between the issue of a forecast and its verification."""
+"""Number of cases between the issue of a forecast and its verification."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from xrecal.inputs.verification import read_verified
 
 
 def verification_lag(forecasts: xr.DataArray, dim: Hashable, lag: int | None) -> xr.DataArray:
-    """Cases from the issue of each forecast to its verification, over leads where there are some.
+    """Number of cases from the issue of each forecast to its verification, by lead.
 
-    From the labels: the least h such that case t was issued when case t - h had verified, for all
-    of them. Leads that are numbers without a unit count cases. Without leads 1: each forecast
-    verifies before the next one is issued.
+    Computed from the labels: the least h such that case t - h had verified when case t was issued,
+    for all t. Leads that are numbers without a unit count cases. Without leads it is 1: each
+    forecast verifies before the next one is issued.
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ def verification_lag(forecasts: xr.DataArray, dim: Hashable, lag: int | None) ->
     dim : hashable
         Dimension of the cases.
     lag : int, optional
-        What the user knows better.
+        Value given by the user.
 
     Returns
     -------
@@ -37,7 +37,7 @@ def verification_lag(forecasts: xr.DataArray, dim: Hashable, lag: int | None) ->
     Raises
     ------
     ValueError
-        If the lag is no whole number from 1 on, or leads cannot be read.
+        If the lag is not a positive integer, or leads cannot be read.
     """
     if lag is not None:
         return xr.DataArray(np.int64(whole_number("lag", lag, 1)))

@@ -1,4 +1,4 @@
-"""Evidence against calibration that you may look at after every case."""
+"""Evidence against calibration, valid after every case."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from .pit import pit_of_cases
 Restart: TypeAlias = Literal["year"] | int | None
 
 FEWEST_A_YEAR = 30
-"""With fewer cases a year hardly any error would ever be found."""
+"""Least number of cases a year: with fewer, almost no error would ever be found."""
 
 _TEXTS = {
     "e_value": "evidence against calibration since the last restart",
@@ -69,7 +69,7 @@ def monitor(
         Mean number of cases between false detections of a change: at least this number for
         calibrated forecasts. 3650 are ten years of days.
     restart : "year", int or None
-        When the e-value begins anew: with each calendar year, after this number of cases, or never.
+        When the e-value restarts: with each calendar year, after this number of cases, or never.
     lag : int, optional
         Cases from issue to verification, at least 1. If not given, from the labels of starts and
         leads; 1 without leads: each forecast verifies before the next one is issued.
@@ -77,11 +77,11 @@ def monitor(
     Returns
     -------
     Dataset
-        Over cases in order of time, and over locations: ``e_value``, at least 0, without a unit;
-        ``alarm``, whether it has reached 1 / ``alpha`` since the last restart;
-        ``change_statistic``; ``change``, whether this statistic has reached ``run_length``, after
-        which it begins anew; ``since``, the label of the case at which the latest detected change
-        began (NaT or NaN before the first change; a position if there are no labels). The
+        Over cases in order of time, and over locations. ``e_value`` is at least 0, without a unit;
+        ``alarm`` is true if it has reached 1 / ``alpha`` since the last restart. ``change`` is true
+        if ``change_statistic`` has reached ``run_length``; the statistic then restarts. ``since``
+        is the label of the case at which the latest detected change began (NaT or NaN before the
+        first change; a position if there are no labels). The
         coordinate ``restarts`` is true at the first case after each restart. Lazy if an input is. A
         missing case does not change the evidence.
 
@@ -104,11 +104,11 @@ def monitor(
     against them grows more slowly.
 
     The probability ``alpha`` holds for forecasts that are calibrated exactly. A fitted forecast
-    never is: after years the evidence against it grows, so the evidence begins anew each year.
-    Every place and lead has a test of its own; of a hundred, one may raise a false alarm. For a
-    region, take the mean of the e-values over places, or their sum with weights that add up to 1
-    and are fixed beforehand: with a lag of 1 it keeps the limit 1 / ``alpha``, with a lag of h it
-    needs h / ``alpha``. With the locations in ``dim`` the limit is 1 / ``alpha`` for all lags.
+    never is: after years the evidence against it grows, so the evidence restarts each year. Every
+    place and lead has a test of its own; of a hundred, one may raise a false alarm. For a region,
+    take the mean of the e-values over places, or their sum with weights that add up to 1 and are
+    fixed beforehand: with a lag of 1 it keeps the limit 1 / ``alpha``, with a lag of h it needs h /
+    ``alpha``. With the locations in ``dim`` the limit is 1 / ``alpha`` for all lags.
 
     Examples
     --------
@@ -143,13 +143,13 @@ def monitor(
     for name in ("e_value", "change_statistic"):
         variables[name].attrs |= NO_UNIT
     result = evidence.result(variables, "monitoring", alpha=limits[0], run_length=limits[1])
-    text = {"long_name": "whether the e-value begins anew with this case"}
+    text = {"long_name": "whether the e-value restarts at this case"}
     kept = {n: c for n, c in pit.coords.items() if {*c.dims} <= {*result.dims}}
     return result.assign_coords(kept | {"restarts": ((time,), begins(stretch), text)})
 
 
 def _time_and_core(evidence: Evidence) -> tuple[Hashable, tuple[Hashable, ...]]:
-    """The dimension of time, and those that a task needs whole, time last."""
+    """The dimension of time, and the dimensions that a task needs whole, time last."""
     time, dims = evidence.pairs.dim, evidence.dims
     if time not in dims:
         raise ValueError(
@@ -166,7 +166,7 @@ def _time_and_core(evidence: Evidence) -> tuple[Hashable, tuple[Hashable, ...]]:
 
 
 def _stretches(evidence: Evidence, restart: Restart) -> IntArray:
-    """Number of the stretch of each case (n,); warns of years that are too short."""
+    """Number of the stretch of each case (n,); warn about years that are too short."""
     dim = evidence.pairs.dim
     n = {d: size for part in evidence.form.parts.values() for d, size in part.sizes.items()}[dim]
     if restart is None:
@@ -178,25 +178,25 @@ def _stretches(evidence: Evidence, restart: Restart) -> IntArray:
             f"restart is {restart!r}; give 'year', a number of cases from 1, or None for never"
         )
     observed = evidence.pairs.observations
-    # Years of the labels, as forecasts of all leads have no other: also where one lead is selected.
+    # Years of the labels, as forecasts of all leads have no others; also for one selected lead.
     labels = observed.drop_vars([c for c in observed.coords if c not in observed.xindexes])
     years = case_axis(labels, dim).year
     if years is None:
         raise ValueError(
             f"restart='year' needs dates along {dim!r}; add them, or give the number of cases "
-            "after which the monitor begins anew, such as restart=365, or restart=None for never"
+            "after which the monitor restarts, such as restart=365, or restart=None for never"
         )
     most = int(np.unique(years, return_counts=True)[1].max(initial=0))
     if 0 < most < FEWEST_A_YEAR and np.unique(years).size > 1:
         warn_once(
-            f"the monitor begins anew each year of at most {most} cases, too few to find errors; "
+            f"the monitor restarts each year of at most {most} cases, too few to find errors; "
             "use restart=None, or a number of cases"
         )
     return np.asarray(years, np.int64)
 
 
 def _labels(pit: xr.DataArray, time: Hashable) -> npt.NDArray[Any]:
-    """Labels of the cases, or their positions, and a last one for none of them."""
+    """Labels of the cases, or their positions, with a last label for no case."""
     index = pit.indexes.get(time)
     labels = np.arange(pit.sizes[time]) if index is None else index.to_numpy()
     none = np.array([None])
@@ -209,7 +209,7 @@ def _labels(pit: xr.DataArray, time: Hashable) -> npt.NDArray[Any]:
 
 @dataclass(frozen=True)
 class _Watch:
-    """Transforms (L, n), or (L, *places, n), and lags (L,) in; all that a monitor says out."""
+    """Task from transforms (L, n), or (L, *places, n), and lags (L,) to results of a monitor."""
 
     alpha: float
     run_length: int
@@ -217,7 +217,7 @@ class _Watch:
     labels: npt.NDArray[Any]
 
     def __call__(self, given: Named) -> Named:
-        """E-values, alarms, statistics, changes and their beginnings (L, n)."""
+        """E-values, alarms, statistics, changes and their first cases (L, n)."""
         from xrecal.arrays import calibration_changes, calibration_e_values
 
         pit, lags = given["pit"], given["lags"]
@@ -233,5 +233,5 @@ class _Watch:
 
 
 def begins(stretch: IntArray) -> npt.NDArray[np.bool_]:
-    """Whether each case (n,) is the first of its stretch."""
+    """Mark cases (n,) that are the first of their stretch."""
     return np.asarray(np.diff(stretch, prepend=stretch[:1] - 1) != 0)

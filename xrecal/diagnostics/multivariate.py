@@ -35,7 +35,7 @@ Scale: TypeAlias = Mapping[Hashable, float | xr.DataArray] | None
 """Divisor of each variable of a vector."""
 
 FieldScore: TypeAlias = Callable[..., FloatArray]
-"""Observations (..., d), members (..., d, m) and perhaps weights (..., m) to scores (...)."""
+"""Function of observations (..., d), members (..., d, m) and weights (..., m) to scores (...)."""
 
 _MISSING = "places without observation or members left out, and members that miss others"
 
@@ -226,13 +226,13 @@ def _require_joint(form: Form, field: Sequence[Hashable], what: str) -> None:
     actual = f"weights along {list(form.weights.dims)}" if per_place else f"the form {form.kind!r}"  # type: ignore[union-attr]
     raise ValueError(
         f"the {what} needs members that are fields over {list(field)}, but {form.name!r} has "
-        f"{actual}, which says nothing of places together; make such members: "
+        f"{actual}, without a joint distribution; make such members: "
         "model.members(forecast, n, coherence='schaake')"
     )
 
 
 def _field_scores(given: Named, score: FieldScore) -> Named:
-    """Scores of the fields of a chunk, which have one axis for each of their dimensions, last."""
+    """Scores of the fields of a chunk; the axes of their dimensions come last."""
     observed, members, *weights = given.values()
     places = math.prod(observed.shape[1:])
     y, x = (a.reshape(*a.shape[:n], places) for a, n in ((observed, 1), (members, 2)))
@@ -246,7 +246,7 @@ def as_vectors(
     scale: Scale,
     member_dim: Hashable | None,
 ) -> tuple[Labelled, xr.DataArray]:
-    """Forecast and observations of several variables, with a dimension of variables each.
+    """Forecast and observations of several variables, each with a dimension of variables.
 
     Raises
     ------
@@ -257,7 +257,7 @@ def as_vectors(
     paired = pair_variables(forecast, observations, member_dim, name="forecast")
     names = read_joint_names(paired, names, name="forecast")
     forms = {name: paired[name][0] for name in names}
-    whole = with_vector(forms, names[0])  # which checks dimensions and labels
+    whole = with_vector(forms, names[0])  # checks dimensions and labels
     for name, form in forms.items():
         refuse_circular(form.period, name, "scores of vectors take values on a line")
     _require_same_weights(forms)
@@ -294,24 +294,24 @@ def _scales(scale: object, names: Sequence[Hashable]) -> Mapping[Hashable, float
 
 
 def _divided(array: xr.DataArray, scale: float | xr.DataArray) -> xr.DataArray:
-    """An array in another unit, of its own type."""
+    """An array divided by a scale, in its own type."""
     return (array / scale).astype(array.dtype)
 
 
 def _require_same_weights(forms: Mapping[Hashable, Form]) -> None:
-    """Raise ValueError unless weights are those of whole vectors."""
+    """Raise ValueError unless all variables have the same weights."""
     (first, one), *others = forms.items()
     for name, form in others:
         if one.kind != form.kind or not _same(one.weights, form.weights):
             raise ValueError(
-                f"{first!r} and {name!r} have weights of their own, which say nothing of both "
-                "together (of lazy ones that cannot be told: load them first); fit with "
+                f"{first!r} and {name!r} have different weights, so they have no joint "
+                "distribution (lazy weights cannot be compared: load them first); fit with "
                 "jointly=..., or make members: model.members(forecast, n, coherence='schaake')"
             )
 
 
 def _same(a: xr.DataArray | None, b: xr.DataArray | None) -> bool:
-    """Whether weights are equal; lazy ones where they are the same graph."""
+    """Return whether weights are equal; lazy ones if they have the same graph."""
     if a is None or b is None:
         return a is b
     if a.chunks is not None or b.chunks is not None:

@@ -16,33 +16,33 @@ from .evidence import by_name
 Adjust: TypeAlias = Literal["bh", "by", "holm"]
 
 SIGNIFICANT = 0.05
-"""Share of false rejections among those of several locations."""
+"""Share of false rejections among the rejections at several locations."""
 
 
-UNTOLD = "?"
-"""In place of a p-value that too few cases leave open."""
+NO_P_VALUE = "?"
+"""Placeholder for a p-value without enough cases."""
 
 
-ENOUGH = "that have cases enough, as they depend on each other, to tell"
+ENOUGH = "with enough cases for their dependence"
 
 
 def shown_p(p: float) -> str:
-    """A p-value with two digits, or a question mark where it is not known."""
+    """A p-value with two digits, or a question mark if it is unknown."""
     if np.isnan(p):
-        return UNTOLD
+        return NO_P_VALUE
     return "<0.001" if p < 0.001 else f"{p:.2g}"
 
 
-def told_tests(data: xr.Dataset, *, untold: bool) -> str:
-    """How tests of calibration allow for dependence, from their block lengths, for a table.
+def note_on_tests(data: xr.Dataset, *, unknown: bool) -> str:
+    """Text on how tests of calibration allow for dependence, from their block lengths, for a table.
 
-    ``untold``: whether some p-value is not known.
+    ``unknown`` is True if some p-value is unknown.
     """
     parts = []
     for name in ("pit", "skce"):
         if f"{name}_block_length" in data:
             lengths = data[f"{name}_block_length"]
-            if "n_cases" in data:  # what depends on itself for longer is one block of all cases
+            if "n_cases" in data:  # with longer dependence, all cases are one block
                 lengths = lengths.where(lengths < data["n_cases"], data["n_cases"])
             length = lengths.to_numpy()
             length = length[length > 0]
@@ -50,25 +50,25 @@ def told_tests(data: xr.Dataset, *, untold: bool) -> str:
             cases = f"{low}" if low == high else f"{low} to {high}"
             parts.append(f"{name.upper()} {cases}")
     told = f"successive cases that count as one: {', '.join(parts)}" if parts else ""
-    few = f"{UNTOLD}: too few cases, as they depend on each other, to tell" if untold else ""
+    few = f"{NO_P_VALUE}: too few cases for their dependence" if unknown else ""
     few = few or (f"rejected of those locations {ENOUGH}" if _some_untested(data) else "")
     return "; ".join(filter(None, (told, few)))
 
 
 def _some_untested(data: xr.Dataset) -> bool:
-    """Whether some locations with cases, but not all, have no test of calibration."""
+    """Return whether some locations with cases, but not all, have no test of calibration."""
     for name in ("pit", "skce"):
         if {f"{name}_p_value", "n_cases"} <= set(data):
-            untold = data[f"{name}_p_value"].isnull() & (data["n_cases"] > 0)
-            if untold.any() and untold.sum() < untold.size:
+            unknown = data[f"{name}_p_value"].isnull() & (data["n_cases"] > 0)
+            if unknown.any() and unknown.sum() < unknown.size:
                 return True
     return False
 
 
 def rejections(p_values: npt.NDArray[np.float64]) -> tuple[int, int]:
-    """Numbers of tests that reject, after control of false discoveries, and of all tests.
+    """Number of tests that reject, after control of false discoveries, and of all tests.
 
-    NaN stands for no test.
+    NaN means no test.
     """
     from xrecal.arrays import adjusted_p_values as adjusted
 

@@ -43,7 +43,7 @@ P_TEXTS = {
     "serial dependence",
     False: "p-value of a uniform PIT, exact Kolmogorov-Smirnov test for independent cases",
 }
-"""Of a test that allows for dependence, and of one that does not."""
+"""Texts of a test that allows for dependence, and of one that does not."""
 
 BLOCK_TEXT = "number of successive dates of cases that count as one"
 
@@ -279,7 +279,7 @@ def tested_pit(
 
 
 class _PitTask:
-    """Statistic, p-value, block length and bits of the status of transforms (..., n)."""
+    """Task from transforms (..., n) to statistic, p-value, block length and bits of the status."""
 
     def __init__(self, block_length: int | None, simultaneous: int, seed: int) -> None:
         self.block_length, self.simultaneous, self.seed = block_length, simultaneous, seed

@@ -224,7 +224,7 @@ def quantile_score(
 
 
 def brier_scores(evidence: Evidence, thresholds: Thresholds, fair: bool = False) -> xr.DataArray:
-    """Brier score of each case and threshold of forecasts that are paired already."""
+    """Brier score of each case and threshold, for paired forecasts."""
     return Verified(Issued(evidence.form), evidence.pairs.observations).brier(thresholds, fair)
 
 

@@ -75,7 +75,7 @@ def rank_histogram(
     The histogram is flat if members and observation are exchangeable, whatever the number of
     members. It leaves out cases with a missing member, whose ranks are among fewer. If a member is
     missing in every case, remove it first: ``forecast.dropna("member", how="all")``. Chi-square
-    needs about 5 cases a rank, and independent cases. O(m) a forecast.
+    needs about 5 cases a rank, and independent cases. O(m) per forecast.
 
     References
     ----------

@@ -37,19 +37,19 @@ class Events:
 
     thresholds: Thresholds
     probability: xr.DataArray
-    """Issued; over the dimension of the thresholds too."""
+    """Issued probabilities, also over the dimension of the thresholds."""
     happened: xr.DataArray
-    """1 where the observation exceeds the threshold, 0 where not, NaN where not known."""
+    """1 if the observation exceeds the threshold, 0 if not, NaN if unknown."""
 
     def label(self, result: T) -> T:
-        """Coordinates of the thresholds, without the dimension if there is one threshold."""
+        """Add the coordinates of the thresholds, without the dimension for a single threshold."""
         if not self.thresholds.several:
             result = result.isel({self.thresholds.dim: 0})
         return result.assign_coords(self.thresholds.coords)
 
 
 def read_events(evidence: Evidence, threshold: Threshold) -> Events:
-    """Probabilities of more than a threshold, and whether that happened.
+    """Probabilities of exceeding a threshold, and whether this happened.
 
     Thresholds are compared in the floating type of the forecast.
     """
@@ -58,7 +58,7 @@ def read_events(evidence: Evidence, threshold: Threshold) -> Events:
 
 
 def events_at(evidence: Evidence, wanted: Thresholds) -> Events:
-    """Probabilities of more than thresholds as tasks take them, and whether that happened."""
+    """Probabilities of exceeding thresholds in the form for tasks, and whether this happened."""
     form = evidence.form
     new = {wanted.dim: wanted.values.sizes[wanted.dim]}
     probability = evidence.reduce(EXCEEDANCE.reduction, [wanted.values], new)
@@ -66,7 +66,7 @@ def events_at(evidence: Evidence, wanted: Thresholds) -> Events:
     above = (observed > wanted.values).astype(form.loc.dtype)
     known = observed.notnull() & wanted.values.notnull()
     attrs = probability_attributes(form.loc.attrs, EXCEEDANCE.event)
-    attrs.pop("history", None)  # a result has one of its own
+    attrs.pop("history", None)  # a result has its own history
     return Events(wanted, probability.assign_attrs(attrs), above.where(known))
 
 
@@ -145,7 +145,7 @@ def reliability(
 def reliability_parts(
     evidence: Evidence, probability: xr.DataArray, happened: xr.DataArray
 ) -> tuple[xr.DataArray, dict[str, xr.DataArray]]:
-    """Probability of an event given that which was issued, and the parts of the Brier score."""
+    """Probability of an event given the issued probability, and the parts of the Brier score."""
     conditional, *parts, score = evidence.over_cases(
         _probability_parts,
         probability,
@@ -217,7 +217,7 @@ def quantile_reliability(
         partial(quantiles_of, levels=levels), new={"quantile": levels.size}
     ).assign_coords(quantile=level_coordinate(levels))
     by_level = []
-    for i, level in enumerate(levels):  # each has a regression of its own
+    for i, level in enumerate(levels):  # each level has its own regression
         by_level.append(
             evidence.over_cases(
                 partial(_quantile_parts, level=level),
@@ -260,7 +260,7 @@ def _quantile_parts(
 ) -> tuple[np.ndarray, ...]:
     known = np.isfinite(issued) & np.isfinite(observations)
     n = known.sum(-1)
-    with np.errstate(invalid="ignore"):  # no case
+    with np.errstate(invalid="ignore"):  # without cases
         below = (known & (observations <= issued)).sum(-1) / np.where(n > 1, n, np.nan)
     conditional, parts = arrays.quantile_reliability(issued, observations, level)
     return (conditional, *parts, below)

@@ -136,7 +136,7 @@ def _loss_attrs(
 
 @dataclass(frozen=True)
 class _RidgeTask:
-    """Forecasts (L, n, m), observations and covariates (L, n) of a chunk of locations in."""
+    """Task from forecasts (L, n, m), observations and covariates (L, n) of a chunk of locations."""
 
     method: CKME
     periods: Mapping[str, float | None]

@@ -24,7 +24,7 @@ SEASONS = ("DJF", "MAM", "JJA", "SON")
 def season_of_rows(
     by: Hashable, array: xr.DataArray, cases: Hashable, *, name: str, others: Sequence[str] = ()
 ) -> xr.DataArray | None:
-    """Season of the valid date of each case, where ``by`` asks for it.
+    """Season of the valid date of each case, if ``by`` asks for it.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def season_of_rows(
 def each_season(
     values: xr.DataArray, season: xr.DataArray, function: Callable[[xr.DataArray], T]
 ) -> T:
-    """Results of a function of the values of each season that has a case, along "season"."""
+    """Results of a function of the values of each season with cases, along "season"."""
     values = values.drop_vars(SEASON, errors="ignore")
     names = [one for one in SEASONS if (season == one).any()]
     parts = [function(values.where(season == one)) for one in names]

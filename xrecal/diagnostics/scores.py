@@ -1,4 +1,4 @@
-"""CRPS with more weight on some levels than on others."""
+"""CRPS with more weight on some levels."""
 
 from __future__ import annotations
 

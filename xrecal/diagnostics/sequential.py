@@ -1,4 +1,4 @@
-"""Comparison of forecasts that may be looked at after every case."""
+"""Sequential comparison of forecasts, valid after every case."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ def sequential_evidence(
     dim: Hashable,
     lags: xr.DataArray,
 ) -> dict[str, xr.DataArray]:
-    """E-values over methods, locations and cases of a lower CRPS than that of each reference.
+    """E-values for a lower CRPS than that of each reference, over methods, locations and cases.
 
-    Forecasts are what their quantiles say, each of the same mass, so that twice the mean distance
-    of the sorted quantiles of two bounds the difference of their scores.
+    Forecasts consist of their quantiles, each with the same mass. So twice the mean distance of the
+    sorted quantiles of two forecasts bounds the difference of their scores.
 
     Parameters
     ----------
     kept_of : mapping from label to tuple of DataArray
-        Quantiles of equal mass, in memory, and of the first label what verified.
+        Quantiles of equal mass, in memory; for the first label, also observations.
     references : sequence of str
-        Labels of the methods that all are compared with.
+        Labels of the reference methods.
     dim : hashable
         Dimension of the cases.
     lags : DataArray

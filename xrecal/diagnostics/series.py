@@ -33,7 +33,7 @@ def over_series(
     """Results of a function of the series of each location.
 
     The function gets forecasts (L, n, m), observations (L, n), numbers of the locations (L,) and
-    ``extras`` (L, n). A result is one number a location, or a case where ``per_case`` says so.
+    ``extras`` (L, n). A result has one number per location, or per case where ``per_case`` is True.
     """
     form = evidence.form
     for part in form.parts.values():
@@ -74,9 +74,9 @@ def over_series(
 def _parts_and_core(
     form: Form, loops: list[Hashable], cases: Mapping[Hashable, str]
 ) -> dict[str, tuple[xr.DataArray, tuple[Hashable, ...]]]:
-    """Parts with cases and members last, and these dimensions of each.
+    """Parts with cases and members last, and these dimensions of each part.
 
-    Members of a weighted forecast that all cases share come without cases.
+    Members of a weighted forecast that all cases share have no dimension of cases.
     """
     core = (*cases.values(), NEW_MEMBER)
     renamed = {**cases, form.member_dim: NEW_MEMBER}
@@ -113,9 +113,9 @@ def _cases_last(
 
 @dataclass(frozen=True)
 class _SeriesTask:
-    """Parts of forecasts (L, *shape, m) or (L, m), observations and further values (L, *shape) in.
+    """Task with parts of forecasts (L, *shape, m) or (L, m), and values (L, *shape) as inputs.
 
-    Arrays ``numbers`` (L,) add up to those of the locations.
+    Arrays ``numbers`` (L,) add up to the numbers of the locations.
     """
 
     function: Callable[..., tuple[npt.NDArray[Any], ...]]

@@ -34,7 +34,7 @@ _TESTS = {
     "montecarlo": "observations drawn from the forecasts",
     "block": "normal approximation of block estimates",
 }
-"""Tests as they are described beside their p-values."""
+"""Descriptions of tests for results."""
 
 
 class _Settings(NamedTuple):
@@ -49,7 +49,7 @@ class _Settings(NamedTuple):
 
     @property
     def description(self) -> str:
-        """The test in words."""
+        """Description of the test."""
         assert self.test is not None
         words = _TESTS[self.test]
         if self.test in ("serial", "wild", "block") and self.block_length is not None:
@@ -203,7 +203,7 @@ def skce_test(
 
 
 def skce_test_of(evidence: Evidence, block_length: int | None, seed: int) -> xr.Dataset:
-    """The serial test of forecasts that are paired with observations already."""
+    """The serial test of forecasts that are already paired with observations."""
     return _run(evidence, _Settings("serial", block_length=block_length, seed=seed))
 
 
@@ -266,7 +266,7 @@ def _estimates(
 
 
 def _warn_of_sums(form: Form) -> None:
-    """Warn of weights in memory that do not sum to one, with their sums."""
+    """Warn about weights in memory that do not sum to one, with their sums."""
     from xrecal.arrays.calibration.expectations import SUM_TOLERANCE
 
     weights = form.weights

@@ -12,7 +12,7 @@ import xarray as xr
 
 from xrecal.chunks.over_cases import over_cases
 from xrecal.chunks.texts import quoted
-from xrecal.inputs.dims import Dims, told_dims
+from xrecal.inputs.dims import Dims, dims_as_text
 from xrecal.inputs.metadata import check_units, history_only, joined, shown_units
 from xrecal.inputs.pairing import paired_by_position
 from xrecal.inputs.places import like_places, warn_of_other_places
@@ -31,7 +31,7 @@ from .evidence import (
     named_dims,
     where_enough,
 )
-from .p_values import UNTOLD, shown_p
+from .p_values import NO_P_VALUE, shown_p
 from .rows import each_season, head_of_rows, season_of_rows, texts_of_rows
 
 _TEXTS = {
@@ -57,7 +57,7 @@ class Skills(xr.Dataset):
         return self._table().html() if self._is_whole() else super()._repr_html_()
 
     def _is_whole(self) -> bool:
-        """Whether it holds all that the table needs, in memory and over no other dimension."""
+        """True if all values of the table are present, in memory and over one dimension."""
         needed = {*_TEXTS, "n_cases"} <= set(self) and not self.chunks
         return needed and self["skill"].dims == (self.attrs.get("by"),)
 
@@ -70,17 +70,19 @@ class Skills(xr.Dataset):
             "cases": [str(n) for n in self["n_cases"].to_numpy()],
             "skill": shown["skill"],
             "±": shown["skill_error"],
-            "95 % interval": [low if low == UNTOLD else f"{low} to {high}" for low, high in ends],
+            "95 % interval": [
+                low if low == NO_P_VALUE else f"{low} to {high}" for low, high in ends
+            ],
             "p": [shown_p(p) for p in self["p_value"].to_numpy()],
         }
         foot = ", ".join(f"{k}: {self.attrs[k]}" for k in ("score", "reference") if k in self.attrs)
-        if any(UNTOLD in column for column in columns.values()):
-            foot += f"\n{UNTOLD}: too few cases for their dependence"
+        if any(NO_P_VALUE in column for column in columns.values()):
+            foot += f"\n{NO_P_VALUE}: too few cases for their dependence"
         return Table(list(columns), list(map(list, zip(*columns.values(), strict=True))), foot)
 
 
 def _shown_percent(share: float) -> str:
-    return UNTOLD if np.isnan(share) else f"{share:.1%}"
+    return NO_P_VALUE if np.isnan(share) else f"{share:.1%}"
 
 
 @explained("xrecal.diagnostics.skill")
@@ -189,20 +191,20 @@ def skill(
         (found, *_) = skills(skill_score, *ordered, dims=dims)
         series = [by_time(array.where(known), dims, time) for array in ordered]
         of_means, error, p_value, low, high = skills(score, *series, dims=[time])
-        # Where dates have different numbers of cases the skill is not that of their means.
+        # If dates have different numbers of cases, the skill differs from that of their means.
         shift = found - of_means
         results = (found, error, p_value, low + shift, high + shift)
     variables = described(results, _TEXTS, NO_UNIT)
     variables = where_enough(variables, counted(known, dims))
     attrs = _score_and_reference(scores, reference)
-    attrs |= history_only(scores.attrs, joined(f"skill over {told_dims(dims)}", by_position))
+    attrs |= history_only(scores.attrs, joined(f"skill over {dims_as_text(dims)}", by_position))
     if by is None:
         return xr.Dataset(variables, attrs=attrs)
     return Skills(variables, attrs=attrs | {"by": by})
 
 
 def _score_and_reference(scores: xr.DataArray, reference: xr.DataArray) -> dict[str, Any]:
-    """Attributes with the name and the unit of a score, and what made the reference."""
+    """Attributes with the name and the unit of a score, and the source of the reference."""
     name, units = scores.attrs.get("long_name", scores.name), shown_units(scores.attrs)
     name = "score" if name is None else name
     return {"score": f"{name} in {units}" if units else str(name), **reference_of(reference)}
@@ -211,7 +213,7 @@ def _score_and_reference(scores: xr.DataArray, reference: xr.DataArray) -> dict[
 def _dims_and_season(
     scores: xr.DataArray, dim: Dims, by: Hashable | None
 ) -> tuple[tuple[Hashable, ...], xr.DataArray | None]:
-    """Dimensions of the cases, and the season of each where ``by`` asks for it."""
+    """Dimensions of the cases, and the season of each if ``by`` asks for it."""
     dims = named_dims(dim, scores.dims, name="scores")
     if by is None:
         return dims or (case_dim(scores, name="scores"),), None
@@ -225,16 +227,16 @@ AS_ISSUED = "forecasts as issued"
 
 
 def reference_of(scores: xr.DataArray) -> dict[str, str]:
-    """Attribute with what made the forecasts of these scores, where history has it."""
+    """Attribute with the source of the forecasts of these scores, if the history has it."""
     history = str(scores.attrs.get("history", ""))
     made = re.findall(r"(?:recalibrated|each case predicted) by (.+?)(?: fitted |$)", history, re.M)
-    if not made and history.startswith("xrecal: "):  # of scores that are made here of what came in
+    if not made and history.startswith("xrecal: "):  # scores computed here from other data
         made = [AS_ISSUED]
     return {"reference": made[-1]} if made else {}
 
 
 def _in_time(scores: xr.DataArray, dims: Sequence[Hashable]) -> dict[Hashable, np.ndarray]:
-    """Positions by ascending label, so that neighbours are successive cases."""
+    """Positions sorted by label, so that neighbours are successive cases."""
     return {
         d: scores.indexes[d].argsort()
         for d in dims

@@ -58,10 +58,11 @@ def brier_skill_score(
     Returns
     -------
     Dataset
-        As from :func:`xrecal.skill`: over locations and ``threshold`` (for several) ``skill``, 1
-        minus the Brier score over that of the reference, its standard error ``skill_error``,
-        ``p_value`` of equal scores, ``skill_low`` and ``skill_high``, ``n_cases`` and ``status``,
-        which has a bit where the event happened in none or all of the cases. Lazy if an input is.
+        As from :func:`xrecal.skill`, over locations and ``threshold`` (for several). ``skill`` is 1
+        minus the Brier score over that of the reference, and ``skill_error`` is its standard error.
+        ``p_value`` is the p-value of equal scores; ``skill_low`` and ``skill_high`` are the ends of
+        an interval. ``n_cases`` and ``status`` follow: the status has a bit if the event happened
+        in none or all of the cases. Lazy if an input is.
 
     Raises
     ------
@@ -178,7 +179,7 @@ def rpss(
 
 
 def only_edges(own: xr.DataArray | None, edges: Edges | None) -> Edges:
-    """Edges of the categories that a forecast consists of, or those that are given."""
+    """Edges of the categories of a forecast, or the given ones."""
     if own is None and edges is None:
         raise ValueError(
             "edges are needed, such as edges=[0.0, 5.0] or the two terciles: only forecasts of "
@@ -192,7 +193,7 @@ def only_edges(own: xr.DataArray | None, edges: Edges | None) -> Edges:
 
 
 def ranked(scores: xr.DataArray, edges: Thresholds) -> xr.DataArray:
-    """Sum over edges of Brier scores, missing where one is."""
+    """Sum of Brier scores over edges, missing if one is missing."""
     return scores.sum([edges.dim], skipna=False)
 
 
@@ -205,7 +206,8 @@ def ranked_reference(
 ) -> xr.DataArray:
     """Ranked probability scores of probabilities of the categories, or of their shares.
 
-    ``of_levels``: probabilities are those between the levels of quantiles, whatever their edges.
+    With ``of_levels``, probabilities are those between the levels of quantiles, whatever their
+    edges.
     """
     dim = events.thresholds.dim
     above = None
@@ -227,10 +229,10 @@ def ranked_reference(
 def _with_ties(
     above: xr.DataArray, events: Events, evidence: Evidence, of_levels: bool
 ) -> xr.DataArray:
-    """Probabilities above edges; the shares of these cases where ties contradict them.
+    """Probabilities above edges; the shares of these cases if ties contradict them.
 
-    Two equal edges, such as the terciles of a dry season, have nothing between them. The levels of
-    quantiles are no probabilities where many observations lie on an edge.
+    Two equal edges, such as the terciles of a dry season, have no values between them. The levels
+    of quantiles are not probabilities if many observations lie on an edge.
     """
     dim, cases = events.thresholds.dim, evidence.dims_of_climate
     edges = events.thresholds.values.drop_vars([dim], errors="ignore")
@@ -267,7 +269,7 @@ def _brier_of_probability(
 
 
 def _told(reference: object) -> dict[str, str]:
-    """Attribute with a reference that is no forecast, in words."""
+    """Attribute with the text of a reference that is not a forecast."""
     if isinstance(reference, (xr.DataArray, xr.Dataset)):
         return {}
     if reference is None:
@@ -276,7 +278,7 @@ def _told(reference: object) -> dict[str, str]:
 
 
 def _squared(events: Events, above: xr.DataArray | None, evidence: Evidence) -> xr.DataArray:
-    """Squares of what happened minus a probability, the share of these cases if not given."""
+    """Squared differences of events and a probability, by default the share of these cases."""
     known = events.happened.where(events.probability.notnull())
     if above is None:
         above = known.astype(np.float64).mean(evidence.dims_of_climate)
@@ -284,7 +286,7 @@ def _squared(events: Events, above: xr.DataArray | None, evidence: Evidence) -> 
 
 
 def _skill(scores: xr.DataArray, others: Labelled, evidence: Evidence, name: str) -> xr.Dataset:
-    """Skill of scores against others, which a reference of one variable may have in a Dataset."""
+    """Skill of scores relative to others; the reference may be one variable of a Dataset."""
     require_free(evidence.form.dims, RESULTS)
     if isinstance(others, xr.Dataset):
         (others,) = others.values()
@@ -295,7 +297,7 @@ def _skill(scores: xr.DataArray, others: Labelled, evidence: Evidence, name: str
 
 
 def skill_of(scores: xr.DataArray, others: xr.DataArray, evidence: Evidence) -> xr.Dataset:
-    """Skill of scores without a unit; coordinates named as results give way to these."""
+    """Skill of scores without a unit; coordinates named like results are dropped."""
     own, other = (
         a.drop_vars(RESULTS, errors="ignore").assign_attrs(units="1") for a in (scores, others)
     )

@@ -74,7 +74,7 @@ def spread_skill(
     Notes
     -----
     The variance of plain ensembles of m members is multiplied by :math:`(m+1)/(m-1)` [1]_, because
-    their own mean is uncertain. Other forecasts are used as they are. O(m) a forecast.
+    their own mean is uncertain. Other forecasts are used as they are. O(m) per forecast.
 
     References
     ----------

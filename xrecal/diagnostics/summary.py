@@ -21,7 +21,7 @@ from xrecal.products.scores import crps
 from .comparison import Table
 from .evidence import read_evidence
 from .intervals import LEVEL, UNKNOWN, coverage
-from .p_values import SIGNIFICANT, UNTOLD, rejections, shown_p, told_tests
+from .p_values import NO_P_VALUE, SIGNIFICANT, note_on_tests, rejections, shown_p
 from .pit import pit_test
 from .skce import Test, skce_test
 from .spread import spread_skill
@@ -52,17 +52,17 @@ class Summary(xr.Dataset):
         return self.as_table().html() if self._is_whole() else super()._repr_html_()
 
     def _is_lazy(self) -> bool:
-        """Whether it will print as a table once it is computed."""
+        """True if it prints as a table only after it is computed."""
         return set(VARIABLES) <= set(self) and bool(self.chunks)
 
     def _is_whole(self) -> bool:
-        """Whether it holds all that the table needs, and in memory."""
+        """True if all values of the table are present and in memory."""
         if not set(VARIABLES) <= set(self) or LEVEL not in self.indexes or self.chunks:
             return False
-        return self["n_cases"].dtype.kind == "i"  # a mean over locations is no summary
+        return self["n_cases"].dtype.kind == "i"  # a mean over locations is not a summary
 
     def as_table(self) -> Table:
-        """The table that it prints as; of one location, or of the range over several."""
+        """Its table: of one location, or of the range over several."""
         units = shown_units(self["crps"].attrs)
         rows = [
             self._row("CRPS", self["crps"], units),
@@ -78,12 +78,12 @@ class Summary(xr.Dataset):
         rows.append(self._row("SKCE", self["skce"]))
         rows += [self._p_row("PIT p", "pit_p_value"), self._p_row("SKCE p", "skce_p_value")]
         n = self["n_cases"].to_numpy()
-        some = n[n > 0]  # the sea, say, has no cases, and says nothing of the others
+        some = n[n > 0]  # places without cases, such as the sea
         low, high = (some.min(), some.max()) if some.size else (0, 0)
         cases = f"{low}" if low == high else f"{low} to {high}"
         beyond = "; not known: beyond the levels of these quantiles" if has_unknown else ""
-        untold = any(UNTOLD in row for row in rows)
-        beyond += f"; {told}" if (told := told_tests(self, untold=untold)) else ""
+        unknown = any(NO_P_VALUE in row for row in rows)
+        beyond += f"; {told}" if (told := note_on_tests(self, unknown=unknown)) else ""
         if n.size == 1:
             return Table((), [row[:2] for row in rows], f"{cases} cases{beyond}")
         head = ["", "median", "lowest", "highest", f"p < {SIGNIFICANT}"]
@@ -114,7 +114,7 @@ class Summary(xr.Dataset):
 
 
 def _median_and_ends(values: np.ndarray) -> tuple[float, float, float]:
-    """Median, lowest and highest of the values that are not NaN; NaN if there are none."""
+    """Median, minimum and maximum of the values that are not NaN; NaN if there are none."""
     values = values[~np.isnan(values)]
     if not values.size:
         return np.nan, np.nan, np.nan
@@ -210,7 +210,7 @@ def summary(
     uniform = pit_test(forecast, observations, dims, block_length=length, **options)
     if isinstance(score, xr.Dataset):
         (score,) = score.data_vars.values()
-    score.attrs.pop("history", None)  # that of the summary tells more
+    score.attrs.pop("history", None)  # the history of the summary has more details
     variables = {
         "crps": score.assign_attrs(long_name=f"mean {score.attrs['long_name']}"),
         "bias": spread["bias"],

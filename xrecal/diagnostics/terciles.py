@@ -40,9 +40,9 @@ from .skill_scores import only_edges, ranked, ranked_reference, skill_of
 
 LEVELS = (1 / 3, 2 / 3)
 DIGITS = 5
-"""Decimals of probabilities that count, in single precision."""
+"""Number of significant digits of probabilities, in single precision."""
 ODDS = (1 / 3, 1 / 3, 1 / 3)
-"""Probabilities of the climatology that skill is against."""
+"""Probabilities of the climatological reference."""
 
 _AREA = {
     "roc_area": "area under the ROC curve of the category",
@@ -140,7 +140,7 @@ def tercile_summary(
     happened = _in_category(events)
     at = events.thresholds.values.rename({events.thresholds.dim: EDGE})
     probability = between(Issued(evidence.form), at, TERCILES, named=False)
-    # Differences of shares of members are equal but for rounding, which must not rank them.
+    # Shares of members can differ by rounding only, which must not rank them.
     digits = DIGITS * np.finfo(probability.dtype).precision // 6
     bare = probability.drop_vars(["lower_edge", "upper_edge"]).round(digits)
     conditional, parts = reliability_parts(evidence, bare, happened)
@@ -164,12 +164,12 @@ def tercile_summary(
 
 
 def _odds(issued: xr.DataArray | None) -> Sequence[float] | None:
-    """Climatological odds of categories; None for those that are no terciles."""
+    """Climatological odds of categories; None if they are not terciles."""
     return ODDS if issued is not None and list(issued[CATEGORY].values) == list(TERCILES) else None
 
 
 def _edges(edges: Edges | None, evidence: Evidence) -> Thresholds:
-    """Two terciles as thresholds; of the observations of each location if not given."""
+    """Two terciles as thresholds; by default of the observations of each location."""
     form = evidence.form
     if edges is None:
         (found,) = over_cases(
@@ -197,7 +197,7 @@ def _terciles(observations: np.ndarray) -> np.ndarray:
 
 
 def _in_category(events: Events) -> xr.DataArray:
-    """1 where the observation is in a category, 0 where not, NaN where not known."""
+    """1 if the observation is in a category, 0 if not, NaN if unknown."""
     dim = events.thresholds.dim
     above = events.happened.rename({dim: CATEGORY}).drop_vars(CATEGORY, errors="ignore")
     lower, upper = above.isel({CATEGORY: 0}), above.isel({CATEGORY: 1})

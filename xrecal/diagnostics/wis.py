@@ -36,9 +36,9 @@ def quantile_wis_of(
     chosen: IntArray,
     all_chosen: bool,
 ) -> tuple[FloatArray, ...]:
-    """Weighted interval scores (L, T) of quantiles that were issued, at those chosen (k,).
+    """Weighted interval scores (L, T) of issued quantiles, at the chosen ones (k,).
 
-    Of all that each forecast has, if ``all_chosen`` and these suit the score.
+    With ``all_chosen``, of all quantiles that each forecast has, if these suit the score.
     """
     from xrecal.arrays.scores.intervals import NEAR
 
@@ -126,7 +126,7 @@ def wis(
 
 
 def _chosen(issued: FloatArray, asked: FloatArray | None, name: Hashable) -> IntArray:
-    """Numbers of the issued quantiles that count; ValueError if one asked for was not issued."""
+    """Numbers of the issued quantiles to use; ValueError if a given level was not issued."""
     from xrecal.arrays.scores.intervals import NEAR
 
     if asked is None:

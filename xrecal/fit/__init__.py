@@ -1,1 +1,1 @@
-"""What was fitted, how it is fitted, held-out distributions, and how more cases join."""
+"""Fits: fitted models, how they are fitted, held-out distributions, and updates with more cases."""

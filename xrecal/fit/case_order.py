@@ -1,4 +1,4 @@
-"""Cases that are added to those of a state: their arrays, order, dates and positions."""
+"""Joining of added cases with those of a state: arrays, order, dates and positions."""
 
 from __future__ import annotations
 
@@ -29,37 +29,40 @@ ADDED_MEMBER = "xrecal_added_member"
 """Dimension of the members of the cases that are added."""
 
 DATES = ("year", "season", "days", "month_day", "day")
-"""Fields of the date of each case; steps begin anew."""
+"""Fields of an axis with values for each date; steps are renumbered."""
 
 
 @dataclass(frozen=True)
 class Order:
-    """How the cases that a state keeps and those added to it stand together."""
+    """Order of stored and added cases."""
 
     n_kept: int
     known: IntArray
-    """(t,) places of the added cases among those that are kept, -1 for new ones."""
+    """(t,) positions of the added cases among the stored ones, -1 for new ones."""
     order: IntArray
-    """(n,) places of all cases among the kept and then the added ones."""
+    """(n,) positions of all cases among the stored and then the added ones."""
 
     @property
     def has_known(self) -> bool:
-        """Whether an added case is known already."""
+        """True if an added case is known already."""
         return bool((self.known >= 0).any())
 
     @property
     def n_new(self) -> int:
-        """Added cases that are not known."""
+        """Number of added cases that are new."""
         return int((self.known < 0).sum())
 
     @property
     def slots(self) -> IntArray:
-        """(t,) places of the added cases in the order in which all came."""
+        """(t,) positions of the added cases, in order of arrival."""
         new = self.known < 0
         return np.where(new, self.n_kept + np.cumsum(new) - 1, self.known)
 
     def at_positions(self, k: int) -> Order:
-        """The order of cases that are dates at k positions, those of a date next to each other."""
+        """The order of cases that are dates at k positions.
+
+        Cases of a date are next to each other.
+        """
         position = np.arange(k)
         known = np.where(
             self.known[:, np.newaxis] < 0, -1, self.known[:, np.newaxis] * k + position
@@ -69,12 +72,12 @@ class Order:
 
 
 def order_by_labels(pairs: Pairs, fitted: FittedVariable) -> tuple[Order, Coordinates]:
-    """How dates that are added join those of the fit, and the labels of all cases, ascending.
+    """Order of the dates of a fit and added dates, and the ascending labels of all cases.
 
     Raises
     ------
     ValueError
-        If only one side has labels, or theirs are of other types.
+        If only one side has labels, or labels have different types.
     """
     dim, name = fitted.dim, f"calibration_{fitted.dim}"
     k = fitted.n_positions
@@ -83,8 +86,8 @@ def order_by_labels(pairs: Pairs, fitted: FittedVariable) -> tuple[Order, Coordi
     if bool(new) != (name in fitted.state.coords):
         bare, other = ("the model", "hindcast") if new else ("hindcast", "the model")
         raise ValueError(
-            f"{bare} has no labels along {dim!r}, but {other} has; cases are told apart by them, "
-            "so fit and update with labels or both without"
+            f"{bare} has no labels along {dim!r}, but {other} has; labels identify cases, so fit "
+            "and update with labels, or both without"
         )
     if not new:
         return Order(n_kept, np.full(n_added, -1), np.arange(n_kept + n_added)), {}
@@ -101,7 +104,7 @@ def order_by_labels(pairs: Pairs, fitted: FittedVariable) -> tuple[Order, Coordi
 
 
 def order_of_positions(kept: IntArray, added: IntArray) -> tuple[Order, IntArray]:
-    """How cases that are added join those of a model, and all of them, by positions in time."""
+    """Order of the cases of a model and added cases, by positions in time."""
     import pandas as pd
 
     order, every = _ordered(pd.Index(kept), pd.Index(added))
@@ -109,7 +112,7 @@ def order_of_positions(kept: IntArray, added: IntArray) -> tuple[Order, IntArray
 
 
 def _ordered(kept: Any, added: Any) -> tuple[Order, Any]:
-    """How the cases of two pandas indexes join, and all labels, ascending."""
+    """Order of the cases of two pandas indexes, and all labels, ascending."""
     known = kept.get_indexer(added)
     of_new = np.flatnonzero(known < 0)
     both = kept.append(added[of_new])
@@ -119,7 +122,7 @@ def _ordered(kept: Any, added: Any) -> tuple[Order, Any]:
 
 
 def added_cases(pairs: Pairs, covariates: Mapping[str, xr.DataArray]) -> Groups:
-    """Arrays (..., added, ...) of the added cases of each fit, as a state keeps them."""
+    """Arrays (..., added, ...) of the added cases of each fit, in the form of a state."""
     added, pool = arrays_of_cases(pairs, covariates, (ADDED, ADDED_MEMBER)), pairs.pool
     if pool is None:
         return added
@@ -133,7 +136,7 @@ def added_cases(pairs: Pairs, covariates: Mapping[str, xr.DataArray]) -> Groups:
 
 
 def known_observations(kept: xr.Variable, order: Order) -> xr.Variable:
-    """Observations (..., added) that are kept of the added cases, NaN of new ones."""
+    """Stored observations (..., added) of the added cases, NaN for new ones."""
     at = kept.isel({CASE: np.maximum(order.known, 0)})
     seen = xr.Variable([ADDED if d == CASE else d for d in at.dims], at.data)
     known: xr.Variable = seen.where(xr.Variable([ADDED], order.known >= 0))  # type: ignore[no-untyped-call]
@@ -141,7 +144,7 @@ def known_observations(kept: xr.Variable, order: Order) -> xr.Variable:
 
 
 def join_axes(fitted: FittedVariable, added: CaseAxis, order: Order) -> CaseAxis:
-    """Dates of all cases of the fit and of ``added`` dates, where both are dated."""
+    """Dates of all cases of the fit and of ``added`` dates, if both have dates."""
     kept = fitted.axis.take(slice(None, None, fitted.n_positions))
     dates = {name: (getattr(kept, name), getattr(added, name)) for name in DATES}
     known = {name: pair for name, pair in dates.items() if not any(a is None for a in pair)}
@@ -153,7 +156,7 @@ def join_axes(fitted: FittedVariable, added: CaseAxis, order: Order) -> CaseAxis
 
 
 def positions_of_cases(fitted: FittedVariable, n_dates: int) -> Coordinates:
-    """Labels of the pooled positions of the cases of so many dates."""
+    """Labels of the pooled positions of the cases, for a number of dates."""
     k = fitted.n_positions
     pooled = fitted.pool is not None and fitted.pool.forecast_dims
     return {
@@ -164,7 +167,7 @@ def positions_of_cases(fitted: FittedVariable, n_dates: int) -> Coordinates:
 
 
 def require_positions(form: Form, fitted: FittedVariable) -> None:
-    """Raise ValueError unless the pooled positions of a hindcast are those of the fit."""
+    """Raise ValueError unless a hindcast has the same pooled positions as the fit."""
     pool = fitted.pool
     if pool is None:
         return
@@ -175,9 +178,9 @@ def require_positions(form: Form, fitted: FittedVariable) -> None:
         raise ValueError(
             f"the model is {pool}, of {size} positions along {other[0]!r}, but hindcast has "
             f"{sizes.get(other[0], 'no such dimension')}; update with all positions of the fit, "
-            "and fit anew for others"
+            "and fit again for others"
         )
-    if pool.own_fits:  # whose labels are those of locations
+    if pool.own_fits:  # their labels are those of locations
         return
     if fitted.method.by_sums:
         given = {n: label.to_numpy() for n, label in place_labels(form, pool).items()}

@@ -1,4 +1,4 @@
-"""Cases of a chunk of places as arrays, as methods learn from them and as a state keeps them."""
+"""Cases of a chunk of places as arrays, for methods and for a state."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def parameters_of(method: Method, periods: Mapping[str, float | None]) -> Mappin
 
 @lru_cache(maxsize=256)
 def _parameters_of(method: Method, n_features: int) -> Mapping[str, Parameter]:
-    """Parameters of a method, made once: a pool has a hundred, and each call asks several times."""
+    """Parameters of a method, cached: a pool has a hundred, and each call asks several times."""
     return MappingProxyType(dict(method.parameters(n_features)))
 
 
@@ -68,8 +68,8 @@ def cases_of(
     periods : mapping
         Covariates that are used, with the periods of circular ones.
     largest : array, shape (L,), optional
-        Largest value that a model has seen, beside which values are missing; without it all others
-        of the place.
+        Largest value that a model has seen, to which values are compared; by default all other
+        values of the place.
     """
     parts, values, filled = without_absurd(forecasts, list(observed.values()), largest)
     cases, flags = usable_cases(parts, values, covariates, axis, periods)
@@ -81,11 +81,11 @@ def without_absurd(
     observed: Sequence[FloatArray],
     largest: FloatArray | None = None,
 ) -> tuple[dict[str, FloatArray], list[FloatArray], npt.NDArray[np.bool_]]:
-    """Members (L, n, m) and observations (L, n), NaN where they are missing beside others.
+    """Members (L, n, m) and observations (L, n), with NaN for absurdly large values.
 
-    And whether locations (L,) have such values. They are compared with the ``largest`` (L,) that a
-    model has seen, or with one another. Each array of vectors is judged alone, as their variables
-    may have different units. Arrays of a GPU are left as they are.
+    Also marks locations (L,) with such values. Values are compared with the ``largest`` (L,) value
+    that a model has seen, or with one another. Arrays of vectors are compared separately, as their
+    variables may have different units. Arrays on a GPU stay unchanged.
     """
     own = [name for name in parts if name == "loc" or name.startswith(VECTOR)]
     arrays = [*(parts[name] for name in own), *observed]
@@ -113,10 +113,10 @@ def usable_cases(
     axis: CaseAxis,
     periods: Mapping[str, float | None],
 ) -> tuple[Cases, IntArray]:
-    """Cases of values without absurd ones; see :func:`cases_of`.
+    """Cases from values without absurd ones; see :func:`cases_of`.
 
-    A case without a date that a covariate needs cannot be learned from. Where another covariate is
-    missing its median of the record takes its place.
+    A case without a date is unusable if a covariate needs the date. The median of the record
+    replaces other missing covariates.
     """
     forecasts, (own, *partners) = forecasts_of(parts), observed
     known = covariates_of([covariates[name] for name in periods], periods, own)
@@ -134,13 +134,13 @@ def usable_cases(
 
 
 def kept_parts(parts: Mapping[str, Any]) -> dict[str, Any]:
-    """Parts of forecasts in the state and their types: of quantiles it keeps the masses."""
+    """Parts of forecasts in the state, and their types: quantiles are stored with their masses."""
     types = {name: part.dtype for name, part in parts.items() if name != "levels"}
     return types | ({"weights": types["loc"]} if "levels" in parts else {})
 
 
 def parts_to_keep(parts: Named, cases: Cases) -> dict[str, FloatArray]:
-    """Parts (L, n, m) of the forecasts of cases as the state keeps them."""
+    """Parts (L, n, m) of the forecasts of cases, in the form of the state."""
     assert cases.forecasts is not None
     if "loc" in parts:
         ordered = sort_members(cases.forecasts)._asdict()
@@ -152,7 +152,7 @@ def parts_to_keep(parts: Named, cases: Cases) -> dict[str, FloatArray]:
 
 
 class Kept(NamedTuple):
-    """What a state keeps of the places of a chunk: cases, and what was learned from them."""
+    """Cases of a chunk of places and their fit, as stored in a state."""
 
     forecasts: Named
     """Parts (L, n, m)."""
@@ -175,7 +175,7 @@ class Kept(NamedTuple):
 
 
 def kept_of(state: Named) -> Kept:
-    """What a state keeps, from its arrays (L, ...) by the names that they have there."""
+    """Cases and fit, from the arrays (L, ...) of a state by name."""
     parts = {name: a for name, a in state.items() if is_part(name)}
     known = {n.removeprefix(COVARIATE): a for n, a in state.items() if n.startswith(COVARIATE)}
     others = {*parts, *(COVARIATE + name for name in known), OBSERVATIONS}
@@ -186,10 +186,10 @@ def kept_of(state: Named) -> Kept:
 def without_unseen(
     parts: Mapping[str, FloatArray], state: Mapping[str, FloatArray]
 ) -> dict[str, FloatArray]:
-    """Parts (L, T, m) of new forecasts, NaN where missing beside all that the fit has seen.
+    """Parts (L, T, m) of new forecasts, NaN for values far beyond all that the fit has seen.
 
-    Each forecast is judged alone, so that it does not matter which are asked for together. Arrays
-    of a GPU are left as they are.
+    Each forecast is checked alone, so the result does not depend on the other forecasts of a call.
+    Arrays on a GPU stay unchanged.
     """
     cleaned = dict(parts)
     for name, part in parts.items():
@@ -204,7 +204,10 @@ def without_unseen(
 
 
 def largest_known(*seen: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Largest absolute value (L,) of arrays (L, ...); zero on a device, where none is searched."""
+    """Largest absolute value (L,) of arrays (L, ...).
+
+    Zero on a device, as it is not searched there.
+    """
     xp = namespace(seen[0])
     return largest_of(*seen) if xp is np else xp.zeros(len(seen[0]))
 
@@ -212,8 +215,8 @@ def largest_known(*seen: npt.NDArray[Any]) -> npt.NDArray[Any]:
 def forecasts_of(parts: Mapping[str, FloatArray]) -> Forecasts:
     """Forecasts (L, n, m) from their parts.
 
-    Of vectors with the members of one variable after those of another; a member that one of them
-    misses is missing in all.
+    For vectors, the members of one variable follow those of another. A member that is missing in
+    one variable is missing in all.
     """
     names = [name for name in parts if name.startswith(VECTOR)]
     vector = [parts[n] for n in sorted(names, key=lambda n: int(n.removeprefix(VECTOR)))]
@@ -230,11 +233,11 @@ def in_blocks(
     n_cases: int,
     shape: tuple[int, int],
 ) -> Iterator[list[FloatArray]]:
-    """Products (l, T, ...) of forecasts of a block of locations after another.
+    """Products (l, T, ...) of forecasts, computed for one block of locations after another.
 
-    Weights of a block fit the workspace. Many forecasts at one location are cut too, into larger
-    parts, as each fits anew: ``products`` gets the locations and the part of the forecasts.
-    ``shape`` has the numbers of locations, and of forecasts of each.
+    Weights of a block fit the workspace. Many forecasts at one location are also computed in parts;
+    parts are larger, as each of them rebuilds the fit. ``products`` gets the locations and the part
+    of the forecasts. ``shape`` is the number of locations, and of forecasts at each.
     """
     from xrecal.arrays.rows import WORKSPACE, location_blocks
 
@@ -249,7 +252,7 @@ def in_blocks(
 def covariates_of(
     values: Sequence[FloatArray], periods: Mapping[str, float | None], like: FloatArray
 ) -> Covariates:
-    """Covariates (L, n) each, together; of the shape and library of an array where none."""
+    """Stack covariates (L, n); without any, with the shape and library of the array ``like``."""
     xp = namespace(like)
     stacked = np.stack(values, axis=-1) if values else xp.zeros((*like.shape, 0))
     return Covariates(stacked, tuple(periods), tuple(periods.values()))
@@ -262,5 +265,5 @@ def own_members(method: Method) -> str:
 
 
 def is_part(name: str) -> bool:
-    """Whether an array of the state holds calibration forecasts."""
+    """Return whether an array of the state has calibration forecasts."""
     return name in ("loc", "scale", "weights") or name.startswith(VECTOR)

@@ -1,7 +1,7 @@
-"""What places have in common while they learn: a first pass over a sample of them, a small result.
+"""Common regrets of places: a first pass over a sample of them, with a small result.
 
-The tasks of the second pass get it beside their own cases, so that chunks and the order of places
-change nothing.
+The tasks of the second pass get it along with their own cases, so the result does not depend on
+chunks or on the order of places.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from xrecal.arrays.online.common import Timeline
 
 SAMPLE = 64
-"""Places with observations that stand for all: an eighth of the noise of one."""
+"""Number of places with observations that represent all: an eighth of the noise of one."""
 
 READ = 512
-"""Places that are read, among which some may have no observations."""
+"""Number of places that are read, as some may have no observations."""
 
 PLACE = "xrecal_sampled"
 """Dimension of the places that are read."""
@@ -43,7 +43,7 @@ NOTHING: Named = MappingProxyType({})
 
 
 class Recording(Protocol):
-    """A task on a chunk of places that can make the first pass."""
+    """A task on a chunk of places that can run the first pass."""
 
     @property
     def method(self) -> Method:
@@ -54,13 +54,13 @@ class Recording(Protocol):
         """Covariates, and the periods of circular ones."""
 
     def record(self, **given: Named) -> Sequence[Timeline | None]:
-        """What the places have in common in each round."""
+        """Common regrets of the places in each round."""
 
 
 def with_common_regrets(
     task: Recording, given: Inputs, form: Form, places: Sequence[Hashable]
 ) -> tuple[dict[str, Any], dict[str, xr.DataArray]]:
-    """Inputs of a task with what places have in common, if its method asks for that.
+    """Inputs of a task, with common regrets of places if its method needs them.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def with_common_regrets(
     form : Form
         Forecasts, with the labels of places.
     places : sequence of hashable
-        Dimensions of places; none where cases are pooled.
+        Dimensions of places; none if cases are pooled.
 
     Returns
     -------
@@ -97,7 +97,7 @@ def with_common_regrets(
 
 
 def nothing_in_common(task: Recording) -> dict[str, xr.DataArray]:
-    """The parameters that all places share, as long as these have nothing in common."""
+    """Empty common parameters of all places."""
     if not task.method.in_common:
         return {}
     sizes = _sizes_of_shared(task).items()
@@ -105,7 +105,7 @@ def nothing_in_common(task: Recording) -> dict[str, xr.DataArray]:
 
 
 def as_objects(values: Sequence[Any]) -> npt.NDArray[Any]:
-    """Objects as an array (n,) that does not look into them."""
+    """Objects as an array (n,), without looking into them."""
     array = np.empty(len(values), dtype=object)
     for i, value in enumerate(values):
         array[i] = value
@@ -123,7 +123,7 @@ def _sizes_of_shared(task: Recording) -> dict[str, dict[Hashable, int]]:
 def _sampled(
     array: Array, core: Sequence[Hashable], at: Mapping[Hashable, IntArray]
 ) -> tuple[xr.Variable, tuple[Hashable, ...]]:
-    """An array at the places that are read, as core dimension, first."""
+    """An array at the places that are read, which become its first core dimension."""
     variable = array.variable if isinstance(array, xr.DataArray) else array
     own = {d: xr.Variable(PLACE, i) for d, i in at.items() if d in variable.dims}
     taken = variable.isel(own)
@@ -131,14 +131,14 @@ def _sampled(
         n = next(iter(at.values())).size
         taken = xr.DataArray(variable).expand_dims({PLACE: n}).variable
     if taken.chunks is not None:
-        whole = {taken.dims.index(PLACE): -1}  # xarray would compute objects
+        whole = {taken.dims.index(PLACE): -1}  # xarray would compute the objects
         taken = taken.copy(data=taken.data.rechunk(whole))
     return taken.transpose(PLACE, *core), (PLACE, *core)
 
 
 @dataclass(frozen=True)
 class _FirstPass:
-    """Arrays of the places that are read in, what some of them have in common out."""
+    """Function from arrays of the places that are read to the common regrets of some of them."""
 
     task: Recording
 

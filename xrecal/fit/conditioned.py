@@ -1,4 +1,4 @@
-"""Covariates that a method conditions on: those that it names, else all that are given."""
+"""Covariates of a method: the named ones, or else all given ones."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def checked(
     Raises
     ------
     TypeError or ValueError
-        If an argument is no method, no number of cases or no mapping.
+        If the method, the number of cases or the covariates have a wrong type or value.
     """
     if not is_method(method):
         refuse_settings(method, call)
@@ -38,12 +38,12 @@ def checked(
 
 
 def names_in(given: Given) -> tuple[str, ...]:
-    """Return the names of all covariates that are given, two of each forecast."""
+    """Return the names of all given covariates, including two from each forecast."""
     return tuple(name for names in names_of_given(given).values() for name in names)
 
 
 def _filled(method: Method, condition_on: str | tuple[str, ...] | None) -> Method:
-    """Return the method with ``condition_on`` where it has such a field and leaves it None."""
+    """Return the method with ``condition_on``, if it has such a field and leaves it None."""
     has_field = any(field.name == "condition_on" for field in fields(method))  # type: ignore[arg-type]
     if condition_on is None or method.condition_on is not None or not has_field:
         return method
@@ -51,7 +51,7 @@ def _filled(method: Method, condition_on: str | tuple[str, ...] | None) -> Metho
 
 
 def _widened(method: Method, names: Mapping[str, tuple[str, ...]]) -> Method:
-    """Return the method with mean and spread of the forecasts that it, or a mixed one, names."""
+    """Return the method with mean and spread for forecasts among the names of its covariates."""
     changes: dict[str, object] = {}
     own = names_of(method.condition_on)
     wide = tuple(dict.fromkeys(n for name in own for n in names.get(name, (name,))))
@@ -64,12 +64,12 @@ def _widened(method: Method, names: Mapping[str, tuple[str, ...]]) -> Method:
 
 
 def _names_some(method: Method) -> bool:
-    """Return whether a method, or one that it mixes, names covariates or none of them."""
+    """Return whether a method, or one that it mixes, names covariates or explicitly none."""
     return any(one.condition_on is not None for one in (method, *method.mixed))
 
 
 def _is_open(method: Method) -> bool:
-    """Return whether a pool decides on the season by the dates of its cases."""
+    """Return whether a pool includes the season depending on the dates of its cases."""
     of_season = getattr(method, "settles_covariates", False)
     return of_season and method.condition_on is None and getattr(method, "methods", None) is None
 
@@ -77,22 +77,22 @@ def _is_open(method: Method) -> bool:
 def settled(
     method: Method, axis: CaseAxis, n_cases: int, given: Sequence[str]
 ) -> tuple[Method, str | None]:
-    """Return the method as it can be used on cases, and a remark; see :meth:`Method.check`.
+    """Return the method as used with these cases, and a remark; see :meth:`Method.check`.
 
-    A pool that decides on the season conditions on the covariates ``given`` as well.
+    A pool that decides on the season takes the ``given`` covariates, too.
     """
     is_open = _is_open(method)
     method, note = method.check(axis, n_cases)
     if not is_open or not given:
         return method, note
     wide = replace(method, condition_on=(*names_of(method.condition_on), *given))  # type: ignore[type-var]
-    return wide.check(axis, n_cases)[0], note  # with a forest, where there are enough
+    return wide.check(axis, n_cases)[0], note  # with a forest, if cases suffice
 
 
 def name_some(
     methods: Iterable[Method], condition_on: str | tuple[str, ...] | None, given: Given
 ) -> bool:
-    """Return whether methods, or an argument for all of them, name some of the covariates given."""
+    """Return whether methods, or an argument for all of them, name some of the given covariates."""
     named = {*names_of(condition_on), *(n for method in methods for n in method.covariates)}
     return not named.isdisjoint(names_in(given))
 
@@ -100,7 +100,8 @@ def name_some(
 def used_by(method: Method, given: Given, *, named: bool) -> Given:
     """Return the covariates that a checked method conditions on.
 
-    A pool that decides on the season takes all, unless some are ``named`` for other methods.
+    A pool that decides on the season takes all covariates, except those ``named`` for other
+    methods.
     """
     if not named and _is_open(method):
         return given

@@ -1,7 +1,7 @@
-"""Fit: hindcast and observations in, a Recalibrator with its state at every location out.
+"""Fit a Recalibrator to a hindcast and observations.
 
-:func:`fit` pairs variables, prepares the cases of each (:func:`prepare`, which cross-validation,
-plans and ridge curves share) and fits them.
+:func:`fit` pairs variables, prepares the cases of each (with :func:`prepare`, which
+cross-validation, plans and ridge curves also use) and fits them.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from .shared_places import (
 from .state import Prepared, axis_of, describe_state, fit_state, require_whole_cases
 
 DEFAULT = CKME()
-"""The method of a fit that names none."""
+"""Default method of a fit."""
 
 
 @reporting("xrecal fit")
@@ -216,7 +216,7 @@ def fit_group(
     min_samples: int,
     choose: Choose,
 ) -> dict[Hashable, FittedVariable]:
-    """Fit variables that share all but observations, which have the attributes ``observed``."""
+    """Fit variables that share everything but observations; ``observed`` are their attributes."""
     one = next(iter(prepared.values()))
     method, vectors, periods = one.method, one.method.variables, one.periods
     if vectors is not None:
@@ -268,7 +268,7 @@ def _described(
     prepared: Prepared,
     periods: Mapping[str, float | None],
 ) -> xr.Dataset:
-    """Return a state that is readable on its own, with the attributes of covariates."""
+    """Add attributes to a state that explain it, also of covariates."""
     state = describe_state(state, method, attrs, periods)
     if method.by_sums:
         own = {name: prepared.covariates[name].attrs for name in periods}
@@ -280,7 +280,10 @@ def _described(
 def pair_hindcast(
     form: Form, observed: xr.DataArray, method: Method, dim: Hashable | None
 ) -> Pairs:
-    """Cases of a variable in order of time; ValueError where the method has no distances."""
+    """Cases of a variable in order of time.
+
+    ValueError if the method cannot compare its forecasts.
+    """
     require_distances(form, name="hindcast")
     if form.period is not None and method.variables is None:
         refuse_circular(form.period, form.name, "only fit, with CKME, takes that into account")
@@ -300,8 +303,8 @@ def prepare(
 ) -> Prepared:
     """Pool and date the cases of a variable, and read its covariates and features of places.
 
-    With ``in_splits`` fits are of some dates, so each will have a pool of its own: here it has all
-    positions, and the axis is that of the dates. Nor are models among the members weighed then.
+    With ``in_splits`` each fit has only some dates and pools its own cases. Here the pool then has
+    all positions, and the axis is that of the dates; named members get no weights yet.
     """
     dim = pairs.dim
     assert dim is not None
@@ -357,7 +360,7 @@ def prepare(
 def _require_use(
     features: str | Sequence[str], method: Method, pool: Pool | None, n_dates: int
 ) -> None:
-    """Raise ValueError for features of places that no fit compares."""
+    """Raise ValueError for features of places that the fit does not use."""
     if not features:
         return
     if pool is None or not (pools_share(method, pool, n_dates) or shares(method, pool, n_dates)):
@@ -369,7 +372,7 @@ def _require_use(
 
 
 def _require_enough(pairs: Pairs, min_samples: int, n_positions: int | None) -> None:
-    """Raise ValueError where no place can have enough cases, all pooled positions counted."""
+    """Raise ValueError if no place can have enough cases, counting all pooled positions."""
     if pairs.n_matched * (n_positions or 1) >= min_samples:
         return
     each = "" if n_positions is None else f", at {n_positions} pooled positions each,"
@@ -395,7 +398,7 @@ def _with_shared(
     pool: Pool,
     members: NamedMembers | None,
 ) -> Prepared:
-    """Pools at each place, in which what all places share competes with the own record."""
+    """Pools at each place, in which a shared component competes with those of the place."""
     dim, pairs = pairs.dim, replace(pairs, pool=None)
     require_whole_cases(pairs)
     axis = axis_of(pairs)
@@ -411,7 +414,7 @@ def _with_shared(
         require_one_chunk(value, (dim,), name=f"the covariate {name!r}")
     method = own.with_shared(shared)
     _refuse_reserved(pairs.form, method)
-    if note is not None and note != of_all.note:  # which has been told
+    if note is not None and note != of_all.note:  # reported before
         warn(note)
     whole = f"one component from the cases of all {shared.places} places"
     note = joined(whole, note, of_all.note)
@@ -419,7 +422,7 @@ def _with_shared(
 
 
 def _refuse_reserved(form: Form, method: Method) -> None:
-    """Raise ValueError for a dimension with a name that the state uses for something else."""
+    """Raise ValueError for a dimension with a name that the state needs."""
     taken = {CASE, CASE_MEMBER, MODEL, "quantile", *PARTS, "observations", "n_cases", "status"}
     for name, parameter in method.parameters(0).items():
         taken |= {name, *parameter.dims}

@@ -1,4 +1,4 @@
-"""A fitted method: settings, and state at every location. ``model.py`` has its methods."""
+"""A fitted method: settings, and state at every location. ``model.py`` adds its methods."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ MODEL, MODEL_PARTS = "calibration_model", ("model_weight", "model_offset")
 """Dimension of the models of named members in the state, and the arrays along it."""
 
 SEEN, ABOUT = "seen", "covariates"
-"""Array of the state of a fit by sums with ranges of covariates, and its attribute with theirs."""
+"""Array with the ranges of covariates, in a fit by sums, and its attribute with their names."""
 
 
 def chunks_of(state: xr.Dataset) -> Mapping[Hashable, tuple[int, ...]]:
-    """Chunks of the arrays of a state along each dimension; those of coordinates may differ."""
+    """Chunks of the arrays of a state along each dimension; chunks of coordinates may differ."""
     return state.drop_vars([n for n in state.coords if n not in state.xindexes]).chunksizes
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FittedVariable:
-    """One fitted variable: roles of dimensions, state, and what its text tells."""
+    """One fitted variable: roles of dimensions, state, and facts for its text."""
 
     kind: Kind
     dim: Hashable
@@ -51,7 +51,7 @@ class FittedVariable:
     attrs: dict[Any, Any]
     axis: CaseAxis
     method: Method
-    """As it was used; see :meth:`Method.check`."""
+    """As used in the fit; see :meth:`Method.check`."""
     periods: Mapping[str, float | None]
     """Covariates, and the periods of circular ones."""
     n_matched: int
@@ -61,49 +61,49 @@ class FittedVariable:
     state: xr.Dataset
     pool: Pool | None = None
     n_added: int = 0
-    """Cases that came by updates, after the fit."""
+    """Number of cases added by updates."""
     leads: MatchedLeads | None = None
-    """Cases at each lead that have an observation, where there are leads."""
+    """Number of cases with an observation at each lead, if there are leads."""
     jointly: tuple[Hashable, ...] = ()
-    """Variables that are recalibrated together, this one among them."""
+    """Variables recalibrated jointly, including this one."""
     selected: Places | None = None
-    """Positions of these fits among all of the model, where a part was selected; never stored."""
+    """Positions of these fits among all of the model, after a selection; never stored."""
 
     def __repr__(self) -> str:
         return f"<fitted variable along {self.dim!r}, {self.kind}: {self.method!r}>"
 
     @property
     def parameters(self) -> Mapping[str, Parameter]:
-        """Arrays of the state that hold what the method has chosen or learned, by name."""
+        """Arrays of the state with choices and fitted parameters of the method, by name."""
         return parameters_of(self.method, self.periods)
 
     @property
     def members(self) -> str:
-        """Name of the array of the state with the members of the variable, if the fit keeps any."""
+        """Name of the array of the state with the members of the variable, if it is stored."""
         return own_members(self.method)
 
     @property
     def arrays(self) -> dict[str, xr.Variable]:
-        """Arrays of the state without labels, as tasks take them; there may be hundreds."""
+        """Arrays of the state without labels, for tasks; there may be hundreds."""
         return {str(name): self.state.variables[name] for name in self.state.data_vars}
 
     @property
     def covariates(self) -> Mapping[str, float | None]:
-        """Covariates of forecasts, with those that tell the place, and periods of circular ones."""
+        """Covariates of forecasts, also those that identify the place, and their periods."""
         return {**self.periods, **dict.fromkeys(self.method.of_places)}
 
     @property
     def attrs_of_covariates(self) -> Mapping[str, Mapping[str, Any]]:
         """Attributes of the covariates of the fit, such as units, by name."""
         arrays = self.arrays
-        if self.method.by_sums:  # which keeps no values of cases
+        if self.method.by_sums:  # it stores no values of cases
             described: dict[str, dict[str, str]] = json.loads(arrays[SEEN].attrs.get(ABOUT, "{}"))
             return described
         return {n: arrays[COVARIATE + n].attrs for n in self.periods if COVARIATE + n in arrays}
 
     @property
     def observed(self) -> xr.DataArray:
-        """Observations (..., case) that are known at each location, of all its places."""
+        """Known observations (..., case) at each location, of all its places."""
         observed = self.state["observations"]
         if not self.method.by_sums:
             return observed
@@ -114,7 +114,7 @@ class FittedVariable:
 
     @property
     def climatology(self) -> xr.DataArray:
-        """Observations (..., case) of each location itself; of all places where they share a fit.
+        """Observations (..., case) of each location itself; of all places if they share a fit.
 
         Without coordinates of the cases.
         """
@@ -124,9 +124,9 @@ class FittedVariable:
 
     @property
     def n_positions(self) -> int:
-        """Cases of each date that the state has side by side: those of pooled positions.
+        """Number of cases per date in the state: the pooled positions.
 
-        One of a shared fit, whose cases are dates.
+        It is one for a shared fit, as its cases are dates.
         """
         return 1 if self.pool is None or self.method.by_sums else len(self.pool.taken)
 
@@ -166,7 +166,7 @@ class Fitted:
 
     @property
     def is_computed(self) -> bool:
-        """Whether the state is in memory rather than a Dask graph."""
+        """True if the state is in memory, not a Dask graph."""
         return not any(fitted.state.chunks for fitted in self.variables.values())
 
     @explained("model.compute")
@@ -225,9 +225,9 @@ class Fitted:
 def dtype_of_members(
     method: Method, form: Form, observations: xr.DataArray
 ) -> np.dtype[np.floating[Any]]:
-    """Floating type of what a method issues for forecasts.
+    """Floating type of the members that a method issues for forecasts.
 
-    Members that are not the observations themselves are as precise as the coarser input.
+    Members that are not observations are as precise as the coarser input.
     """
     if method.shares_members:
         return observations.dtype

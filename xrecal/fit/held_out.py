@@ -1,4 +1,4 @@
-"""Held-out distributions: each case predicted by fits that have not seen it."""
+"""Held-out distributions: each case is predicted by fits that have not learned from it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from xrecal.inputs.pool import PoolOver
 from xrecal.inputs.roles import is_lead
 from xrecal.methods import Method
 from xrecal.methods.covariates import may_break
-from xrecal.methods.folds import WEEK, learned_from_neighbours, told_year_start
+from xrecal.methods.folds import WEEK, learned_from_neighbours, note_on_year_start
 from xrecal.typing import IntArray
 
 from .common_regrets import with_common_regrets
@@ -49,41 +49,41 @@ By: TypeAlias = Literal["year", "block", "retrospective", "rolling"]
 LONGEST_MONTH = 31 * SECONDS["day"]
 
 EACH_LEAD = "the delay of each lead"
-"""Gap of a model that learns from each forecast as soon as it has verified, in words."""
+"""Text for the gap of a model that learns from each forecast once it has verified."""
 
 
 @dataclass(frozen=True)
 class Splits:
-    """The way in which cases are held out, and the cases that each fit learns from."""
+    """Kind of splits: which cases are held out, and which cases each fit learns from."""
 
     by: By
     gap: Span | None = 0
-    """None is that of each lead where models are updated, 0 elsewhere."""
+    """None means the lead time for models that are updated, else 0."""
     blocks: int = 5
     window: Span | None = None
     every: Span | None = None
     pool: PoolOver = None
     min_samples: int = 20
     year_start: str | int | None = None
-    """As it is typed."""
+    """As users type it."""
     refit: Span | None = None
     """Time between two fits of a model that is updated in between."""
     updates: bool = False
-    """Whether a model is updated, rather than fitted anew each time."""
+    """True if a model is updated instead of refitted each time."""
     choose: Choose = TOGETHER
-    """Places whose cases the choices of a fit come from."""
+    """Places from which the choices of a fit come."""
     features: str | Sequence[str] = ()
     """Coordinates of pooled places that a fit compares."""
 
     @property
     def options(self) -> dict[str, Any]:
-        """Parameters of the function that splits cases in one of the ways."""
+        """Parameters of the function that makes splits of this kind."""
         names = ("gap", "blocks", "window", "every")
         given = {name: as_span(getattr(self, name), name) for name in names}
         return given | {"gap": 0 if self.gap is None else given["gap"]}
 
     def years(self, axis: CaseAxis) -> IntArray | None:
-        """Year of each case (n,); ValueError where they are too few, or the start is none."""
+        """Year of each case (n,); ValueError for too few years, or an invalid start of the year."""
         start = read_year_start(self.year_start, "cross-validation")
         if start is not None and self.by != "year":
             raise ValueError(
@@ -104,14 +104,14 @@ class Splits:
                 Advice(
                     Typed("by", "year"),
                     f" needs two years at least, and all cases are of {year[0]}"
-                    f"{told_year_start(axis, year)}; use ",
+                    f"{note_on_year_start(axis, year)}; use ",
                     Typed("by", "block"),
                 )
             )
         return year
 
     def __str__(self) -> str:
-        """The splits in words, as they would be typed."""
+        """The splits in words, as users would type them."""
         has_blocks = self.by != "year" and self.window is None
         names = (*self.options, "refit", "year_start", "pool")
         given = {name: getattr(self, name) for name in names}
@@ -125,14 +125,14 @@ class Splits:
 
 
 def _plain(value: object) -> str:
-    """A length of time as 10 days, anything else as it would be typed."""
+    """A length of time as "10 days"; anything else as users would type it."""
     as_text = isinstance(value, (datetime.timedelta, np.generic)) or value is EACH_LEAD
     return str(value) if as_text else repr(value)
 
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Distributions of each case of a hindcast, predicted by fits that have not seen it."""
+    """Distributions of each case of a hindcast, predicted by fits that have not learned from it."""
 
     given: Form
     """Cases in the order of the user."""
@@ -140,7 +140,7 @@ class HeldOut:
     rounds: Sequence[Round]
     splits: Splits
     known: xr.DataArray | None = None
-    """First case at whose issue each case is known, where models learn cases as they verify."""
+    """First case that is issued when each case is known, if models learn cases as they verify."""
 
     @property
     def folds(self) -> list[Fold]:
@@ -170,7 +170,7 @@ class HeldOut:
 
     @property
     def threshold_dtype(self) -> npt.DTypeLike:
-        """Floating type of what thresholds are compared with, as for a model."""
+        """Floating type of values that are compared with thresholds, as for a model."""
         pairs = self.prepared.pairs
         return dtype_of_members(self.prepared.method, pairs.form, pairs.observations)
 
@@ -184,7 +184,8 @@ class HeldOut:
         """Results of a reduction, each with the dimensions ``out`` in place of the members.
 
         ``extras`` are arrays over cases in the order of time, locations and further dimensions, or
-        the names of what a task knows of its cases. One task for each chunk of locations.
+        names of facts that a task knows about its cases. There is one task for each chunk of
+        locations.
         """
         pairs = self.prepared.pairs
         given = given_cases(self.prepared)
@@ -221,7 +222,7 @@ class HeldOut:
         )
 
     def _choices(self) -> Inputs:
-        """Choices of all places and weights of models, for each fit from its training cases."""
+        """Joint choices and weights of models, for each fit from its training cases."""
         least, choose, found = self.splits.min_samples, self.splits.choose, {}
         for number, one in enumerate(counted(self.rounds)):
             if one.fit is None or (one.fit.sharing is not None and one.fit.method.exchangeable):
@@ -238,10 +239,10 @@ class HeldOut:
         return found
 
     def _learned_by(self, one: Round) -> Prepared:
-        """Cases from which places choose together for a fit.
+        """Cases from which places choose together, for a fit.
 
-        Those that it learns from, but for cases nearer to the ones predicted than the longest lead:
-        the same observation verifies other starts at other leads.
+        These are its training cases, except for cases nearer to the predicted ones than the longest
+        lead, as the same observation verifies other starts at other leads.
         """
         fold, prepared, dim = one.fit, self.prepared, self.dim
         assert fold is not None
@@ -252,7 +253,7 @@ class HeldOut:
             dates = dates[apart > ahead + ROUNDING]
         pairs = prepared.pairs
         observed = [pairs.observations, *pairs.partners]
-        if self.known is not None:  # as it is issued
+        if self.known is not None:  # as issued
             late = self.known.transpose(dim, ...) > int(one.test[0])
             bare = late.drop_vars(list(late.coords))
             observed = [o.where(~bare) for o in observed]
@@ -304,7 +305,7 @@ class HeldOut:
     def _over(
         self, cases: Sequence[Hashable], array: xr.DataArray
     ) -> tuple[xr.DataArray, list[Hashable]]:
-        """An array over all cases, and pooled dimensions, as tasks take it; its core dimensions."""
+        """An array over all cases, and pooled dimensions, for tasks; its core dimensions."""
         pairs = self.prepared.pairs
         sizes = {d: n for part in self.form.parts.values() for d, n in part.sizes.items()}
         array = array.drop_vars([c for c in array.coords if c in (self.dim, *cases)])
@@ -317,7 +318,7 @@ class HeldOut:
         return array.transpose(..., *cases, *own), [*cases, *own]
 
     def in_user_order(self, result: xr.DataArray, new: tuple[Hashable, ...]) -> xr.DataArray:
-        """Cases, dimensions and coordinates as in the hindcast."""
+        """Put cases, dimensions and coordinates in the order of the hindcast."""
         form, dim = self.given, self.dim
         order = _order(form, dim)
         if order is not None:
@@ -331,12 +332,12 @@ class HeldOut:
         return result.assign_coords(coords).transpose(*form.order(new))
 
     def as_given(self, result: xr.DataArray) -> xr.DataArray:
-        """The result as it is."""
+        """Return the result unchanged."""
         return result
 
 
 def _longest_lead(form: Form) -> float:
-    """The longest lead in days; 0 without leads, or where these have no unit of time."""
+    """The longest lead in days; 0 without leads, or if leads have no unit of time."""
     labels = {d: part[d] for part in form.parts.values() for d in part.indexes}
     longest = 0.0
     for leads in (label for d, label in labels.items() if d in form.dims and is_lead(d, label)):
@@ -349,7 +350,7 @@ def _longest_lead(form: Form) -> float:
 
 
 def _order(form: Form, dim: Hashable) -> IntArray | None:
-    """Positions of the cases in the order of time; None if they are in it."""
+    """Positions of the cases in the order of time; None if they are in this order."""
     indexes = [part.indexes[dim] for part in form.parts.values() if dim in part.indexes]
     if not indexes or indexes[0].is_monotonic_increasing:
         return None
@@ -379,7 +380,7 @@ def prepare_all(
     dim: Hashable | None,
     covariates: Given,
 ) -> Prepared:
-    """All cases of a variable, of which fits will have some."""
+    """Prepare all cases of a variable; each fit will have some of them."""
     learned = splits.min_samples, splits.pool, splits.features
     pairs = pair_hindcast(form, observed, method, dim)
     prepared = prepare(pairs, method, covariates, *learned, in_splits=True)
@@ -388,7 +389,7 @@ def prepare_all(
 
 
 def folds_of(method: Method, prepared: Prepared, splits: Splits) -> list[Fold]:
-    """Splits of the cases, each with the method as it can be used on its training cases."""
+    """Splits of the cases, each with its method as used with the training cases."""
     from xrecal.arrays.ckme.folds import count_near
 
     axis = prepared.axis
@@ -427,13 +428,13 @@ def folds_of(method: Method, prepared: Prepared, splits: Splits) -> list[Fold]:
                 " cases to learn from; the cases they test are NaN",
             )
         )
-    if notes and prepared.note is None:  # that on all cases has been told
+    if notes and prepared.note is None:  # the note on all cases has been reported
         warn(f"{notes[0]} (in {len(notes)} of {len(folds)} splits)")
     return folds
 
 
 def more_cases(pairs: Pairs, splits: Splits) -> Advice:
-    """Text that names ways to give each split more cases."""
+    """Text about ways to get more cases into each split."""
     ways: list[str] = []
     if splits.by == "rolling" and splits.window is not None:
         ways.append("a longer window")
@@ -454,7 +455,7 @@ def suited(
     prepared: Prepared,
     choose: Choose,
 ) -> tuple[Fold, str | None]:
-    """A split with the pool and the method as they can be used on its training cases."""
+    """A split with the pool and method as used with its training cases."""
     own, n_cases, pool = axis.take(train), train.size, prepared.pairs.pool
     given = [name for name in prepared.covariates if may_break(name)]
     try:

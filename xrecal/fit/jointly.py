@@ -1,4 +1,4 @@
-"""Variables recalibrated together, as vectors, or on a circle: how they are fitted and matched."""
+"""Variables recalibrated jointly, as vectors, or on a circle: how they are fitted and matched."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from xrecal.inputs.pairing import Pairs
 from xrecal.methods import CKME, Method, VectorCKME
 
 Period: TypeAlias = float | Mapping[Hashable, float] | None
-"""Of the only variable that is recalibrated, or of some by name."""
+"""Value of the only variable, or values of some variables by name."""
 
 
 Paired: TypeAlias = Mapping[Hashable, tuple[Form, xr.DataArray]]
@@ -25,14 +25,14 @@ Paired: TypeAlias = Mapping[Hashable, tuple[Form, xr.DataArray]]
 def read_groups(
     paired: Paired, method: Method, jointly: Sequence[Hashable] | None, period: Period
 ) -> list[tuple[tuple[Hashable, ...], Method]]:
-    """Variables that have a fit together, or each for itself, and the method for them.
+    """Groups of variables with a joint fit, or single variables, and their method.
 
-    It is one of vectors for several variables, and for a circular one.
+    The method compares vectors if there are several variables or a circular one.
 
     Raises
     ------
     ValueError
-        If ``jointly`` does not name several of the variables, ``period`` is no positive number
+        If ``jointly`` does not name several of the variables, ``period`` is not a positive number
         or names another variable, or a method or a forecast does not suit them.
     """
     periods = _periods(paired, period)
@@ -52,7 +52,7 @@ def read_groups(
 def _of_vectors(
     method: Method, forms: Mapping[Hashable, Form], periods: Mapping[Hashable, float | None]
 ) -> VectorCKME:
-    """The method for vectors of these variables; ValueError where it knows none."""
+    """The method for vectors of these variables; ValueError if it supports none."""
     names, own = tuple(map(str, forms)), tuple(periods[name] for name in forms)
     if not method.joins_variables:
         why = "jointly" if len(names) > 1 else f"on a circle of period {own[0]:g}"
@@ -110,7 +110,7 @@ def _periods(paired: Paired, period: Period) -> dict[Hashable, float | None]:
 
 
 def require_members(variable: Hashable, form: Form, *, alone: bool, name: str) -> None:
-    """Raise ValueError unless a forecast has members, whose vectors can be compared."""
+    """Raise ValueError unless a forecast has members, as only these can be compared as vectors."""
     if form.kind == "ensemble" or (alone and form.kind == "weighted"):
         return
     how = "on a circle" if alone else "jointly"
@@ -121,9 +121,10 @@ def require_members(variable: Hashable, form: Form, *, alone: bool, name: str) -
 
 
 def common_cases(paired: Paired) -> dict[Hashable, tuple[Form, xr.DataArray]]:
-    """Forecasts and observations of a group; of the latter the labels that all have.
+    """Forecasts and observations of a group, with the labels that all observations have.
 
-    Dimensions of observations are compared one by one, so they may have others than forecasts.
+    Observations are compared dimension by dimension, so they may have other dimensions than
+    forecasts.
     """
     common = dict(paired)
     observed = [observations for _, observations in common.values()]
@@ -141,7 +142,7 @@ def common_cases(paired: Paired) -> dict[Hashable, tuple[Form, xr.DataArray]]:
 
 
 def as_one(pairs: Mapping[Hashable, Pairs]) -> Pairs:
-    """Pairs of the first of several variables, with the forecasts and observations of all.
+    """Pair of the first of several variables, with the forecasts and observations of all.
 
     Raises
     ------
@@ -159,7 +160,7 @@ def as_one(pairs: Mapping[Hashable, Pairs]) -> Pairs:
 
 
 def with_vector(forms: Mapping[Hashable, Form], name: Hashable) -> Form:
-    """The forecast of one variable, which knows the members of all of them."""
+    """Forecast of one variable, with the members of all variables."""
     (first, one), *others = forms.items()
     for other, form in others:
         _require_alike(first, one, other, form)

@@ -1,4 +1,4 @@
-"""Kinds of places, which choose their settings each together, and a sample of each kind."""
+"""Kinds of places that choose their settings together, and a sample of each kind."""
 
 from __future__ import annotations
 
@@ -25,28 +25,28 @@ from xrecal.typing import FloatArray, IntArray
 from .cases import cases_of
 
 Choose: TypeAlias = Hashable | Sequence[Hashable]
-"""Whose cases choices come from: "together", "each", or the dimensions of places that share."""
+"""Which places choose together: "together", "each", or the dimensions of these places."""
 
 TOGETHER, EACH = "together", "each"
 
 SAMPLE = 64
-"""Places of a kind that are searched, at most: they leave an eighth of the noise of one."""
+"""Largest number of places of a kind to search: they have an eighth of the noise of one."""
 
 OF_A_KIND = 16
-"""Places of a kind, at least, for them to choose together where there are several kinds."""
+"""Least number of places of a kind that chooses together, if there are several kinds."""
 
 KINDS = 16
-"""Kinds that choose together, at most; the rarer ones choose each for itself."""
+"""Largest number of kinds that choose together; each place of a rarer kind chooses alone."""
 
 LOWER, UPPER, SKILFUL, CLASSES = 1, 2, 4, 16
-"""Bits of a kind, and the number of classes by the number of cases, and by the size of errors."""
+"""Bits of a kind, and the numbers of classes by the number of cases and by the size of errors."""
 
 LEAST_ERROR = 1e-6
-"""Size of errors over that of departures from climatology that is as small as any."""
+"""Size of errors, relative to departures from climatology, below which classes do not differ."""
 
 SIGNIFICANT = 2.0
-"""Correlation of forecasts and observations, mean over the places at a lead, above which the lead
-has skill: in standard errors of that of one place."""
+"""Least correlation of forecasts and observations, as a mean over the places at a lead, for a lead
+with skill: in standard errors of one place."""
 
 
 @dataclass(frozen=True)
@@ -56,13 +56,13 @@ class Together:
     dims: tuple[Hashable, ...]
     """Dimensions that they share choices along."""
     order: IntArray
-    """(P,) places along these, flattened, in the order in which a sample is taken"""
+    """(P,) places along these, flattened, in the order of sampling"""
     sizes: tuple[int, ...]
     lead: int | None
-    """Place of the dimension of the leads among these"""
+    """Position of the dimension of leads among these"""
 
     def among(self, facts: Named, min_samples: int) -> tuple[IntArray, npt.NDArray[np.bool_]]:
-        """Kind of each place (..., P), -1 for one that chooses for itself; and the sample."""
+        """Kind of each place (..., P), -1 for a place that chooses alone; and the sample."""
         lead = facts["n_cases"].shape[: -len(self.sizes)]
         flat = {name: a.reshape(math.prod(lead), -1) for name, a in facts.items()}
         kind = np.full(flat["n_cases"].shape, -1, np.int8)
@@ -97,7 +97,7 @@ class Together:
         return kind, sample
 
     def _skilful(self, facts: Named) -> IntArray:
-        """Whether each place (P,) is at a lead with skill; all are where leads do not differ."""
+        """Mark places (P,) at leads with skill; all places if leads do not differ."""
         skill, n = facts["skill"], facts["n_cases"]
         if self.lead is None:
             return np.ones(n.size, np.int64)
@@ -110,7 +110,7 @@ class Together:
 
 
 def places_together(form: Form, places: Sequence[Hashable], choose: Choose) -> Together | None:
-    """Places that choose together, or None where each chooses for itself.
+    """Places that choose together, or None if each chooses alone.
 
     ``places`` are the dimensions with a fit of their own. Raises ValueError for others.
     """
@@ -126,7 +126,7 @@ def places_together(form: Form, places: Sequence[Hashable], choose: Choose) -> T
 
 
 def read_choose(choose: Choose, places: Sequence[Hashable]) -> tuple[Hashable, ...]:
-    """Dimensions of places that choose together; ValueError for names that are none of these."""
+    """Dimensions of places that choose together; ValueError for other names."""
     if isinstance(choose, str) and choose in (TOGETHER, EACH):
         return tuple(places) if choose == TOGETHER else ()
     given = (choose,) if isinstance(choose, str) or not isinstance(choose, Sequence) else choose
@@ -147,19 +147,19 @@ def read_choose(choose: Choose, places: Sequence[Hashable]) -> tuple[Hashable, .
 
 @dataclass(frozen=True)
 class KindTask:
-    """Cases of a chunk of places in, facts that kinds of places differ in out."""
+    """Task from cases of a chunk of places to facts that determine their kind."""
 
     method: Method
     axis: CaseAxis
     periods: Mapping[str, float | None]
     of_line: bool
-    """Whether forecasts are numbers on a line."""
+    """True if forecasts are numbers, not vectors or points on a circle."""
 
     facts: ClassVar = ("n_cases", "bounded", "skill", "error")
 
     @property
     def on_device(self) -> bool:
-        """Whether it takes CuPy arrays."""
+        """True if it accepts CuPy arrays."""
         return self.method.on_device
 
     def __call__(
@@ -192,15 +192,15 @@ class KindTask:
 
 
 def _halvings(values: FloatArray) -> IntArray:
-    """Class of each of some positive values (n,): 0 from half the largest on, and so forth."""
+    """Class of positive values (n,): 0 for at least half the largest, 1 for a quarter, etc."""
     halvings = np.ceil(np.log2(values.max() / values)) - 1
     return np.asarray(np.clip(halvings, 0, CLASSES - 1), np.int64)
 
 
 def _with_larger(classes: IntArray) -> IntArray:
-    """Classes (n,) by the size of errors; a rare one goes with the nearest that is not.
+    """Classes (n,) by the size of errors; a rare class joins the nearest one that is not rare.
 
-    Where all are rare they stay what they are.
+    If all are rare, classes do not change.
     """
     codes, counts = np.unique(classes, return_counts=True)
     large = codes[counts >= OF_A_KIND]
@@ -210,7 +210,7 @@ def _with_larger(classes: IntArray) -> IntArray:
 
 
 def _error(mean: FloatArray, observed: FloatArray) -> float:
-    """Mean size of errors (n,) over that of departures from climatology, at most 1."""
+    """Mean size of errors (n,) relative to departures from climatology, at most 1."""
     there = np.isfinite(mean) & np.isfinite(observed)
     if not there.any():
         return 1.0
@@ -220,7 +220,7 @@ def _error(mean: FloatArray, observed: FloatArray) -> float:
 
 
 def _rank_correlation(x: FloatArray, y: FloatArray) -> float:
-    """Correlation of the ranks of values (n,) that are there; NaN of fewer than three."""
+    """Correlation of the ranks of the known values (n,); NaN with fewer than three."""
     there = np.isfinite(x) & np.isfinite(y)
     n = int(there.sum())
     if n < 3:

@@ -73,8 +73,8 @@ def known_at(
     start = roles.single_start if dim is None else dim
     if start is None or not _are_starts(roles, start, dim):
         raise ValueError(
-            f"forecast has no starts and leads, but {list(roles.obj.dims)}, so nothing says when "
-            "an observation has to be known; add the leads, or give the dimension of the starts "
+            f"forecast has no starts and leads, but {list(roles.obj.dims)}, so it is unknown when "
+            "forecasts start; add the leads, or give the dimension of the starts "
             f'the name "init": forecast.rename({start or "time"}="init")'
         )
     observed = read_values(read_labels(observations, name="observations").obj, name="observations")
@@ -91,7 +91,7 @@ def known_at(
 
 
 def _roles_of(forecast: Labelled, member_dim: Hashable | None) -> Roles[xr.DataArray]:
-    """Return the roles of forecasts, which may lack members."""
+    """Return the roles of forecasts, which may have no members."""
     if isinstance(forecast, xr.DataArray) and member_dim is None:
         roles = read_labels(forecast, name="forecast")
         if not roles.members:
@@ -100,19 +100,21 @@ def _roles_of(forecast: Labelled, member_dim: Hashable | None) -> Roles[xr.DataA
 
 
 def _are_starts(roles: Roles[xr.DataArray], start: Hashable, dim: Hashable | None) -> bool:
-    """Return whether labels are the starts of forecasts, by their name or by leads beside them."""
+    """Return whether labels are starts of forecasts, by their name or because there are leads."""
     if start not in roles.obj.coords:
         return False
     return roles.is_start(start) or read_times(roles, dim, name="forecast") is not None
 
 
 def _positions(dates: np.ndarray, starts: np.ndarray, delay: int | str) -> IntArray:
-    """Return positions of the last of dates, in order, that are known at the starts; -1 for none.
+    """Return positions of the last dates known at the starts, -1 for none.
+
+    Dates must be in order.
 
     Raises
     ------
     ValueError
-        If starts are no dates, or those of another calendar.
+        If starts are not dates, or have another calendar.
     """
     kinds = [calendar_of(values) or str(values.dtype) for values in (dates, starts)]
     axes = [date_axis(np.ravel(values)) for values in (dates, starts)]

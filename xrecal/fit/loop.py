@@ -1,6 +1,6 @@
-"""The loop over cases held out: in each round a model learns, predicts, and is reduced and kept.
+"""Loop over held-out cases: in each round a model learns, predicts, and its results are stored.
 
-A model is fitted anew, or updated with the cases that have verified since. Cross-validation fits in
+A model is refitted, or updated with the cases that have verified since. Cross-validation fits in
 each round; predictions as in operation update in between.
 """
 
@@ -35,15 +35,15 @@ if TYPE_CHECKING:
     from xrecal.arrays.online.common import Record, Timeline
 
 KnownName: TypeAlias = Literal["observed", "cases", "issued", "learned"]
-"""Facts of the cases of a round, besides their distributions: observations (L, T), numbers
-of the cases in the order of time (L, T), forecasts as they were (L, T, m), and observations (L, N)
-of the location itself that the model has learned from."""
+"""Facts about the cases of a round, besides their distributions: observations (L, T), numbers of
+the cases in the order of time (L, T), raw forecasts (L, T, m), and training observations (L, N) of
+the location itself."""
 
 
 class Fold(NamedTuple):
-    """Cases of a fit and those it predicts, by their position in time, and the method for them.
+    """Training cases and predicted cases by their position in time, and the method.
 
-    Where cases are pooled, they are dates.
+    Pooled cases are dates.
     """
 
     method: Method
@@ -52,37 +52,37 @@ class Fold(NamedTuple):
     pool: Pool | None = None
     """Positions whose cases are learned from together."""
     sharing: Sharing | None = None
-    """Of a pool at each position with a component that all positions share."""
+    """For pools at each position with a shared component."""
 
     @property
     def n_cases(self) -> int:
-        """Cases to learn from, with those of all pooled positions."""
+        """Number of training cases, including those of all pooled positions."""
         return self.train.size * (1 if self.pool is None else len(self.pool.taken))
 
     @property
     def pooled(self) -> Pool | None:
-        """Positions whose cases a fit has; None where each position has its own."""
+        """Positions pooled by a fit; None if each position has its own fit."""
         return self.pool if self.sharing is None else None
 
 
 class Round(NamedTuple):
-    """One turn of the loop: cases that are learned, and those predicted then."""
+    """One round of the loop: cases to learn, and cases to predict then."""
 
     fit: Fold | None
-    """The cases of a fit with the method and the pool as they suit them; None for an update."""
+    """Training cases with method and pool; None for an update."""
     learn: IntArray
     test: IntArray
     common: Record | Timeline | None = None
-    """What places learn, or have in common, in this round."""
+    """Record of places, or their common regrets, in this round."""
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """A reduction of held-out distributions, what it takes and what it returns."""
+    """A reduction of held-out distributions, its inputs and its results."""
 
     reduction: Callable[..., tuple[FloatArray, ...]]
     takes: tuple[KnownName | int, ...]
-    """After the distributions: what is known of the cases, or numbers of extras."""
+    """Inputs after the distributions: facts about the cases, or numbers of extras."""
     sizes: tuple[tuple[int, ...], ...]
     """Lengths of the last axes of each result."""
     dtypes: tuple[npt.DTypeLike, ...]
@@ -94,39 +94,39 @@ class Wanted:
 
 
 class _Model(NamedTuple):
-    """A model after some rounds: its cases, on the dates ``dates``, and what it learned."""
+    """A model after some rounds: its cases, on the dates ``dates``, and its fit."""
 
     fold: Fold
     cases: Cases
     fitted: FitArrays
     dates: IntArray
     members: Named
-    """Weights and offsets (B, m) of models, where members are not exchangeable."""
+    """Weights and offsets (B, m) of models, if members have names."""
 
 
 class _Block(NamedTuple):
-    """Cases of a block of fits: those that fits learn from, and those at the places they serve."""
+    """Cases of a block of fits: training cases, and cases at the places that the fits serve."""
 
     cases: Cases
     """(B, n k) by date and then by position"""
     served: Cases
     """(B t, n) at t places for each fit"""
     known: tuple[FloatArray, FloatArray] | None
-    """First case at whose issue each of the cases, and of those served, is known."""
+    """First case that is issued when each case is known, for training and served cases."""
     extras: Named
     """(B t, n, ...)"""
     choices: Mapping[int, Named]
-    """(B, ...) of all places, by the number of the round"""
+    """(B, ...) choices of all places, by the number of the round"""
 
 
 @dataclass(frozen=True)
 class LoopTask:
-    """A chunk of locations in, a reduction of what the loop predicts out.
+    """Task from a chunk of locations to a reduction of the predictions of the loop.
 
-    Each fit gets the cases of its round and nothing else: whatever a method chooses, it cannot have
-    seen the others. Distances that are reused were computed among all cases together, so the others
-    reach them in their rounding. Where cases are pooled, arrays are (L, pooled dimensions, n, ...),
-    and each fit pools as ``fit`` does, so that no position gives away what verified at another one.
+    Each fit gets only the cases of its round, so no choice of a method can have seen the others.
+    Cached distances were computed among all cases together, so other cases affect only their
+    rounding. Pooled cases have arrays (L, pooled dimensions, n, ...). Each fit pools as ``fit``
+    does, so no position reveals the observation at another one.
     """
 
     rounds: Sequence[Round]
@@ -135,10 +135,10 @@ class LoopTask:
     wanted: Wanted
     min_samples: int
     pool: Pool | None
-    """With all positions that any fit learns from."""
+    """Pool with all positions that any fit learns from."""
     reuse_distances: bool
     as_kept: bool
-    """Whether fits have their cases as a model keeps them: members in ascending order."""
+    """True if fits have their cases as a model stores them: members in ascending order."""
     by_place: ClassVar[bool] = True
 
     def __call__(
@@ -162,7 +162,7 @@ class LoopTask:
         }
 
     def _parted(self, given: Mapping[str, Named]) -> tuple[dict[str, Named], dict[int, Named]]:
-        """Groups of arrays without the choices of all places, and these by the round."""
+        """Groups of arrays without joint choices, and joint choices by round."""
         names = {choices_group(number): number for number in range(len(self.rounds))}
         rest = {group: of for group, of in given.items() if group not in names}
         return rest, {names[group]: of for group, of in given.items() if group in names}
@@ -173,7 +173,7 @@ class LoopTask:
         return next(one.fit.method for one in reversed(self.rounds) if one.fit is not None)
 
     def record(self, **given: Named) -> Sequence[Timeline | None]:
-        """What places have in common in each round, from a first pass over these places."""
+        """Record of places in each round, from a first pass over these places."""
         from xrecal.arrays.online.common import Record, timelines
 
         records = [Record(with_known=False) for _ in self.rounds]
@@ -187,7 +187,7 @@ class LoopTask:
         return timelines(records, [one.fit is not None for one in self.rounds])
 
     def _with_common(self, common: Sequence[Record | Timeline | None]) -> LoopTask:
-        """The same loop, with what places learn or have in common in each round."""
+        """The same loop, with records or common regrets of places in each round."""
         pairs = zip(self.rounds, common, strict=True)
         return replace(self, rounds=[one._replace(common=own) for one, own in pairs])
 
@@ -197,7 +197,7 @@ class LoopTask:
         choices: Mapping[int, Named],
         inside: npt.NDArray[np.bool_] | None,
     ) -> Iterator[_Block]:
-        """Cases of some fits at a time, whose copies fit the workspace."""
+        """Cases of some fits at a time, so that copies fit in the workspace."""
         from xrecal.arrays.distributions.distance import pairwise_distances
         from xrecal.arrays.rows import WORKSPACE, location_blocks
 
@@ -239,7 +239,7 @@ class LoopTask:
     def _block(
         self, learned: Mapping[str, Named], served: Mapping[str, Named], axis: CaseAxis
     ) -> _Block:
-        """Cases of arrays (B, n k, ...), and of those (B t, n, ...) at the places served."""
+        """Training cases from arrays (B, n k, ...), and (B t, n, ...) at the served places."""
 
         def cases(of: Mapping[str, Named], axis: CaseAxis) -> Cases:
             arrays = of["forecasts"], of["observed"], of["covariates"]
@@ -271,7 +271,7 @@ class LoopTask:
     def _learned(
         self, block: _Block, one: Round, model: _Model | None, choices: Named
     ) -> _Model | None:
-        """The model after a fit, with choices of all places, or an update of the one before."""
+        """Model after a fit with joint choices, or after an update of the previous model."""
         fold = one.fit or (None if model is None else model.fold)
         if fold is None:
             return None
@@ -299,7 +299,7 @@ class LoopTask:
         return _Model(fold, cases, fitted, one.learn, members)
 
     def _selected(self, block: _Block, fold: Fold, dates: IntArray, at: int) -> Cases:
-        """Cases of some dates, with the observations that are known as case ``at`` is issued."""
+        """Cases of some dates, with the observations known when case ``at`` is issued."""
         pool, number = fold.pooled, int(fold.sharing is not None)
         which, axis = dates, self.axis.take(dates)
         if pool is not None:
@@ -313,7 +313,7 @@ class LoopTask:
         return replace(cases, observations=np.where(there, cases.observations, np.nan))
 
     def _updated(self, model: _Model, added: Cases, one: Round) -> _Model:
-        """The model with more cases; it may know some of them."""
+        """Model with more cases; it may know some of them."""
         dates = one.learn
         fold, pool = model.fold, model.fold.pooled
         order, every = order_of_positions(model.dates, dates)
@@ -334,7 +334,7 @@ class LoopTask:
         return _Model(fold, joined.cases(self.periods, axis), joined.fitted, every, model.members)
 
     def _kept(self, cases: Cases, fitted: FitArrays) -> Kept:
-        """Cases, and what was fitted, as a state keeps them."""
+        """Cases and fit in the form of a state."""
         parts = {} if cases.forecasts is None else cases.forecasts._asdict()
         known = {name: cases.covariates.values[..., i] for i, name in enumerate(self.periods)}
         return Kept(
@@ -347,7 +347,8 @@ class LoopTask:
     def _predicted(self, block: _Block, model: _Model, test: IntArray) -> list[FloatArray]:
         """Results (B t, T, ...) for the cases that a round predicts.
 
-        Weights exist for a block of fits at a time, and for a part of the forecasts of one fit.
+        Weights are computed for a block of fits at a time, and for a part of the forecasts of one
+        fit.
         """
         method, cases, served = model.fold.method, model.cases, block.served
         new = replace(served, squared=None).as_new(test)
@@ -387,26 +388,26 @@ class LoopTask:
 
 
 def choices_group(number: int) -> str:
-    """Name of the group with the choices of all places for a round."""
+    """Name of the group with the joint choices of a round."""
     return f"{OF_PLACE}_{number}"
 
 
 def _taken(choices: Mapping[int, Named], at: slice) -> dict[int, Named]:
-    """Choices of some fits."""
+    """Select the choices of some fits."""
     return {r: {name: a[at] for name, a in of.items()} for r, of in choices.items()}
 
 
 def _part(new: NewCases, at: tuple[slice, slice]) -> NewCases:
-    """Some forecasts of some locations."""
+    """Select some forecasts of some locations."""
     across = None if new.across is None else new.across[at]
     return NewCases(new.forecasts.take(at), new.covariates.take(at), across)
 
 
 def _rows(array: npt.NDArray[Any], shape: tuple[int, int]) -> npt.NDArray[Any]:
-    """An array (B t, T, ...) at the t places that each of B fits is for, as (B, t T, ...)."""
+    """Reshape an array (B t, T, ...), with t places per fit, to (B, t T, ...)."""
     return array.reshape((*shape, *array.shape[2:]))
 
 
 def _each(at: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Arrays (B, t, n, ...) at each place (B t, n, ...)."""
+    """Repeat arrays (B, t, n, ...) for each place, (B t, n, ...)."""
     return at.reshape((-1, *at.shape[2:]))

@@ -1,9 +1,9 @@
-"""Warnings where forecasts do not look like their model's hindcast.
+"""Warnings about forecasts that do not match the hindcast of their model.
 
-Forecasts may be of another place or lead, far from all values that the fit has learned from or
-unlike them, or have labels along pooled dimensions that the hindcast lacked. Each is a warning, as
-it may be meant. Values that are a million times all that the fit has seen are missing, by the rule
-of :mod:`xrecal.inputs.missing`.
+Forecasts may be of another place or lead, far from all training values, unlike all past forecasts,
+or have new labels along pooled dimensions. Each case is a warning, as it may be intended. Values a
+million times larger than all training values are missing, by the rule of
+:mod:`xrecal.inputs.missing`.
 """
 
 from __future__ import annotations
@@ -34,42 +34,42 @@ from .cases import largest_known
 from .fitted import FittedVariable
 
 SHOWN = 6
-"""Labels that a warning shows."""
+"""Number of labels in a warning."""
 
 NOVEL = 0.5
 """Novelty above which a forecast is unlike past ones."""
 
 OFTEN = 0.1
-"""Share of such forecasts above which they are told: of ordinary ones, 2 in 100 are such after 30
-cases and 1 in 1000 after 300, more where their tails are heavy."""
+"""Share of such forecasts above which a warning is issued. Of ordinary forecasts, 2 in 100 are
+novel after 30 cases and 1 in 1000 after 300, more with heavy tails."""
 
 ALIEN = 0.9
-"""Novelty of which a single forecast is told: twice as far off as the past ones were."""
+"""Novelty above which a single forecast gets a warning: far from all past forecasts."""
 
 SEEN = "the largest that the model has seen"
-"""Words for the values with which new ones are compared."""
+"""Words for the values with which new values are compared."""
 
 NewForecast = tuple[Form, FittedVariable]
 
 
 def warn_of_other_place(forecasts: Iterable[NewForecast], *, name: str = "forecast") -> None:
-    """Warn of forecasts whose place or lead is another than that of the hindcast of their fit.
+    """Warn about forecasts with another place or lead than the hindcast of their fit.
 
     Scalar coordinates that both have are compared: names of stations and sites, latitudes and
-    longitudes, and leads. One warning for all variables.
+    longitudes, and leads. There is one warning for all variables.
     """
     _warn(_other_place(*one, name=name) for one in forecasts)
 
 
 def _warn(messages: Iterable[str | None]) -> None:
-    """Warn with each different message; None is none."""
+    """Issue each different message as a warning; None is ignored."""
     for message in dict.fromkeys(messages):
         if message is not None:
             warn(message)
 
 
 def _other_place(form: Form, fitted: FittedVariable, *, name: str) -> str | None:
-    """The message where coordinates of the forecast and the fit differ; None if none does."""
+    """Message about different coordinates of forecast and fit; None if they agree."""
     learned = _scalars(fitted.state)
     given = {n: c for part in form.parts.values() for n, c in _scalars(part).items()}
     differ = [n for n in learned if n in given and _differ(n, learned[n], given[n])]
@@ -86,13 +86,13 @@ def _other_place(form: Form, fitted: FittedVariable, *, name: str) -> str | None
 
 
 def _scalars(obj: xr.DataArray | xr.Dataset) -> dict[Hashable, xr.DataArray]:
-    """Scalar coordinates that have a value, which is known without computing."""
+    """Scalar coordinates with a value that is in memory."""
     scalars = {n: c for n, c in obj.coords.items() if c.ndim == 0 and c.chunks is None}
     return {n: c for n, c in scalars.items() if not bool(c.isnull())}
 
 
 def _differ(name: Hashable, a: xr.DataArray, b: xr.DataArray) -> bool:
-    """Whether two coordinates of one name are those of two places, or two leads."""
+    """Return whether two coordinates of one name belong to different places or leads."""
     if any(is_lead(name, c) for c in (a, b)):
         return _differ_in_time(a, b)
     if any(is_angle(name, c) for c in (a, b)):
@@ -106,7 +106,7 @@ def _differ(name: Hashable, a: xr.DataArray, b: xr.DataArray) -> bool:
 
 
 def _differ_in_time(a: xr.DataArray, b: xr.DataArray) -> bool:
-    """Whether leads differ; numbers without a unit are in that of other numbers."""
+    """Return whether leads differ; numbers without a unit take the unit of other numbers."""
     units = unit_of_leads(a), unit_of_leads(b)
     if units[0] != units[1] and (None not in units or "timedelta64" in units):
         spans = span_of(a), span_of(b)
@@ -115,19 +115,19 @@ def _differ_in_time(a: xr.DataArray, b: xr.DataArray) -> bool:
 
 
 def _differ_in_value(a: xr.DataArray, b: xr.DataArray) -> bool:
-    """Whether labels differ; numbers of another type do not, and not those written as text."""
+    """Return whether labels differ; numbers of other types, or written as text, may be equal."""
     if _are_numbers(a) and _are_numbers(b):
         return bool(a.to_numpy() != b.to_numpy())
     return _text(a) != _text(b)
 
 
 def warn_of_far_values(forecasts: Iterable[NewForecast]) -> None:
-    """Warn of forecasts in memory that are far from all that their fit has learned from.
+    """Warn about forecasts in memory that are far from all values that their fit has learned from.
 
-    Far is further from the range of the members of the hindcast than that range is wide, at all
-    locations together: of normal distributions their locations. There is no warning of variables on
-    a circle, of lazy forecasts or fits, which are not computed for it, and by methods that keep no
-    hindcast, such as EMOS.
+    Far means farther outside the range of the hindcast's members than the range is wide, over all
+    locations together; for normal distributions, of their locations. There is no warning for
+    variables on a circle, for lazy forecasts or fits, which this does not compute, and for methods
+    that store no hindcast, such as EMOS.
     """
     for form, fitted in forecasts:
         learned = _learned(fitted)
@@ -147,23 +147,23 @@ def warn_of_far_values(forecasts: Iterable[NewForecast]) -> None:
 
 
 def _learned(fitted: FittedVariable) -> xr.DataArray | None:
-    """Members of the hindcast that the fit keeps, if it does and they are on a line."""
+    """Members of the hindcast, if the fit stores them and they are not on a circle."""
     if fitted.attrs.get(PERIOD) is not None:
         return None
     return fitted.state.get(fitted.members)
 
 
 def _range(values: xr.DataArray) -> tuple[float, float]:
-    """Least and largest value; NaN where there is none."""
+    """Smallest and largest value; NaN without any."""
     if values.size == 0:
         return math.nan, math.nan
-    return float(values.min().data), float(values.max().data)  # as a GPU's go by no other way
+    return float(values.min().data), float(values.max().data)  # values on a GPU need .data
 
 
 def largest_seen(fitted: FittedVariable) -> xr.DataArray:
-    """Largest absolute value of the members and observations of a fit at each of its locations.
+    """Largest absolute value of the members and observations of a fit at each location.
 
-    Zero on a GPU, where nothing is searched. Without labels.
+    Zero on a GPU, as it is not searched there. Without labels.
     """
     names = [name for name in (fitted.members, "observations") if name in fitted.arrays]
     seen = {name: fitted.arrays[name] for name in names}
@@ -173,7 +173,7 @@ def largest_seen(fitted: FittedVariable) -> xr.DataArray:
 
 
 class _Largest:
-    """Arrays (L, ...) in, their largest absolute value (L,) out."""
+    """Function from arrays (L, ...) to their largest absolute value (L,)."""
 
     on_device = True
 
@@ -182,7 +182,7 @@ class _Largest:
 
 
 def warn_of_unseen(forecasts: Iterable[NewForecast]) -> None:
-    """Warn of members in memory that are missing beside all that the fit has seen, or may be."""
+    """Warn about members in memory that count as missing, far beyond all seen values."""
     for form, fitted in forecasts:
         if isinstance(form.loc.data, np.ndarray):
             name = "forecast" if form.name is None else f"forecast[{form.name!r}]"
@@ -194,7 +194,7 @@ def warn_of_unseen(forecasts: Iterable[NewForecast]) -> None:
 
 
 def warn_of_unseen_values(observed: xr.DataArray, known: xr.DataArray) -> None:
-    """Warn of observations in memory that are missing beside all that was seen, or may be."""
+    """Warn about observations in memory that count as missing, far beyond all seen values."""
     if observed.dims == known.dims:
         given = np.broadcast_to(observed.to_numpy(), known.shape)
         found = given[np.isnan(known.data) & ~np.isnan(given)]
@@ -203,9 +203,9 @@ def warn_of_unseen_values(observed: xr.DataArray, known: xr.DataArray) -> None:
 
 
 def without_unseen_values(values: xr.DataArray, fitted: FittedVariable) -> xr.DataArray:
-    """Members or observations, NaN where missing beside all that a fit has seen at their place.
+    """Members or observations, with NaN for values far beyond all that a fit has seen.
 
-    Values in memory are returned as they are if none is that large.
+    Values in memory are returned unchanged if none is that large.
     """
     in_memory = isinstance(values.data, np.ndarray)
     if in_memory and largest_of(values.data[np.newaxis])[0] <= LEAST:
@@ -214,17 +214,17 @@ def without_unseen_values(values: xr.DataArray, fitted: FittedVariable) -> xr.Da
         return values
     seen = largest_seen(fitted)
     seen = like_places(seen, values, seen.dims, names=("values", "the model"), select=True)
-    seen = seen.drop_vars(list(seen.coords))  # whose spelling may be another
+    seen = seen.drop_vars(list(seen.coords))  # their spelling may differ
     sizes = abs(values)
     absurd = (seen > 0) & (sizes > LEAST) & (sizes < np.inf) & (sizes > MILLION * seen)
     return values.where(~absurd).transpose(*values.dims, ...)
 
 
 def warn_of_new_labels(forecasts: Iterable[NewForecast], *, name: str = "forecast") -> None:
-    """Warn of labels along pooled dimensions that the hindcast did not have.
+    """Warn about labels along pooled dimensions that the hindcast did not have.
 
-    One warning for each dimension, whatever the number of variables. There is none of labels that
-    cannot be compared, such as leads in months and in days.
+    There is one warning for each dimension, for any number of variables. Labels that cannot be
+    compared, such as leads in months and in days, cause none.
     """
     _warn(
         _on_new(part[d], labels, d, name=name)
@@ -237,7 +237,7 @@ def warn_of_new_labels(forecasts: Iterable[NewForecast], *, name: str = "forecas
 
 
 def _labels_of(fitted: FittedVariable, dim: Hashable) -> xr.DataArray | None:
-    """Labels of the hindcast along a pooled dimension; None if it had none."""
+    """Labels of the hindcast along a pooled dimension; None if it had no labels."""
     cases = fitted.state.coords.get(f"calibration_{dim}")
     if cases is None:
         return None
@@ -245,7 +245,7 @@ def _labels_of(fitted: FittedVariable, dim: Hashable) -> xr.DataArray | None:
 
 
 def _on_new(given: xr.DataArray, learned: xr.DataArray, dim: Hashable, *, name: str) -> str | None:
-    """The message on labels of a forecast; None if the hindcast had all of them."""
+    """Message about new labels of a forecast; None if the hindcast had all of them."""
     given = given.drop_vars(list(given.coords)).expand_dims(dim) if given.ndim == 0 else given
     new = np.flatnonzero(_are_new(given, learned, dim))
     if not new.size:
@@ -259,7 +259,7 @@ def _on_new(given: xr.DataArray, learned: xr.DataArray, dim: Hashable, *, name: 
 
 
 def _are_new(given: xr.DataArray, learned: xr.DataArray, dim: Hashable) -> npt.NDArray[np.bool_]:
-    """True for each label that the hindcast did not have."""
+    """Mark labels that the hindcast did not have."""
     nothing = np.zeros(given.size, bool)
     if any(is_lead(dim, labels) for labels in (given, learned)):
         units = unit_of_leads(given), unit_of_leads(learned)
@@ -283,7 +283,7 @@ def _are_new(given: xr.DataArray, learned: xr.DataArray, dim: Hashable) -> npt.N
 def _far_from(
     given: npt.NDArray[np.generic], learned: npt.NDArray[np.generic], period: float | None = None
 ) -> npt.NDArray[np.bool_]:
-    """True for each number without a known one within the rounding of single precision."""
+    """Mark numbers that equal no known number, up to rounding to single precision."""
     a, b = given.astype(np.float64), learned.astype(np.float64)
     if period is not None:
         a, b = np.mod(a, period), np.mod(b, period)
@@ -298,12 +298,12 @@ def _far_from(
 def _outside(
     given: npt.NDArray[np.generic], learned: npt.NDArray[np.generic]
 ) -> npt.NDArray[np.bool_]:
-    """True for leads not between the known ones: a fit may well be asked for those between."""
+    """Mark leads outside the range of known ones: leads in between are allowed."""
     return np.asarray((given < learned.min()) | (given > learned.max()))
 
 
 def warn_of_novel(novelty: xr.DataArray, name: Hashable | None) -> None:
-    """Warn if many of the forecasts in memory are novel, or one is like none of the past."""
+    """Warn if many of the forecasts in memory are novel, or one is extremely novel."""
     if novelty.chunks is not None:
         return
     values = to_host(novelty.data)
@@ -314,14 +314,14 @@ def warn_of_novel(novelty: xr.DataArray, name: Hashable | None) -> None:
         warn(
             f"{n_novel} of {n} forecasts{of} are unlike all that the model has learned from "
             f"(novelty above {NOVEL:g}, up to {np.nanmax(values):.2g})"
-            f"{first_place(novelty.copy(data=novel))}: what is issued of them comes from "
-            "climatology or from the errors of forecasts unlike them. Judge these yourself; the "
-            "novelty that apply and model.novelty give tells which they are",
+            f"{first_place(novelty.copy(data=novel))}: their recalibrated forecasts come from "
+            "climatology or from the errors of other forecasts. Check them yourself; the "
+            "novelty of apply and model.novelty identifies them",
         )
 
 
 def first_place(found: xr.DataArray) -> str:
-    """Where the first true value is, by its labels; nothing for a single one."""
+    """Labels of the first true value; empty for a scalar."""
     place = np.unravel_index(int(found.data.argmax()), found.shape)
     labels = [
         f"{d} {text_of(found.indexes[d][i]) if d in found.indexes else f'number {i}'}"
@@ -349,7 +349,7 @@ def _shown(name: Hashable, label: xr.DataArray) -> str:
 
 
 def _shown_labels(labels: xr.DataArray, dim: Hashable) -> str:
-    """The first labels, and how many there are of more, with the unit of leads."""
+    """First labels and the number of further ones, with the unit of leads."""
     texts = _texts(labels)
     units = str(labels.attrs.get("units", "")) if is_lead(dim, labels) else ""
     first = f"{', '.join(texts[:SHOWN])} {units}".rstrip()

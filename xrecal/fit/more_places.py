@@ -1,7 +1,7 @@
-"""Places that come and go: forecasts and cases at places that a shared fit does not know.
+"""New places: forecasts and cases at places outside a shared fit.
 
-A new place is issued by the law of all places, from its features alone. Once it has joined by an
-update, a shared fit learns its centre and spread from its own cases.
+Forecasts for a new place come from the law of all places and its features alone. Once an update has
+added the place, the fit learns its centre and spread from its own cases.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from .shared_places import (
 
 
 def with_new_places(form: Form, fitted: FittedVariable) -> FittedVariable:
-    """Pools at the places of a forecast, in its order; at new ones what all places share alone.
+    """Pools at the places of a forecast, in its order; new places have the shared component alone.
 
     Raises
     ------
@@ -87,7 +87,7 @@ def _taken(state: xr.Dataset, d: Hashable, at: IntArray, part: xr.DataArray) -> 
 
 
 def _features_at(form: Form, fitted: FittedVariable, new: xr.DataArray) -> xr.DataArray:
-    """Features of the places of a forecast, which are known where these are new."""
+    """Features of the places of a forecast; they must be known for new places."""
     method = as_shared(component_of_all(fitted.method).method)
     features = features_of_places(form, method, new.dims)
     require_features(form, method, features, new)
@@ -99,7 +99,7 @@ def _features_at(form: Form, fitted: FittedVariable, new: xr.DataArray) -> xr.Da
 def _without_record(
     fitted: FittedVariable, state: xr.Dataset, new: xr.DataArray, features: xr.DataArray
 ) -> xr.Dataset:
-    """A state of pools that have no case at new places, where what is shared has all weight."""
+    """State of pools without cases at new places: the shared component has all weight."""
     component, parameters = component_of_all(fitted.method), fitted.parameters
     alone = [label == component.label for label in parameters["pool_weight"].labels]
     given: dict[str, Any] = {
@@ -124,7 +124,7 @@ def _without_record(
 def _usual_records(
     fitted: FittedVariable, state: xr.Dataset, new: xr.DataArray
 ) -> dict[Hashable, xr.DataArray]:
-    """Covariates of cases, which at new places have the range and the median of all places."""
+    """Covariates of cases; new places get the range and the median of all places."""
     component = component_of_all(fitted.method)
     names = as_shared(component.method).breakable
     if not names:
@@ -149,7 +149,7 @@ def _usual_records(
 
 
 class Grown(NamedTuple):
-    """Cases of a hindcast at all places of a fit and at new ones, NaN where it has none."""
+    """Cases of a hindcast at all places of a fit and at new ones, NaN where it has no case."""
 
     fitted: FittedVariable
     pairs: Pairs
@@ -161,7 +161,7 @@ class Grown(NamedTuple):
 
 
 def grows(fitted: FittedVariable) -> bool:
-    """Whether more cases may be of some places of the fit, and of new ones."""
+    """Return whether added cases may be of some places of the fit only, or of new places."""
     if not (fitted.method.by_sums or fitted.method.has_shared):
         return False
     return len(dims_of_places(fitted)) == 1
@@ -170,13 +170,13 @@ def grows(fitted: FittedVariable) -> bool:
 def with_all_places(
     fitted: FittedVariable, pairs: Pairs, covariates: Mapping[str, xr.DataArray]
 ) -> Grown:
-    """More cases at all places of a fit, which new ones join in the order of their labels.
+    """Added cases at all places of a fit; new places come in the order of their labels.
 
     Raises
     ------
     ValueError
-        If places have no labels and are not as many as those of the fit, or a feature of a new
-        place is unknown.
+        If places have no labels and their number differs from that of the fit, or a feature of a
+        new place is unknown.
     """
     (d,) = dims_of_places(fitted)
     by_sums = fitted.method.by_sums
@@ -217,7 +217,7 @@ def with_all_places(
 def _with_rows(
     fitted: FittedVariable, form: Form, part: xr.DataArray, d: Hashable, new: IntArray
 ) -> FittedVariable:
-    """Pools with further places, which are at some positions of a hindcast."""
+    """Pools with further places, at given positions of a hindcast."""
     size = fitted.state.sizes[d]
     rows = xr.DataArray(np.arange(size + new.size) >= size, dims=[d])
     at = np.concatenate([np.arange(size), np.zeros(new.size, np.int64)])
@@ -240,7 +240,7 @@ def _with_rows(
 def _all_labels(
     fitted: FittedVariable, form: Form, d: Hashable, new: IntArray
 ) -> dict[str, xr.Variable]:
-    """Labels and names of all places, those of new ones last, as coordinates of the state."""
+    """Labels and names of all places, new ones last, as coordinates of the state."""
     theirs = names_along(form, d)
     labels = {}
     for name, c in fitted.state.coords.items():

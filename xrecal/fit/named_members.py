@@ -1,7 +1,7 @@
-"""Members that are models with names: their weights and offsets, learned, kept and matched.
+"""Members that are named models: their weights and offsets, and matching by name.
 
-With ``exchangeable=False`` an ensemble enters every method as a weighted one, without the offsets
-of its models. Weights come from all places that choose together; offsets are of each fit.
+With ``exchangeable=False`` every method gets the ensemble as a weighted one, without the offsets of
+its models. Weights come from all places that choose together; each fit has its own offsets.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ class NamedMembers(NamedTuple):
     offsets: xr.DataArray
 
     def weighted(self, form: Form) -> Form:
-        """The forecasts as weighted ensembles without the offsets, model by model.
+        """The forecasts as weighted ensembles without the offsets of models.
 
-        Places lie in the order of those of the weights.
+        The order of places is that of the weights.
         """
         member = form.member_dim
         own = [one.rename({MODEL: member}) for one in self]
@@ -52,12 +52,12 @@ class NamedMembers(NamedTuple):
         return replace(form, kind="weighted", loc=known, weights=xr.DataArray(weights))
 
     def of_models(self, labels: Sequence[Any], given: Sequence[Any]) -> NamedMembers:
-        """Weights and offsets of some of the models, in the order in which they are ``given``."""
+        """Weights and offsets of some of the models, in the order of ``given``."""
         at = pd.Index(labels).get_indexer(pd.Index(given))
         return NamedMembers(*(one.isel({MODEL: at}) for one in self))
 
     def inputs(self, pool: Pool | None) -> dict[str, tuple[xr.DataArray, list[Hashable]]]:
-        """Arrays as tasks take them, with the same values at all positions with own windows."""
+        """Arrays for tasks, with the same values at all positions with own windows."""
         own: dict[Hashable, int] = {}
         if pool is not None and pool.windows:
             own = dict(zip(pool.dims, pool.sizes, strict=True))
@@ -71,12 +71,12 @@ class NamedMembers(NamedTuple):
 
 
 def labels_of_models(form: Form, name: str) -> list[Any]:
-    """Labels of the members of a forecast, each once.
+    """Labels of the members of a forecast, which must be unique.
 
     Raises
     ------
     ValueError
-        If it is no plain ensemble, or its members have no labels that differ.
+        If it is not a plain ensemble, or its members have no unique labels.
     """
     member = form.member_dim
     if form.kind != "ensemble":
@@ -99,10 +99,10 @@ def labels_of_models(form: Form, name: str) -> list[Any]:
 
 
 def learn_members(pairs: Pairs, method: Method, choose: Choose) -> NamedMembers | None:
-    """Weights and offsets of the models of a hindcast; None where members are exchangeable.
+    """Weights and offsets of the models of a hindcast; None if members are exchangeable.
 
-    Weights are those of all places that choose together, and of positions that are pooled; so are
-    offsets of pooled positions. Lazy if an input is.
+    All places that choose together, and pooled positions, have the same weights; pooled positions
+    also have the same offsets. The result is lazy if an input is.
     """
     if method.exchangeable:
         return None
@@ -137,7 +137,7 @@ def learn_members(pairs: Pairs, method: Method, choose: Choose) -> NamedMembers 
 
 
 def labels_to_learn(pairs: Pairs, method: Method) -> list[Any]:
-    """Names of the models of a hindcast; ValueError where they cannot be weighed."""
+    """Names of the models of a hindcast; ValueError if they cannot have weights."""
     if method.variables is not None:
         raise ValueError(
             "exchangeable=False is for variables on a line, recalibrated each by itself; leave "
@@ -155,7 +155,7 @@ Core: TypeAlias = dict[Any, tuple[Array, Sequence[Hashable]]]
 
 
 def _arrays(pairs: Pairs, places: Sequence[Hashable]) -> Core:
-    """Members and observations over places in this order, and the dimensions of tasks."""
+    """Members and observations, with places in this order, and the dimensions of tasks."""
     names = {pairs.dim: CASES, pairs.form.member_dim: MEMBERS}
     members, observed = (
         array.drop_vars(list(array.coords))
@@ -187,7 +187,7 @@ def _in_one(array: xr.DataArray, dims: Sequence[Hashable]) -> xr.DataArray:
 
 
 def weigh(pairs: Pairs, members: NamedMembers | None) -> Pairs:
-    """Pairs whose forecasts are weighted ensembles, which read the hindcast anew."""
+    """Pairs with weighted ensembles; they read the hindcast again."""
     if members is None:
         return pairs
     form = pairs.form
@@ -200,7 +200,7 @@ def weigh(pairs: Pairs, members: NamedMembers | None) -> Pairs:
 def weighed(
     pairs: Pairs, pool: Pool | None, method: Method, choose: Choose, *, in_splits: bool
 ) -> tuple[Pairs, NamedMembers | None]:
-    """Pairs as a method learns from them, and what was learned of models; in splits as they are."""
+    """Pairs for a method, and the weights of models; in splits the pairs are unchanged."""
     if in_splits:
         if not method.exchangeable:
             labels_to_learn(pairs, method)
@@ -210,7 +210,7 @@ def weighed(
 
 
 def with_members(state: xr.Dataset, members: NamedMembers | None) -> xr.Dataset:
-    """A state with weights and offsets of the models at each of its locations."""
+    """A state with the weights and offsets of models at each location."""
     if members is None:
         return state
     status = state["status"]
@@ -226,14 +226,14 @@ def with_members(state: xr.Dataset, members: NamedMembers | None) -> xr.Dataset:
 
 
 def matched_members(form: Form, fitted: FittedVariable, name: str) -> Form:
-    """The forecast as a weighted ensemble, its models matched by their labels.
+    """The forecast as a weighted ensemble, with models matched by their labels.
 
     Its places are those of the fits, in their order.
 
     Raises
     ------
     ValueError
-        If it has no labels, or one of a model that was not in the hindcast.
+        If it has no labels, or a model that was not in the hindcast.
     """
     if MODEL not in fitted.state.dims:
         return form
@@ -254,7 +254,7 @@ def matched_members(form: Form, fitted: FittedVariable, name: str) -> Form:
 
 
 def weigh_cases(forecasts: Forecasts, members: Named) -> Forecasts:
-    """Ensembles (B t, n, m) as weighted ones, with weights and offsets (B, m) of each fit."""
+    """Ensembles (B t, n, m) with the weights and offsets (B, m) of models of each fit."""
     from xrecal.arrays.baselines.named_members import as_weighted
 
     weights, offsets = (members[name] for name in MODEL_PARTS)
@@ -269,7 +269,7 @@ def _biases(cases: Named) -> dict[str, FloatArray]:
 
 
 def _without_absurd(cases: Named) -> dict[str, FloatArray]:
-    """Members (L, n, m) and observations (L, n), NaN where they are missing beside others."""
+    """Members (L, n, m) and observations (L, n), with NaN for absurdly large values."""
     from xrecal.arrays.distributions.missing import absurd_among
 
     arrays = cases["members"], cases["observed"]
@@ -279,7 +279,7 @@ def _without_absurd(cases: Named) -> dict[str, FloatArray]:
 
 
 class _SumTask:
-    """Cases (L, T, ...) of a chunk of places in, sums (1, T, ...) of products of errors out."""
+    """Task from cases (L, T, ...) of places to sums (1, T, ...) of products of errors."""
 
     def __call__(self, cases: Named, learned: Named) -> dict[Any, Any]:
         from xrecal.arrays.baselines.named_members import error_sums
@@ -296,7 +296,7 @@ class _SumTask:
 
 @dataclass(frozen=True)
 class _WeightTask:
-    """Sums of errors in, weights of models out."""
+    """Task from sums of errors to weights of models."""
 
     n_dates: int
     n_members: int
@@ -310,7 +310,7 @@ class _WeightTask:
 
 @dataclass(frozen=True)
 class _OffsetTask:
-    """Biases (L, pooled dimensions, m) and weights (L, m) in, offsets (L, m) out."""
+    """Task from biases (L, pooled dimensions, m) and weights (L, m) to offsets (L, m)."""
 
     n_dates: int
     n_pooled: int

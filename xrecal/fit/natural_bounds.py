@@ -18,12 +18,12 @@ _NAMES = re.compile(
     r"precipitation|rainfall|snowfall|(^|_)speed(_|$)|humidity|concentration|(mole|mass)_fraction"
     r"|water_volume_transport_in_river_channel|mixing_ratio|wave_significant_height|number_of_"
 )
-"""Words in standard names of CF."""
+"""Words in CF standard names."""
 
 _SIGNED = re.compile(
     r"anomal|departure|differen|change|tendency|trend|error|bias|minus|logarithm|residual", re.I
 )
-"""Words of variables that have both signs."""
+"""Words of variables with both signs."""
 
 _TEMPERATURES = ("K", "degC", "Celsius", "degF")
 _UNITS = ("m3 s-1", "kg m-3", "ug m-3", "µg m-3", "mol m-3", "count", "counts")
@@ -31,13 +31,13 @@ _WITH_SIGN = ("standard_name", "long_name", "cell_methods")
 
 
 def never_negative(*attrs: Mapping[Any, Any]) -> str | None:
-    """Return why a variable cannot be negative, or None where it can be or nobody knows.
+    """Return why a variable cannot be negative; None if it can be, or if this is unknown.
 
     Parameters
     ----------
     *attrs : mapping
-        Attributes of forecasts and observations. A standard name decides; where there is none, the
-        unit does. Anomalies and differences have both signs.
+        Attributes of forecasts and observations. A standard name decides, or else the unit.
+        Anomalies and differences have both signs.
 
     Examples
     --------
@@ -89,8 +89,8 @@ def _may_have_bound(
 def within_nature(form: Form, observed: xr.DataArray, method: Method) -> tuple[Method, str | None]:
     """Return the method, with the lower bound 0 if the variable is never negative, and a note.
 
-    Bounds that the method was given stay, and so does ``bounds=None``. If no attribute decides, the
-    note is on values that may have the bound.
+    Given bounds stay, and so does ``bounds=None``.
+    If no attribute decides, the note is about values that may have the bound.
     """
     if not isinstance(method, Settings) or method.variables is not None:
         return method, None

@@ -1,4 +1,4 @@
-"""Observations that a fitted variable does not know yet: which are new, changed or late."""
+"""New, changed and late observations, compared with those of a fitted variable."""
 
 from __future__ import annotations
 
@@ -32,36 +32,36 @@ from .mismatch_warnings import without_unseen_values
 from .select_fits import in_order_of_fits
 
 LONG, MANY_STEPS = 28.0, 5
-"""Days without a case, and how many times the usual step, from which on a gap is a remark."""
+"""Least days without a case for a remark on a gap, and its least multiple of the usual step."""
 
 
 class News(NamedTuple):
     """New and changed observations among cases in the order of time."""
 
     cases: npt.NDArray[np.bool_]
-    """(n,) whether a date has an observation that the model does not know."""
+    """(n,) true for dates with an observation that the model does not know."""
     n_learned: int
-    """Observations where none was known."""
+    """Observations that were missing before."""
     n_revised: int
-    """Observations of another value than the one known."""
+    """Observations that differ from the known ones."""
 
 
 def news_of(fitted: FittedVariable, pairs: Pairs) -> News:
-    """Compare observations of cases with those that a fitted variable keeps.
+    """Compare observations of cases with those stored by a fitted variable.
 
     Parameters
     ----------
     fitted : FittedVariable
         Its observations are computed if they are lazy.
     pairs : Pairs
-        Cases in the order of time; forecasts are read where something is new, since nothing is
-        learned of one without a member.
+        Cases in the order of time. Forecasts with new observations are read, as a forecast without
+        members is not learned from.
     """
     k, pairs = fitted.n_positions, in_order_of_fits(pairs, fitted)
     order = order_by_labels(pairs, fitted)[0].at_positions(k)
     known = without_unseen_values(pairs.observations, fitted)
     added = added_cases(replace(pairs, observations=known, pool=fitted.pool), {})
-    # The first part of the forecasts, which is there where they are.
+    # First part of the forecasts that exists.
     forecasts, new = next(iter(added["forecasts"].values())), added["observed"][0]
     seen = xr.DataArray(known_observations(fitted.state.variables["observations"], order))
     new, seen = xr.broadcast(new.astype(seen.dtype).compute(), seen.compute())
@@ -75,13 +75,13 @@ def news_of(fitted: FittedVariable, pairs: Pairs) -> News:
 
 
 def _compared(given: Any, known: Any) -> tuple[Any, Any]:
-    """Where observations are given that are not known, and where others are known."""
+    """Mark observations that were missing before, and those that differ from the known ones."""
     there = given.notnull()
     return there & known.isnull(), there & known.notnull() & (given != known)
 
 
 def _are_issued(forecasts: xr.DataArray, which: IntArray) -> xr.DataArray:
-    """Whether forecasts (..., added, member) have a member; of ``which`` alone they are read."""
+    """Mark forecasts (..., added, member) that have a member; only those in ``which`` are read."""
     bare = forecasts.drop_vars(list(forecasts.coords))
     some = bare.isel({ADDED: which}).notnull().any(ADDED_MEMBER).compute()
     sizes = {d: n for d, n in bare.sizes.items() if d != ADDED_MEMBER}
@@ -95,8 +95,8 @@ def last_known(
 ) -> tuple[np.datetime64, np.datetime64] | None:
     """The newest start with an observation, and the newest valid time of one.
 
-    None of a variable without any; the same where there are no leads. ``ahead`` has the lengths of
-    leads without a unit, over their dimension.
+    None without observations; both are equal without leads. ``ahead`` has the lengths of leads
+    without a unit, over their dimension.
 
     Raises
     ------
@@ -106,8 +106,8 @@ def last_known(
     labels = fitted.state.coords.get(f"calibration_{fitted.dim}")
     if labels is None or labels.dtype.kind != "M":
         raise ValueError(
-            f"the cases of the model have no dates along {fitted.dim!r} (datetime64) by which to "
-            "tell past and future; fit with dates"
+            f"the cases of the model have no dates along {fitted.dim!r} (datetime64), so past "
+            "and future are unknown; fit with dates"
         )
     there = fitted.state["observations"].notnull().compute()
     lead = None if fitted.leads is None else fitted.leads.dim
@@ -140,9 +140,9 @@ def last_known(
 
 
 def warn_of_order(pairs: Pairs, fitted: FittedVariable, order: Order, dates: CaseAxis) -> None:
-    """Warn of new cases that an :class:`OnlinePool` does not learn from as from others.
+    """Warn about new cases that an :class:`OnlinePool` treats differently from others.
 
-    Values are looked at where model and observations are in memory and no positions are pooled.
+    Values are checked if model and observations are in memory and no positions are pooled.
     """
     if not fitted.method.in_order:
         return
@@ -152,7 +152,7 @@ def warn_of_order(pairs: Pairs, fitted: FittedVariable, order: Order, dates: Cas
 
 
 def _of_dates(pairs: Pairs, fitted: FittedVariable, order: Order, dates: CaseAxis) -> Iterator[str]:
-    """Remarks on cases of the future, and on gaps."""
+    """Remarks on cases in the future, and on gaps."""
     new = order.known < 0
     label = _labels(pairs)
     if label is None or dates.days is None or fitted.axis.days is None or not new.any():
@@ -161,8 +161,8 @@ def _of_dates(pairs: Pairs, fitted: FittedVariable, order: Order, dates: CaseAxi
     ahead = np.flatnonzero(dates.days > now) if now is not None else np.array([], int)
     if ahead.size:
         yield (
-            f"{ahead.size} cases are of the future, the first of {text_of(label[ahead[0]])}; what "
-            "is given as observed then is learned from like any other observation"
+            f"{ahead.size} cases are in the future, the first on {text_of(label[ahead[0]])}; the "
+            "update learns from their observations as from any others"
         )
     last = fitted.axis.days.max()
     after = dates.days[new & (dates.days > last)]
@@ -171,17 +171,17 @@ def _of_dates(pairs: Pairs, fitted: FittedVariable, order: Order, dates: CaseAxi
     if gap > max(LONG, MANY_STEPS * usual):
         yield (
             f"{gap:.0f} days without a case come before {text_of(label[new][0])}; experts of the "
-            "last cases go on with those from before"
+            "last cases use the cases before the gap"
         )
 
 
 def _of_values(pairs: Pairs, fitted: FittedVariable, order: Order) -> Iterator[str]:
-    """Remarks on observations that differ from those that are known, or come late."""
+    """Remarks on observations that differ from the known ones, or that come late."""
     state, observed = fitted.state, pairs.observations
     arrays = state["observations"].data, state["last_learned"].data, observed.data
     if fitted.pool is not None or not all(isinstance(a, np.ndarray) for a in arrays):
         return
-    # Variables have no labels, which cost more than the values of a few cases.
+    # Variables have no labels; for a few cases labels cost more than values.
     kept = known_observations(state.variables["observations"], order)
     dims = [ADDED if d == pairs.dim else d for d in observed.dims]
     given = xr.Variable(dims, observed.values.astype(kept.dtype))
@@ -206,7 +206,7 @@ def _of_values(pairs: Pairs, fitted: FittedVariable, order: Order) -> Iterator[s
 
 
 def _places(order: Order) -> IntArray:
-    """Place (t,) of each added case among those that are kept, of new ones that of the next."""
+    """Position (t,) of each added case among the stored ones; for a new case, of the next one."""
     new = np.flatnonzero(order.known < 0)
     rank = np.argsort(order.order)
     at = rank[np.searchsorted(order.order, order.n_kept + new, sorter=rank)]
@@ -224,7 +224,7 @@ def _labels(pairs: Pairs) -> np.ndarray | None:
 
 
 def _now(labels: np.ndarray) -> float | None:
-    """Today as days of the calendar of the labels; None where they are no dates."""
+    """Today as days in the calendar of the labels; None if they are not dates."""
     calendar = calendar_of(labels)
     if calendar is None:
         return None

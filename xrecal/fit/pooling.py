@@ -1,7 +1,7 @@
-"""Pooling: cases of several locations together, where there are too few dates for each alone.
+"""Pooling: cases of several locations together, if each alone has too few dates.
 
-The pool is read once, from the argument of the user. The cases themselves come together inside
-tasks, a block of fits at a time (:class:`PooledTask`).
+The pool is read once, from the argument of the user. Tasks bring the cases together, for a block of
+fits at a time (:class:`PooledTask`).
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from xrecal.typing import IntArray
 from .fitted import CASE
 
 DATE = "xrecal_date"
-"""Dimension of the dates inside a task whose cases are dates at several positions."""
+"""Dimension of dates in a task with cases that are dates at several positions."""
 
 
 def read_features(given: str | Sequence[str]) -> tuple[str, ...]:
-    """Names of coordinates that are features of places; TypeError for what is no text."""
+    """Names of coordinates that are features of places; TypeError for values that are not text."""
     names = (given,) if isinstance(given, str) else tuple(given)
     wrong = [name for name in names if not isinstance(name, str)]
     if wrong:
@@ -41,12 +41,12 @@ def read_features(given: str | Sequence[str]) -> tuple[str, ...]:
 def read_pool(
     given: PoolOver, form: Form, dim: Hashable, features: str | Sequence[str] = ()
 ) -> Pool | None:
-    """The pool that ``fit`` is asked for, checked against the hindcast; None for none.
+    """Read the ``pool`` argument of ``fit`` and check it against the hindcast; None for no pool.
 
     Raises
     ------
     ValueError
-        If a dimension is no location dimension, or a window has no width that fits.
+        If a dimension is not a location dimension, or the width of a window is not valid.
     """
     if given is None:
         return None
@@ -64,9 +64,9 @@ def read_pool(
 
 
 def by_labels(pool: Pool, form: Form) -> Pool:
-    """The pool with all positions, or those of the window, in the order of their labels.
+    """The pool with all positions, or those of the window, sorted by their labels.
 
-    Labels are those of the index along a dimension, else of coordinates along it.
+    Labels are those of the index along a dimension, or else of its coordinates.
     """
     shape = pool.sizes if pool.widths is None else pool.widths
     keys: list[IntArray] = []
@@ -82,7 +82,7 @@ def by_labels(pool: Pool, form: Form) -> Pool:
 
 
 def _codes(form: Form, dim: Hashable) -> list[IntArray]:
-    """Ranks of labels along a dimension: of its index, or of each coordinate without one."""
+    """Ranks of labels along a dimension, from its index or else from each coordinate."""
     import pandas as pd
 
     parts = form.parts.values()
@@ -126,7 +126,7 @@ def _check_width(d: Hashable, width: object, size: int) -> None:
 
 
 def pooled_covariate(value: xr.DataArray, pool: Pool, case: Hashable = CASE) -> xr.DataArray:
-    """A covariate (..., date) for each pooled case (..., case), as the state keeps it."""
+    """A covariate (..., date) for each pooled case (..., case), in the form of the state."""
     if not set(pool.dims) & set(value.dims):
         of_dates = pool.repeat(np.arange(value.sizes[DATE]))
         return value.isel({DATE: of_dates}).rename({DATE: case})
@@ -148,7 +148,7 @@ def pooled_cases(value: xr.DataArray, pool: Pool, case: Hashable) -> xr.DataArra
 
 
 def across(value: xr.DataArray, pool: Pool) -> xr.DataArray:
-    """An array that has all pooled dimensions, before the dates."""
+    """An array with all pooled dimensions, before the dates."""
     sizes = dict(zip(pool.dims, pool.sizes, strict=True))
     value = value.expand_dims({d: size for d, size in sizes.items() if d not in value.dims})
     others = [d for d in value.dims if d not in (*pool.dims, DATE)]
@@ -156,7 +156,7 @@ def across(value: xr.DataArray, pool: Pool) -> xr.DataArray:
 
 
 class _SameCases:
-    """Returns the cases that it gets, once :class:`PooledTask` has brought them together."""
+    """Task that returns its cases, after :class:`PooledTask` has brought them together."""
 
     on_device = True
 
@@ -186,18 +186,18 @@ def position_coordinates(form: Form, pool: Pool, n_dates: int) -> dict[str, Any]
 
 
 def names_along(form: Form, dim: Hashable) -> dict[Hashable, xr.DataArray]:
-    """Labels and names along a dimension, of any part of a forecast."""
+    """Labels and names along a dimension, from any part of a forecast."""
     parts = reversed([part for part in form.parts.values() if dim in part.dims])
     return {name: c for part in parts for name, c in naming(part, dim).items()}
 
 
 @dataclass(frozen=True)
 class PooledTask:
-    """Gives a task the pooled cases of a block of fits at a time, and joins its results.
+    """Task that pools the cases of a block of fits at a time for another task, and joins results.
 
     Arrays are (L, pooled dimensions, date, ...), results (L, pooled dimensions with fits of their
-    own, ...). The task gets (B, n k, ...), so that the neighbours of all locations, many times the
-    input, are never in memory at once. In chunks that overlap positions that are not ``inside``
+    own, ...). The other task gets (B, n k, ...). So the neighbours of all locations, many times the
+    input, are never in memory at once. In overlapping chunks, positions that are not ``inside``
     have no results.
     """
 
@@ -206,7 +206,7 @@ class PooledTask:
 
     @property
     def on_device(self) -> bool:
-        """Whether it takes CuPy arrays."""
+        """True if it accepts CuPy arrays."""
         return bool(getattr(self.task, "on_device", False))
 
     @property
@@ -264,7 +264,7 @@ def of_fits(
     fits: IntArray,
     take: Callable[[npt.NDArray[Any]], npt.NDArray[Any]],
 ) -> dict[str, dict[Any, npt.NDArray[Any]]]:
-    """Groups of what ``take`` makes of arrays (B, k, n, ...) at the k positions of some fits."""
+    """Groups of results of ``take`` from arrays (B, k, n, ...) at the k positions of some fits."""
     return {
         group: {name: take(_at_positions(a, sizes, positions, fits)) for name, a in of.items()}
         for group, of in given.items()

@@ -1,6 +1,6 @@
-"""Covariates of forecasts that are missing or broken: a status of each forecast, and a warning.
+"""Missing or broken covariates of forecasts: a status of each forecast, and a warning.
 
-Their median of the record takes their place; see :class:`xrecal.methods.covariates.Covariates`.
+The median of the record replaces them; see :class:`xrecal.methods.covariates.Covariates`.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from .cases import COVARIATE
 from .fitted import CASE, FittedVariable
 
 LAST_BIT = 30
-"""Bit of a status that all further covariates share."""
+"""Bit of a status shared by all further covariates."""
 
 SHOWN = 6
-"""Covariates that a warning shows."""
+"""Number of covariates in a warning."""
 
 OF_ALL = 0
-"""Name of usual values among arrays that covariates are judged by; those of covariates are text."""
+"""Name of the array of usual values; those of covariates are text."""
 
 
 def replaceable(fitted: FittedVariable) -> dict[str, int]:
@@ -40,9 +40,9 @@ def replaceable(fitted: FittedVariable) -> dict[str, int]:
 
 
 def _records(fitted: FittedVariable) -> dict[Any, tuple[xr.Variable, Sequence[Hashable]]]:
-    """Arrays of the state, with their core dimensions, that covariates are judged by.
+    """Arrays of the state, with core dimensions, that covariates are compared with.
 
-    Covariates of the cases or, where places share a fit, their usual values.
+    These are covariates of the cases or, if places share a fit, their usual values.
     """
     if fitted.method.by_sums:
         usual = fitted.arrays[USUAL]
@@ -53,10 +53,10 @@ def _records(fitted: FittedVariable) -> dict[Any, tuple[xr.Variable, Sequence[Ha
 def status_of_forecasts(
     covariates: Mapping[str, xr.DataArray], fitted: FittedVariable, each: Sequence[Hashable]
 ) -> xr.DataArray | None:
-    """Bits for the covariates that are replaced in each forecast; None without such covariates.
+    """Bits for the replaced covariates of each forecast; None without such covariates.
 
-    Along the locations of the fit and those of the dimensions ``each`` of the forecast that
-    covariates have; without labels.
+    The result has the locations of the fit, and the dimensions ``each`` of the forecast that
+    covariates have; it has no labels.
     """
     bits = replaceable(fitted)
     if not bits:
@@ -76,7 +76,7 @@ def warn_of_replaced(
     *,
     name: str = "forecast",
 ) -> None:
-    """Warn of covariates in memory that are broken, or missing though the record has them."""
+    """Warn about covariates in memory that are broken, or missing although the record has them."""
     bits = replaceable(fitted)
     if not bits:
         return
@@ -113,7 +113,7 @@ def warn_of_replaced(
 
 
 def warn_of_idle(covariates: Mapping[str, xr.DataArray], cases: Sequence[Hashable]) -> None:
-    """Warn of covariates in memory that are missing, or the same, in all cases of each place."""
+    """Warn about covariates in memory that are missing or constant in all cases of each place."""
     for name, value in covariates.items():
         if not may_break(name) or not isinstance(value.data, np.ndarray):
             continue
@@ -133,14 +133,14 @@ def warn_of_idle(covariates: Mapping[str, xr.DataArray], cases: Sequence[Hashabl
 def _found(
     covariates: Mapping[str, xr.DataArray], fitted: FittedVariable, each: Sequence[Hashable]
 ) -> dict[Any, xr.DataArray]:
-    """Bits for the covariates of forecasts that are replaced, broken, and missing unexpectedly."""
+    """Bits for covariates of forecasts that are replaced, broken, or missing unexpectedly."""
     bits = replaceable(fitted)
     given_dims = {d for name in bits for d in covariates[name].dims}
     each = [d for d in each if d in given_dims]
     loops = [*fitted.locations, *each]
     bare = {name: covariates[name].drop_vars([*covariates[name].coords]) for name in bits}
     given: Inputs = {
-        "status": {0: (fitted.arrays["status"], ())},  # first, as it has all locations
+        "status": {0: (fitted.arrays["status"], ())},  # first, with all locations
         "record": _records(fitted),
         "covariates": {name: with_core_last(bare[name], loops) for name in bits},
     }
@@ -151,14 +151,14 @@ def _found(
 
 @dataclass(frozen=True)
 class _Judge:
-    """Covariates (L, T) and those of the record (L, n) in, bits (L, T) out."""
+    """Task from covariates (L, T) and those of the record (L, n) to bits (L, T)."""
 
     bits: Mapping[str, int]
     periods: Mapping[str, float | None]
     on_device = True
 
     def __call__(self, status: Named, record: Named, covariates: Named) -> Named:
-        """Bits of what is found, by its name."""
+        """Bits of the findings, by name."""
         found: dict[str, Any] = {"replaced": 0, "broken": 0, "missing": 0}
         stored = unstacked(record[OF_ALL]) if OF_ALL in record else []
         known = dict(zip(self.bits, stored, strict=False))

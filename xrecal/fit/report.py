@@ -1,4 +1,4 @@
-"""What was fitted, as text and as HTML for notebooks.
+"""Fitted models as text and as HTML for notebooks.
 
 Both show the same facts of each variable; :func:`facts_of_variable` gathers them.
 """
@@ -35,7 +35,7 @@ def describe_recalibrator(model: Fitted) -> str:
 
 
 def model_html(model: Fitted) -> str:
-    """A fitted model: its settings, and what was fitted of each variable, to be unfolded."""
+    """HTML of a fitted model: its settings, and facts of each variable to unfold."""
     alone = len(model.variables) == 1
     parts = [
         folded(f"method: <b>{escape(repr(model.method))}</b>", settings_table(model.method)),
@@ -89,21 +89,21 @@ def facts_of_variable(name: Hashable, fitted: FittedVariable) -> list[Fact]:
 
 
 def _lazy(status: xr.DataArray) -> str:
-    """Whether Dask still has to compute: a persisted array has left its graph."""
+    """Return whether Dask still has to compute: a persisted array has left its graph."""
     if len(status.data.dask.layers) > 1:
         return "not computed: model.compute()"
     return "persisted: in memory, or being computed"
 
 
 def _chosen(fitted: FittedVariable) -> list[Fact]:
-    """Choices of the method: a fact for each number of a location, code or share."""
+    """Choices of the method: one fact for each number, code or share of locations."""
     state = fitted.state
     parameters = fitted.parameters
     of_components = tuple(f"{label}_" for p in parameters.values() for label in p.labels)
     facts: list[Fact] = []
     for name, parameter in parameters.items():
         if name.startswith(of_components) or parameter.for_updates:
-            continue  # a page of them; their shares say what counts
+            continue  # too many; their shares show what counts
         if parameter.labels:
             facts.append((name, _shares(state[name], parameter.labels)))
         elif parameter.flags:
@@ -136,7 +136,7 @@ def _cases(fitted: FittedVariable) -> str:
 
 
 def _leads(leads: MatchedLeads, n_forecasts: int) -> str:
-    """The leads, and how many pairs each has."""
+    """The leads, and the number of pairs at each."""
     text = str(len(leads.n_matched))
     if leads.labels:
         ends = " to ".join(dict.fromkeys(leads.labels))
@@ -155,7 +155,7 @@ def _locations(fitted: FittedVariable) -> str:
 
 
 def _numbers(values: np.ndarray, units: str) -> str:
-    """Range of the finite ones; an infinite bound, half-life or bandwidth is none."""
+    """Range of the finite values; infinite bounds, half-lives and bandwidths mean none."""
     finite = values[np.isfinite(values)]
     if finite.size == 0:
         return "none"
@@ -173,7 +173,7 @@ def _counts(codes: np.ndarray, meanings: Sequence[str]) -> str:
 
 
 def _shares(shares: xr.DataArray, labels: Sequence[str]) -> str:
-    """Mean over the locations of shares along their last dimension, the largest first."""
+    """Mean shares over the locations, along their last dimension, largest first."""
     values = shares.to_numpy().reshape(-1, len(labels))
     complete = values[~np.isnan(values).any(-1)]
     if complete.size == 0:

@@ -1,7 +1,7 @@
-"""The fits that a forecast belongs to: matched by variable, lead and place, checked against it.
+"""Match a forecast with its fits, by variable, lead and place, and check it.
 
-A forecast may have a part of the leads and places of the hindcast, or a single one as a scalar
-coordinate: it gets their fits, in its order. Then follow the checks that it suits them.
+A forecast may have some of the leads and places of the hindcast, or a single one as a scalar
+coordinate. It gets their fits, in its order. Then follow checks against the fits.
 """
 
 from __future__ import annotations
@@ -50,10 +50,9 @@ def match_variables(
 ) -> dict[Hashable, tuple[Form, FittedVariable]]:
     """Forecast variables with their fits, checked against each other.
 
-    The fits are those of the forecast's leads and locations; one that is a scalar coordinate
-    becomes a dimension of length one, which :func:`as_given` takes off results. With
-    ``read_values`` values of forecasts in memory are read once, to warn of those that are far from
-    the hindcast.
+    The fits are those of the forecast's leads and locations; a scalar coordinate becomes a
+    dimension of length one, which :func:`as_given` removes from results. With ``read_values``, the
+    values of forecasts in memory are read once, to warn about values far from the hindcast.
     """
     if not isinstance(forecast, (xr.DataArray, xr.Dataset)):
         raise TypeError(
@@ -91,7 +90,7 @@ def match_variables(
 
 
 def _with_partners(form: Form, fitted: FittedVariable, forms: Mapping[Hashable, Form]) -> Form:
-    """The forecast, with the members of all variables that it is recalibrated jointly with."""
+    """The forecast, with the members of all variables of a joint fit."""
     variables = fitted.method.variables
     if variables is None:
         return form
@@ -114,10 +113,10 @@ def _with_partners(form: Form, fitted: FittedVariable, forms: Mapping[Hashable, 
 
 
 def explicit_member_dim(model: Fitted, forecast: Labelled) -> Hashable | None:
-    """Dimension of the hindcast's members, where the forecast has it and no rule finds it."""
+    """Member dimension of the hindcast, if the forecast has it and no rule finds it."""
     dims = [d for fitted in model.variables.values() if (d := fitted.member_dim) in forecast.dims]
     named = (*MEMBER.names, *LEVEL.names, "component")
-    if isinstance(forecast, xr.Dataset):  # whose variables may differ in it
+    if isinstance(forecast, xr.Dataset):  # variables may differ in dimensions
         dims = [d for d in dims if d not in named]
     return dims[0] if dims else None
 
@@ -128,7 +127,7 @@ def lead_of(fitted: FittedVariable) -> Hashable | None:
 
 
 def shared_dims(fitted: FittedVariable) -> tuple[Hashable, ...]:
-    """Dimensions along which all forecasts have the same fit."""
+    """Dimensions along which all forecasts share a fit."""
     return (*(fitted.pool.forecast_dims if fitted.pool else ()), fitted.dim)
 
 
@@ -139,7 +138,7 @@ def single_dims(fitted: FittedVariable, forecast: Labelled) -> list[Hashable]:
 
 
 def _is_single(fitted: FittedVariable, forecast: Labelled, dim: Hashable) -> bool:
-    """Whether scalar coordinates of a forecast name its lead or place."""
+    """Return whether scalar coordinates of a forecast name its lead or place."""
     if dim in forecast.dims:
         return False
     if dim in forecast.coords:
@@ -149,7 +148,7 @@ def _is_single(fitted: FittedVariable, forecast: Labelled, dim: Hashable) -> boo
 
 
 def along_single(form: Form, fitted: FittedVariable) -> Form:
-    """A forecast of a single lead or place along it, where each has a fit or they share one."""
+    """Add the dimension of a single lead or place to a forecast, if the fit needs it."""
     for d in single_dims(fitted, form.loc):
         if d in (*fitted.state.indexes, *shared_dims(fitted)) or d not in form.loc.coords:
             lead = d == lead_of(fitted)
@@ -164,7 +163,7 @@ def along_single(form: Form, fitted: FittedVariable) -> Form:
 
 
 def as_given(result: xr.DataArray, fitted: FittedVariable, forecast: Labelled) -> xr.DataArray:
-    """Result with the dimensions of the forecast: without that of a single lead or place."""
+    """Result with the dimensions of the forecast, without that of a single lead or place."""
     single = [d for d in single_dims(fitted, forecast) if d in result.dims]
     return result.isel(dict.fromkeys(single, 0))
 
@@ -175,7 +174,7 @@ def fits_of(form: Form, fitted: FittedVariable) -> FittedVariable:
     Raises
     ------
     ValueError
-        If a lead has no fit, or a label stands there twice, or leads have another unit.
+        If a lead has no fit, a label occurs twice, or leads have another unit.
     """
     lead = lead_of(fitted)
     for d in dict.fromkeys([*([lead] if lead is not None else []), *fitted.locations]):
@@ -198,7 +197,7 @@ def fits_of(form: Form, fitted: FittedVariable) -> FittedVariable:
 
 
 def in_order_of_fits(pairs: Pairs, fitted: FittedVariable) -> Pairs:
-    """Cases with their places in the order of the fits, so that each gets its own.
+    """Cases with their places in the order of the fits.
 
     Raises
     ------
@@ -237,7 +236,7 @@ def _selected_along(
 
 
 def _cut_alike(state: xr.Dataset, part: xr.DataArray, dim: Hashable) -> xr.Dataset:
-    """A lazy state in the blocks of a forecast, as those of what was selected have any size."""
+    """A lazy state in the blocks of a forecast, as selections have blocks of any size."""
     cut = {d: sizes for d, sizes in part.variable.chunksizes.items() if d == dim}
     if not cut:
         return state
@@ -255,7 +254,7 @@ def check_forecast(form: Form, fitted: FittedVariable, name: str = "forecast") -
         )
     units = form.loc.attrs.get("units")
     note = check_units("hindcast", fitted.attrs.get("units"), name, units)
-    if note is not None and "hindcast" not in (fitted.note or ""):  # which may have had none either
+    if note is not None and "hindcast" not in (fitted.note or ""):  # it may have had none either
         warn_once(note)
     if form.period is not None:
         check_period(form.period, fitted.attrs.get(PERIOD), name)
@@ -278,7 +277,7 @@ def check_forecast(form: Form, fitted: FittedVariable, name: str = "forecast") -
 
 
 def _remedy(missing: list[Hashable], fitted: FittedVariable, name: str) -> str:
-    """Text on what to do about dimensions that forecasts lack."""
+    """Text about missing dimensions of forecasts, and what to do."""
     remedy = "apply the model to all and select then"
     lead = lead_of(fitted)
     if name != "forecast" or missing != [lead] or lead not in fitted.state.indexes:
@@ -306,9 +305,9 @@ def require_known_leads(part: xr.DataArray, fitted: FittedVariable, *, name: str
 
 
 def require_unit_of_leads(part: xr.DataArray, fitted: FittedVariable, *, name: str) -> None:
-    """Raise ValueError for leads in another unit than those of the fit that they are compared with.
+    """Raise ValueError for leads in another unit than the leads of the fit.
 
-    Where leads share a fit they are, if it conditions on them.
+    Leads are compared if fits differ by lead, or if a shared fit conditions on them.
     """
     lead = lead_of(fitted)
     label = f"calibration_{lead}" if lead in fitted.periods else lead
@@ -332,9 +331,9 @@ def require_unit_of_leads(part: xr.DataArray, fitted: FittedVariable, *, name: s
 def matching_covariates(
     form: Form, fitted: FittedVariable, given: Given, *, of_more_cases: tuple[Hashable, ...] = ()
 ) -> dict[str, xr.DataArray]:
-    """Covariates of a forecast, or of more cases for the fit, checked against those of the fit.
+    """Covariates of a forecast, or of added cases, checked against those of the fit.
 
-    Of more cases along these dimensions, which are those of the cases and of pooled positions.
+    ``of_more_cases`` are the dimensions of added cases and of pooled positions.
     """
     if not fitted.periods and given is None:
         return {}
@@ -374,7 +373,7 @@ def matching_covariates(
 
 
 def with_missing(given: Given, form: Form, fitted: FittedVariable) -> Given:
-    """Return covariates of a forecast, NaN for those that it lacks; none from dates can lack."""
+    """Return covariates of a forecast, with NaN for those it lacks; dates are never missing."""
     known = {*names_in(given), *(name for part in form.parts.values() for name in part.coords)}
     lacking = [n for n in fitted.periods if may_break(n) and n not in known]
     attrs = {n: {"period": p} for n, p in fitted.periods.items() if p is not None}
@@ -383,16 +382,16 @@ def with_missing(given: Given, form: Form, fitted: FittedVariable) -> Given:
 
 
 def _check_season(form: Form, fitted: FittedVariable, *, name: str) -> None:
-    """Raise ValueError unless the season is that of the valid time in forecast and fit alike."""
+    """Raise ValueError unless forecast and fit both take the season from the valid time."""
     leads = fitted.leads
     if leads is None or leads.dim not in form.dims:
         return
     if leads.dated:
-        # It raises ValueError where a label is missing.
+        # Raises ValueError if a label is missing.
         valid_times(form.roles, fitted.dim, leads.dim, name=name)
     elif known_valid_times(form.roles, fitted.dim) is not None:
         raise ValueError(
-            f"{name} tells the valid time of each lead, but the hindcast of the model did not, so "
-            "that the model knows the season of starts alone; fit again with a hindcast that does: "
+            f"{name} has the valid time of each lead, but the hindcast of the model had none, so "
+            "the model knows only the season of starts; fit again with a hindcast that has it: "
             f'hindcast.{leads.dim}.attrs["units"] = "days"'
         )

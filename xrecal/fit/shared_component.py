@@ -1,4 +1,4 @@
-"""A pool at each place, and among its components one fit that all places share."""
+"""Pools at each place, with one component that all places share."""
 
 from __future__ import annotations
 
@@ -31,25 +31,25 @@ if TYPE_CHECKING:
 
 
 class Sharing(NamedTuple):
-    """What pools at all positions of an array need to know of the component that they share."""
+    """Information that pools at all positions of an array need about their shared component."""
 
     method: SharedCKME
     features: FloatArray
-    """(P, k) of places, by their numbers"""
+    """(P, k) features of places, by their numbers"""
     order: IntArray
-    """(P,) positions in the order in which cases of a date are learned from"""
+    """(P,) positions in the order in which the cases of a date are learned"""
     numbers: IntArray
     """(P,) number of the place at each position"""
     sizes: Mapping[Hashable, int]
-    """Of the dimensions that these lie along."""
+    """Sizes of these dimensions."""
     together: Together | None
-    """Places of a fit that choose together; None where each chooses for itself."""
+    """Places of a fit that choose together; None if each chooses alone."""
 
 
 def sharing(
     method: Method, pairs: Pairs, pool: Pool, n_dates: int, choose: Choose
 ) -> tuple[Method, Sharing]:
-    """Pools that learn from so many dates, with the component that positions share."""
+    """Pools for a number of dates, with the component that positions share."""
     whole = in_one_order(pool, pairs.form)
     assert method.shared_by_places is not None
     shared, _ = shared_method(method.shared_by_places, pairs, whole)
@@ -68,12 +68,12 @@ def sharing(
 def fit_sharing(
     given: Sharing, method: Method, cases: Cases, min_samples: int
 ) -> dict[str, npt.NDArray[Any]]:
-    """Arrays of the state (P, ...) of a pool at each place, from cases (P, n) in memory."""
+    """Arrays of the state (P, ...) of pools at each place, from cases (P, n) in memory."""
     assert cases.forecasts is not None
     shared, n_places, n = given.method, *cases.observations.shape
 
     def by_date(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """An array (P, n, ...) as (1, n P, ...)."""
+        """Reshape an array (P, n, ...) to (1, n P, ...)."""
         return np.swapaxes(array[given.order], 0, 1).reshape((1, -1, *array.shape[2:]))
 
     of_place = np.column_stack([given.numbers, given.features[given.numbers]])
@@ -108,7 +108,7 @@ def fit_sharing(
 
 
 def in_time_of(held: HeldOut, packed: Named, part: IntArray) -> InTime:
-    """Fits of earlier folds of dates in parts (n,), with the bounds that all cases have."""
+    """Fits of earlier folds of dates in parts (n,), with the bounds from all cases."""
     from xrecal.arrays.shared.held_out import in_time
 
     return in_time(held, part, (float(packed["lower"]), float(packed["upper"])))
@@ -117,10 +117,10 @@ def in_time_of(held: HeldOut, packed: Named, part: IntArray) -> InTime:
 def fit_pools_that_share(
     own: Prepared, of_all: Prepared, min_samples: int, choose: Choose
 ) -> xr.Dataset:
-    """Lazy or computed state of a pool at each place, with what all of them share.
+    """Lazy or computed state of pools at each place, with their shared component.
 
-    The passes over the cases of all places come first. A task for each chunk of places then fits
-    what is local, and weighs all by forecasts of cases that neither has seen.
+    The passes over the cases of all places come first. Then a task for each chunk of places fits
+    the other components and weights all components by held-out forecasts.
     """
     from xrecal.arrays.shared.passes import IfAny
 
@@ -133,7 +133,7 @@ def fit_pools_that_share(
     for at in chunks.each_location:
         engine = PassesOverChunks(chunks, at)
         packed, held = shared.learn_and_hold_out(engine, table, chunks.folds, min_samples)
-        if component.method.keeps_sums:  # weights are learned from what fits of the time said
+        if component.method.keeps_sums:  # weights come from fits of the time
             held = engine.once(IfAny(in_time_of), held, packed, part)
         packs.append(packed)
         fits.append(held)

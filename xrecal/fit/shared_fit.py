@@ -1,4 +1,4 @@
-"""A shared fit: cases of many places in chunks, through passes that only add, to one state."""
+"""Shared fit: passes that only add over the cases of many places in chunks, to one state."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 def fit_shared_state(prepared: Prepared, min_samples: int) -> xr.Dataset:
     """Lazy or computed state of a shared fit at each location that is not pooled.
 
-    Its cases are the dates; observations are (date, place), which updates are compared with.
+    Its cases are dates. Observations are (date, place); updates are compared with them.
     """
     pairs, chunks = prepared.pairs, SharedChunks(prepared)
     method, pool = chunks.method, chunks.pool
@@ -61,8 +61,8 @@ def fit_shared_state(prepared: Prepared, min_samples: int) -> xr.Dataset:
 
 
 IN_SAME_PIECES = 2**25
-"""Values of ensembles up to which sums are the same bits for all chunks. Those of more values are
-of chunks as they come, which need not be in memory together."""
+"""Largest number of ensemble values for which sums have the same bits for all chunks. With more
+values, sums depend on the chunks, which need not be in memory together."""
 
 CoreArrays: TypeAlias = dict[Any, tuple[xr.DataArray, Sequence[Hashable]]]
 """Arrays by name with their core dimensions."""
@@ -97,10 +97,10 @@ class SharedChunks:
         self._set_dates(of_dates, first)
 
     def _set_dates(self, of: OfDates, first: xr.DataArray) -> None:
-        """Set dates and places of cases, one array of which comes first."""
+        """Set dates and places of cases, with one array first."""
         known = {"date": np.arange(of.part.size), **of._asdict()}
         self.beside = {name: xr.DataArray(array, dims=[DATE]) for name, array in known.items()}
-        """Numbers, parts and weights of dates, and further arrays that functions of a chunk get."""
+        """Numbers, parts and weights of dates, and further arrays for functions of a chunk."""
         self.loops = (DATE, *self.pool.dims)
         self.locations = tuple(d for d in first.dims if d not in (*self.loops, CASE_MEMBER))
         self.sizes = {d: first.sizes[d] for d in (*self.locations, *self.loops)}
@@ -118,15 +118,15 @@ class SharedChunks:
         join: Callable[..., Any],
         *given: Any,
     ) -> Any:
-        """What ``function(cases, date, *given)`` makes of all chunks at a location, joined.
+        """Joined results of ``function(cases, date, *given)`` over all chunks at a location.
 
-        The first of what is given are the usual values of covariates.
+        The first of the given inputs are the usual values of covariates.
         """
         task = _ChunkOfCases(function, self.method, self.periods)
         return self._joined(at, self.cases, task, join, given)
 
     def values(self, at: Mapping[Hashable, int]) -> Any:
-        """Covariates that may break of all chunks at a location, joined."""
+        """Covariates that may break, joined over all chunks at a location."""
         from xrecal.arrays.shared.samples import join_values
 
         names = PLACE, *self.method.breakable
@@ -158,7 +158,7 @@ class SharedChunks:
         return joined_chunks(task, join, here, given, step=step, what=what)
 
     def _in_pieces(self, given: Mapping[str, CoreArrays], step: int) -> dict[str, CoreArrays]:
-        """Arrays in the pieces that those in memory come in, whatever their chunks."""
+        """Arrays in fixed pieces, as those in memory, whatever their chunks."""
         pieces = {DATE: step, **dict.fromkeys(self.pool.dims, -1)}
 
         def cut(array: xr.DataArray) -> xr.DataArray:
@@ -169,9 +169,9 @@ class SharedChunks:
         return {g: {n: (cut(a), core) for n, (a, core) in of.items()} for g, of in given.items()}
 
     def observations(self) -> tuple[xr.DataArray, xr.DataArray]:
-        """Observations (..., case, place) that are learned from, NaN where there is none.
+        """Usable observations (..., case, place), NaN for others.
 
-        And bits of the status of each location.
+        Also returns bits of the status of each location.
         """
         dtype = self.cases["observed"][0][0].dtype
         used, flags = run(
@@ -189,7 +189,7 @@ class SharedChunks:
         return flat, (bits[0] | bits[1]).transpose(*self.locations)
 
     def arrays_of(self, fits: Sequence[Any]) -> dict[str, xr.DataArray]:
-        """Arrays of the state, from those by name of each location, which may be Delayed."""
+        """Arrays of the state, from named arrays of each location, which may be Delayed."""
         of_places = self.method.of_places
         periods = {name: p for name, p in self.periods.items() if name not in of_places}
         parameters = parameters_of(self.method, periods)
@@ -222,14 +222,14 @@ class SharedChunks:
 
 
 def arrays_of_fits(fits: Named) -> Named:
-    """Arrays (L, ...) by name, from those of each of L fits."""
+    """Arrays (L, ...) by name, from the arrays of each of L fits."""
     return {name: np.stack([fit[name] for fit in fits[0]]) for name in fits[0][0]}
 
 
 class PassesOverChunks:
-    """Runs passes over the chunks of one location: at once in memory, as tasks of Dask.
+    """Runs passes over the chunks of one location: at once in memory, or as tasks of Dask.
 
-    Usual values (1, p, 8) of covariates are given, or those of all chunks.
+    Usual values (1, p, 8) of covariates are given, or computed from all chunks.
     """
 
     def __init__(self, chunks: SharedChunks, at: Mapping[Hashable, int], usual: Any = None) -> None:
@@ -261,7 +261,7 @@ def cases_of_places(
 ) -> tuple[Cases, int]:
     """Cases (1, n) of n forecasts of any places and dates, and bits of the status.
 
-    Values are missing beside those of the same case, as what else a chunk holds must not matter.
+    Values are checked for absurd ones only within a case, as the result must not depend on chunks.
     """
     each = {name: a[:, np.newaxis] for name, a in forecasts.items()}
     given = observed[0][:, np.newaxis]
@@ -274,7 +274,7 @@ def cases_of_places(
 
 @dataclass(frozen=True)
 class _UsableObservations:
-    """Observations of a chunk, NaN in cases that cannot be learned from, and bits of the status."""
+    """Observations of a chunk, with NaN in unusable cases, and bits of the status."""
 
     periods: Mapping[str, float | None]
     description = " by CKME of many places"
@@ -296,7 +296,7 @@ class _ChunkOfCases:
 
     @property
     def __name__(self) -> str:
-        """Name of the tasks of Dask."""
+        """Name of the Dask tasks."""
         return f"shared_{self.function.__name__.strip('_')}"
 
     def __call__(self, usual: FloatArray, *passed: Any, beside: Named, **given: Named) -> Any:

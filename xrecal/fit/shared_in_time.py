@@ -1,8 +1,8 @@
-"""A law that places share and that goes on learning: what it said of cases as they were issued.
+"""A shared law that keeps learning: its forecasts of cases at the time they were issued.
 
-Its sums are of the first dates, as many as were known when the last case was issued. From there on
-they are added date by date, so that the law of each later day is at hand, and it makes no
-difference how many days come at once.
+Its sums cover the first dates, as many as were known when the last case was issued. Further dates
+are added one by one, so the law of each later day is available, and the result does not depend on
+how many days come at once.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ if TYPE_CHECKING:
 PLACE_FEATURE = OWN + "place_feature"
 
 SUMS = "sum_", "place_sums"
-"""How names of arrays begin that hold sums over cases."""
+"""First letters of the names of arrays with sums over cases."""
 
 
 def shared_law(fitted: FittedVariable) -> set[str]:
-    """Arrays of the state of a law that places share; the tasks of single places do not need it."""
+    """Arrays of the state of a shared law; tasks of single places do not need them."""
     every, own = fitted.parameters.items(), fitted.method.in_common
     return {name for name, p in every if p.of_all_places and name not in own}
 
@@ -59,7 +59,7 @@ def shared_law(fitted: FittedVariable) -> set[str]:
 def learned_with_law(
     task: UpdateTask, fitted: FittedVariable, joined: xr.Dataset, form: Form
 ) -> xr.Dataset:
-    """The state with more cases, which have ``joined`` it, once law and places have learned.
+    """State with more cases, ``joined`` to it, after law and places have learned.
 
     The places of ``form`` are those of the state.
     """
@@ -90,7 +90,7 @@ def learned_with_law(
 
 
 class KeptChunks(SharedChunks):
-    """Cases in a state of pools at each place, date by date, as passes over chunks take them."""
+    """Cases in a state of pools at each place, date by date, for passes over chunks."""
 
     def __init__(self, fitted: FittedVariable, state: xr.Dataset, name: Hashable) -> None:
         self.component = component_of_all(fitted.method)
@@ -124,7 +124,7 @@ class KeptChunks(SharedChunks):
         self._set_dates(OfDates.alike(first.sizes[DATE]), first)
 
     def on(self, date: int, at: Mapping[Hashable, int], seen: xr.DataArray) -> KeptChunks:
-        """Cases of one date at a location, of which some observations were ``seen`` before."""
+        """Cases of one date at a location; some observations were ``seen`` before."""
         one, where = copy(self), {DATE: slice(date, date + 1), **at}
 
         def here(array: xr.DataArray) -> xr.DataArray:
@@ -139,22 +139,22 @@ class KeptChunks(SharedChunks):
 
 
 class Turns(NamedTuple):
-    """Which laws are needed as dates are added to the sums of earlier ones, at a location."""
+    """Dates at which laws are needed while dates are added to earlier sums, at a location."""
 
     first: int
-    """Number of dates that the sums are of, but for cases that have come late"""
+    """Number of dates in the sums, without cases that came late"""
     late: IntArray
-    """Among these the dates of which more may have come"""
+    """Number of these dates that may get more cases"""
     needed: frozenset[int]
-    """Numbers of dates by which cases were issued that are learned from"""
+    """Numbers of known dates at the issue of cases to learn from"""
     kept: int
-    """Number of dates of the sums that the state keeps"""
+    """Number of dates in the sums that the state stores"""
     n: int
     """Number of all dates"""
 
     @classmethod
     def of(cls, summed: int, order: Order, known: IntArray) -> Turns:
-        """Turns for sums of the first dates of a state, and what was known (n,) at each issue."""
+        """Schedule for sums of the first dates of a state, and dates known (n,) at each issue."""
         place = np.argsort(order.order)
         first = int(place[summed - 1]) + 1 if summed else 0
         added = place[np.where(order.known < 0, order.slots, order.known)]
@@ -168,7 +168,7 @@ class Turns(NamedTuple):
 def _advanced(
     chunks: KeptChunks, task: UpdateTask, fitted: FittedVariable, joined: xr.Dataset
 ) -> tuple[xr.DataArray, dict[str, xr.DataArray]]:
-    """What the law said at each location when cases were issued, and its arrays of the state."""
+    """Forecasts of the law at each location when cases were issued, and its arrays of the state."""
     label, order = chunks.component.label, task.order
     arrays = {
         name: fitted.state.variables[f"{label}_{name}"]
@@ -195,7 +195,7 @@ def _advanced(
 
 
 def _seen(fitted: FittedVariable, joined: xr.Dataset, order: Order, turns: Turns) -> xr.DataArray:
-    """Observations that the sums know, over all dates, NaN where there is none."""
+    """Observations in the sums, over all dates, NaN for others."""
     kept, n_kept = fitted.state[OBSERVATIONS].reset_coords(drop=True), order.n_kept
     there = (order.order < n_kept) & (np.arange(turns.n) < turns.first)
     taken = kept.drop_vars(list(kept.coords)).isel({CASE: np.minimum(order.order, n_kept - 1)})
@@ -209,7 +209,7 @@ def _at_location(
     turns: Turns,
     seen: xr.DataArray,
 ) -> tuple[Any, Any]:
-    """What the law of a location said, and arrays of its state, as the engine has values."""
+    """Forecasts of the law of a location, and arrays of its state, in the form of the engine."""
     from xrecal.arrays.shared.passes import IfAny, solved, with_sums
 
     engine, here = engine_of(chunks, at, packed)
@@ -239,7 +239,7 @@ def _at_location(
 
 
 def _added(cases: Cases, date: IntArray, seen: FloatArray, fit: Shared | None) -> Any:
-    """Sums over cases of a chunk at places of the fit that were not seen; None without a fit."""
+    """Sums over new cases of a chunk at places of the fit; None without a fit."""
     from xrecal.arrays.shared.passes import added_sums_of
 
     if fit is None:
@@ -251,7 +251,7 @@ def _added(cases: Cases, date: IntArray, seen: FloatArray, fit: Shared | None) -
 def _in_time(
     number: IntArray, usual: FloatArray, packed: npt.NDArray[Any], *fits: Shared | None
 ) -> InTime | None:
-    """Fits by number of the dates that were known; None if nothing was ever learned."""
+    """Fits by the number of known dates; None without any fit."""
     from xrecal.arrays.shared.held_out import InTime
     from xrecal.arrays.shared.passes import without_sums
 
@@ -263,7 +263,7 @@ def _in_time(
 
 
 class _Repacked:
-    """A fit to all cases, one with the sums to keep, and arrays of the state in, new ones out."""
+    """Function from a fit to all cases, the fit with stored sums, and arrays to new arrays."""
 
     __name__ = "repacked"
 

@@ -1,4 +1,4 @@
-"""Places of a shared fit: their numbers and features, in the hindcast and in forecasts."""
+"""Places of a shared fit: their numbers and features, in hindcast and forecasts."""
 
 from __future__ import annotations
 
@@ -35,36 +35,36 @@ PLACES = OWN + "place"
 
 
 def shares(method: Method, pool: Pool, n_dates: int) -> bool:
-    """Whether a fit of a method to all positions of a pool is a shared one."""
+    """Return whether a fit of a method to all positions of a pool is a shared one."""
     may = pool.widths is None and method.not_by_sums is None
     return may and math.prod(pool.sizes) > 1 and pool.is_large(n_dates)
 
 
 def require_few(method: Method, pool: Pool, n_dates: int) -> None:
-    """Raise ValueError where cases are compared one by one, and there are too many for that."""
+    """Raise ValueError if the method compares cases one by one, and there are too many."""
     if method.keeps_cases:
         pool.require_few(n_dates, method.not_by_sums or "")
 
 
 def pools_share(method: Method, pool: Pool, n_dates: int) -> bool:
-    """Whether a fit at all positions of a pool is a pool at each, with a component for all."""
+    """Return whether a pooled fit is a pool at each position, with a shared component."""
     component = method.shared_by_places
     return component is not None and shares(component, pool, n_dates)
 
 
 def require_splits(method: Method, pairs: Pairs) -> None:
-    """Raise ValueError for a method that learns regrets of all places while it is updated."""
+    """Raise ValueError for a method that needs common regrets of all places during updates."""
     pool, n_dates = pairs.pool, pairs.observations.sizes[pairs.dim]
     if pool is not None and method.in_common and pools_share(method, pool, n_dates):
         raise ValueError(
-            f"{type(method).__name__}, {pool} of many cases, goes on learning from all places at "
-            "once, which no split does; leave pool out, use xrecal.LinearPool(), or go from day to "
-            "day: model.apply(forecast), then model.update(forecast, observations)"
+            f"{type(method).__name__}, {pool} of many cases, keeps learning from all places at "
+            "once, which splits do not support; leave pool out, use xrecal.LinearPool(), or update "
+            "day by day: model.apply(forecast), then model.update(forecast, observations)"
         )
 
 
 def warn_of_features(pool: Pool | None, trained: Sequence[int]) -> None:
-    """Warn where splits train on too few dates to compare the features that the user names."""
+    """Warn about splits with too few training dates to compare the features that the user names."""
     if pool is None or not pool.features:
         return
     few = [n for n in trained if not pool.is_large(n)]
@@ -85,17 +85,17 @@ def warn_of_features(pool: Pool | None, trained: Sequence[int]) -> None:
 
 
 def takes_features(method: Method) -> bool:
-    """Whether a fit of many pooled cases compares features of places."""
+    """Return whether a fit to many pooled cases uses features of places."""
     return method.not_by_sums is None or method.shared_by_places is not None
 
 
 def component_of_all(method: Method) -> Component:
-    """The component of a pool at each place that places share."""
+    """The shared component of pools at each place."""
     return next(c for c in components_of(method.mixed) if c.method.by_sums)
 
 
 def in_one_order(pool: Pool, form: Form) -> Pool:
-    """The pool with dimensions by name, whatever the order in which they were given."""
+    """The pool with its dimensions sorted by name."""
     order = sorted(range(len(pool.dims)), key=lambda i: str(pool.dims[i]))
     dims = tuple(pool.dims[i] for i in order)
     sizes = tuple(pool.sizes[i] for i in order)
@@ -103,12 +103,12 @@ def in_one_order(pool: Pool, form: Form) -> Pool:
 
 
 def shared_method(method: Method, pairs: Pairs, pool: Pool) -> tuple[SharedCKME, str | None]:
-    """The method of a shared fit of these places, and a remark on features that do not count.
+    """The method of a shared fit of these places, and a remark on unused features.
 
     Raises
     ------
     ValueError
-        If a label of a place stands there twice, or a feature is unknown at a place.
+        If a label of a place occurs twice, or a feature is unknown at a place.
     """
     from xrecal.arrays.shared.passes import landmarks_for
 
@@ -162,13 +162,13 @@ def _require_known(coordinate: xr.DataArray, values: np.ndarray) -> None:
         )
         raise ValueError(
             f"the coordinate {coordinate.name!r} of hindcast is unknown at {unknown.sum()} of "
-            f"{unknown.size} places, first {where}; many pooled places are learned from by where "
-            f"they lie: give it a number there, or use hindcast.drop_vars({coordinate.name!r})"
+            f"{unknown.size} places, first {where}; a fit to many pooled places uses their "
+            f"positions: give it a number there, or use hindcast.drop_vars({coordinate.name!r})"
         )
 
 
 def places_of_fit(form: Form, method: SharedCKME, pool: Pool) -> dict[str, xr.DataArray]:
-    """Covariates that tell the place of each case of a hindcast, over pooled dimensions."""
+    """Covariates that identify the place of each case of a hindcast, over pooled dimensions."""
     places = {PLACE: xr.DataArray(pool.numbers.astype(np.float64), dims=pool.dims)}
     return places | features_of_places(form, method, pool.dims)
 
@@ -176,7 +176,7 @@ def places_of_fit(form: Form, method: SharedCKME, pool: Pool) -> dict[str, xr.Da
 def features_of_places(
     form: Form, method: SharedCKME, dims: Sequence[Hashable]
 ) -> dict[str, xr.DataArray]:
-    """Features of the places of a forecast that the fit knows of its own; without labels."""
+    """Features of the places of a forecast that are in the fit; without labels."""
     coordinates = feature_coordinates(form, dims, method.features)
     features = {}
     for name in method.features:
@@ -213,13 +213,13 @@ def place_labels(form: Form, pool: Pool) -> dict[str, xr.Variable]:
 
 
 def places_of_forecast(form: Form, fitted: FittedVariable) -> dict[str, xr.DataArray]:
-    """Covariates that tell the place of each forecast: its number, -1 for a new one, and features.
+    """Covariates of the place of each forecast: its number, -1 for a new place, and features.
 
     Raises
     ------
     ValueError
-        If a place is not of the fit and its features are not known, or positions without labels
-        are not as many as those of the fit.
+        If a place is outside the fit and its features are unknown, or the number of positions
+        without labels differs from that of the fit.
     """
     method, pool = as_shared(fitted.method), fitted.pool
     assert pool is not None
@@ -231,7 +231,7 @@ def places_of_forecast(form: Form, fitted: FittedVariable) -> dict[str, xr.DataA
     at = number.where(~new, 0).astype(np.int64)
     number = at.copy(data=pool.numbers.ravel()[at.data].astype(np.float64))
     unknown = {FEATURE + name: xr.DataArray(np.nan) for name in method.features}
-    if not bool(new.any()):  # what the fit knows of its places is enough
+    if not bool(new.any()):  # the fit knows all places
         return {PLACE: number} | unknown
     features = features_of_places(form, method, pool.dims)
     require_features(form, method, features, new)
@@ -243,7 +243,7 @@ def _positions(form: Form, fitted: FittedVariable, d: Hashable, axis: int) -> xr
     pool = fitted.pool
     assert pool is not None
     part = next((p for p in form.parts.values() if d in p.dims), None)
-    if part is None:  # a single place that does not say which it is
+    if part is None:  # a single place without a label
         return xr.DataArray(0.0 if pool.sizes[axis] == 1 else -1.0)
     known = known_places(labels_along(fitted, d, axis), part, d)
     if known is None:
@@ -291,9 +291,9 @@ def require_features(
             named.append(f"{d}={', '.join(map(str, labels[0][at][:3]))}")
     where = f" ({'; '.join(named)})" if named else ""
     told = (
-        f"it does not say their {' and '.join(lacking)}: add the coordinate"
+        f"it lacks their {' and '.join(lacking)}: add the coordinate"
         if method.features
-        else "the hindcast told no feature of its places: fit with coordinates such as lat, lon "
+        else "the hindcast had no features of its places: fit with coordinates such as lat, lon "
         "and height"
     )
     raise ValueError(

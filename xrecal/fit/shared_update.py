@@ -1,4 +1,4 @@
-"""More cases for a shared fit: sums are added, what the fit has chosen stays."""
+"""Updates of a shared fit: sums are added; choices of the fit stay."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ if TYPE_CHECKING:
 
 
 def with_shared_cases(grown: Grown, dates: CaseAxis, axis: CaseAxis, order: Order) -> xr.Dataset:
-    """The state of a shared fit with more cases, whose order among all is given, as are all dates.
+    """State of a shared fit with more cases, given their order and dates among all.
 
-    Of cases that are known nothing is added; one that was missing is. Places that are new join.
+    Known cases add nothing, unless their observation was missing before. New places join the fit.
 
     Raises
     ------
     ValueError
-        If an observation differs from the one that is known: sums do not give it back.
+        If an observation differs from the known one, as it cannot be subtracted from sums.
     """
     fitted, pairs = grown.fitted, grown.pairs
     method, pool, state = as_shared(fitted.method), fitted.pool, fitted.state
@@ -85,7 +85,7 @@ def _labels_of(state: xr.Dataset) -> dict[Hashable, xr.Variable]:
 
 
 def _with_places(grown: Grown, pool: Pool) -> dict[str, xr.DataArray]:
-    """Covariates of more cases, with numbers of their places; their features are known."""
+    """Covariates of added cases, with the numbers of their places; the fit has their features."""
     pairs, method = grown.pairs, as_shared(grown.fitted.method)
     given = {name: xr.DataArray(0.0) for name in method.of_places}
     given[PLACE] = xr.DataArray(pool.numbers.astype(np.float64), dims=pool.dims)
@@ -94,7 +94,7 @@ def _with_places(grown: Grown, pool: Pool) -> dict[str, xr.DataArray]:
 
 
 def _with_room(observed: xr.Variable, n_places: int) -> xr.Variable:
-    """Known observations (..., case, place) with those of new places, which are missing."""
+    """Known observations (..., case, place), with NaN for new places."""
     room = n_places - observed.sizes[PLACES]
     padded: xr.Variable = observed.pad({PLACES: (0, room)}) if room else observed
     return padded
@@ -103,7 +103,7 @@ def _with_room(observed: xr.Variable, n_places: int) -> xr.Variable:
 def engine_of(
     chunks: SharedChunks, at: Mapping[Hashable, int], packed: xr.DataArray
 ) -> tuple[PassesOverChunks, Any]:
-    """Passes at a location by the usual values that the fit there has, and arrays of this fit."""
+    """Passes at a location, with the usual values of the fit there, and the arrays of the fit."""
     engine, here = PassesOverChunks(chunks, at, NO_PREDICTORS), packed.isel(at).data
     if packed.chunks is not None:
         here = here.to_delayed(optimize_graph=False).item()
@@ -113,7 +113,7 @@ def engine_of(
 
 
 def packed_fits(arrays: Mapping[str, xr.Variable], chunks: SharedChunks) -> xr.DataArray:
-    """Arrays of a fit as an object at each location."""
+    """Arrays of a fit as one object per location."""
     cores = {n: [d for d in v.dims if d not in chunks.locations] for n, v in arrays.items()}
     return run(
         _packed,
@@ -126,7 +126,7 @@ def packed_fits(arrays: Mapping[str, xr.Variable], chunks: SharedChunks) -> xr.D
 def _weights(
     method: SharedCKME, kept: CaseAxis, every: CaseAxis, order: Order
 ) -> tuple[FloatArray, float]:
-    """Weights of added cases (t,), and the factor of the weights of those that are kept."""
+    """Weights of added cases (t,), and the factor for the weights of stored cases."""
     weights, number = np.empty(order.n_kept + order.known.size), order.order.size
     weights[order.order] = method.weights(every, number)
     newest = order.n_kept - 1
@@ -136,18 +136,18 @@ def _weights(
 
 
 def _uncut(array: xr.Variable, dims: Sequence[Hashable]) -> xr.Variable:
-    """An array that Dask does not cut along some dimensions, if it holds it."""
+    """An array in one Dask chunk along some dimensions."""
     return array.chunk(dict.fromkeys(dims, -1)) if is_lazy(array) else array
 
 
 def _packed(state: Named) -> Named:
-    """Arrays (L, ...) of the state, as an object (L,) for each location."""
+    """Arrays (L, ...) of the state, as one object per location (L,)."""
     n = len(next(iter(state.values())))
     return {0: as_objects([{name: a[place] for name, a in state.items()} for place in range(n)])}
 
 
 class _Added:
-    """Cases of a chunk and what is known of them in, sums over those that are not known out."""
+    """Function from the cases of a chunk and known observations to sums over new cases."""
 
     __name__ = "added"
 
@@ -163,9 +163,9 @@ class _Added:
         if revised.any():
             first = int(np.flatnonzero(revised)[0])
             raise ValueError(
-                f"{int(revised.sum())} observations that the model has learned from are others "
-                f"now, the first {new[first]:g} in place of {seen[first]:g}; a fit that places "
-                "share keeps sums, which do not give them back: fit anew with all cases, "
+                f"{int(revised.sum())} observations that the model has learned from have "
+                f"changed, the first from {seen[first]:g} to {new[first]:g}; a shared fit keeps "
+                "sums, from which they cannot be subtracted: fit again to all cases, "
                 f"hindcast.recal.fit(observations, model.method, pool={self.pooled!r})"
             )
         if fit is None:
@@ -182,7 +182,7 @@ def join_any(one: Any, other: Any) -> Any:
 
 
 class Unpacked:
-    """The fit of a location, which further places join by their features; None without one."""
+    """Rebuilds the fit of a location and adds places by their features; None without a fit."""
 
     __name__ = "unpacked"
 
@@ -207,7 +207,7 @@ def _usual(packed: npt.NDArray[Any]) -> FloatArray:
 
 
 class _Repacked:
-    """A fit, sums to be added and arrays of the state in, arrays of the new state out."""
+    """Function from a fit, added sums and arrays of the state to arrays of the new state."""
 
     __name__ = "repacked"
 

@@ -1,4 +1,4 @@
-"""From cases to a fitted state: arrays that a fit is given, those it leaves, and their meaning."""
+"""From cases to a fitted state: input arrays, output arrays, and their descriptions."""
 
 from __future__ import annotations
 
@@ -34,30 +34,30 @@ if TYPE_CHECKING:
     from xrecal.arrays.online.common import Timeline
 
 NEW_MEMBER = "xrecal_new_member"
-"""Dimension of the members of forecasts inside a task, where cases and results have their own."""
+"""Dimension of the members of forecasts in a task, as cases and results have their own."""
 
 
 class Prepared(NamedTuple):
-    """Cases of a variable, and the method that learns from them; their values are not read."""
+    """Cases of a variable and their method, without reading values."""
 
     pairs: Pairs
     """In order of time."""
     method: Method
-    """As it can be used on these cases."""
+    """As used with these cases."""
     axis: CaseAxis
     covariates: Mapping[str, xr.DataArray]
     note: str | None = None
     """Remark on the method and the pooling."""
     shared: SharedCKME | None = None
-    """The method of fits to so many pooled cases that places share one."""
+    """Method of fits to many pooled cases, as a fit that places share."""
     of_all: Prepared | None = None
-    """The cases of all places, of a pool at each one with a component that places share."""
+    """Cases of all places, for pools at each place with a shared component."""
     members: NamedMembers | None = None
-    """Weights of models that are the members, where these are not exchangeable."""
+    """Weights of the models that are members, if they are not exchangeable."""
 
     @property
     def periods(self) -> dict[str, float | None]:
-        """Periods of covariates, None of those that are not circular."""
+        """Periods of covariates, None for covariates that are not circular."""
         return {name: period_of(value) for name, value in self.covariates.items()}
 
 
@@ -67,11 +67,10 @@ def fit_state(
     shared: tuple[xr.DataArray, ...] = (),
     choose: Choose = TOGETHER,
 ) -> list[xr.Dataset]:
-    """Lazy or computed state of each variable: one call for each chunk of locations.
+    """Lazy or computed state of each variable, with one call per chunk of locations.
 
-    States of variables that are recalibrated jointly differ in their observations. ``shared`` are
-    the fields of :class:`xrecal.methods.base.SharedFits` over locations, if places share a
-    component.
+    States of variables in a joint fit differ in their observations. ``shared`` are the fields of
+    :class:`xrecal.methods.base.SharedFits` over locations, if places share a component.
     """
     pairs, method, periods = prepared.pairs, prepared.method, prepared.periods
     pool, dim = pairs.pool, pairs.dim
@@ -99,7 +98,7 @@ def fit_state(
     for name, value in cases["covariates"].items():
         kept = value if pool is None else pooled_covariate(value, pool)
         results[COVARIATE + name] = kept.assign_attrs(value.attrs)
-    # Coordinates of the forecasts may have any name; theirs stay with what is issued.
+    # Coordinates of forecasts may have any name, so they stay with the results only.
     taken = [*results, OBSERVATIONS, *members, *(d for p in parameters.values() for d in p.dims)]
     bare = {name: v.drop_vars(taken, errors="ignore") for name, v in results.items()}
     states = []
@@ -114,7 +113,10 @@ def fit_state(
 def shared_group(
     shared: Sequence[xr.DataArray],
 ) -> dict[str, tuple[xr.DataArray, tuple[Hashable, ...]]]:
-    """Fields of :class:`SharedFits` over locations with their core dimensions; none without any."""
+    """Fields of :class:`SharedFits` over locations with their core dimensions.
+
+    Empty without any.
+    """
     cores: tuple[tuple[Hashable, ...], ...] = (), (), (OWN + "place_feature",)
     named = zip(SharedFits._fields, shared, cores, strict=False)
     return {name: (array, core) for name, array, core in named}
@@ -123,7 +125,7 @@ def shared_group(
 def _outputs(
     prepared: Prepared, cases: Groups, parameters: Mapping[str, Parameter]
 ) -> tuple[dict[Any, tuple[dict[Hashable, int], Any]], dict[Hashable, int]]:
-    """Arrays that a fit leaves, with their dimensions and types; and dimensions of the members."""
+    """Output arrays of a fit, with their dimensions and types; and dimensions of the members."""
     pairs, pool, parts = prepared.pairs, prepared.pairs.pool, cases["forecasts"]
     n_cases = pairs.observations.sizes[pairs.dim] * (1 if pool is None else len(pool.taken))
     own: dict[Hashable, int] = {}
@@ -146,9 +148,9 @@ def _outputs(
 
 
 def choices_of_all(prepared: Prepared, given: Inputs, min_samples: int, choose: Choose) -> Chosen:
-    """Choices of all places at each one, as :class:`FitTask` takes them.
+    """Joint choices at each place, for :class:`FitTask`.
 
-    ``given`` are arrays of cases as :func:`given_cases` has them.
+    ``given`` are arrays of cases from :func:`given_cases`.
     """
     method, pool, pairs = prepared.method, prepared.pairs.pool, prepared.pairs
     if not method.choice_sizes:
@@ -164,7 +166,7 @@ def choices_of_all(prepared: Prepared, given: Inputs, min_samples: int, choose: 
     def on_places(
         task: Any, arrays: Inputs, out: Mapping[str, tuple[int, ...]]
     ) -> dict[Any, xr.DataArray]:
-        """Results of a task, over places and axes of their own."""
+        """Results of a task, over places and its own axes."""
         return run(
             task if pool is None else PooledTask(task, pool),
             arrays,
@@ -185,7 +187,7 @@ def choices_of_all(prepared: Prepared, given: Inputs, min_samples: int, choose: 
 
 
 def require_whole_cases(pairs: Pairs, positions: tuple[Hashable, ...] = ()) -> None:
-    """Raise ValueError where cases, members or pooled positions are in several chunks of Dask."""
+    """Raise ValueError if cases, members or pooled positions are in several Dask chunks."""
     for part in pairs.form.parts.values():
         require_one_chunk(part, (pairs.dim, pairs.form.member_dim, *positions), name="hindcast")
     require_one_chunk(pairs.observations, (pairs.dim, *positions), name="observations")
@@ -212,9 +214,9 @@ def arrays_of_cases(
     covariates: Mapping[str, xr.DataArray],
     dims: tuple[str, str] = (CASE, CASE_MEMBER),
 ) -> Groups:
-    """Arrays of cases over the locations and ``dims``, those of cases and members.
+    """Arrays of cases over the locations and ``dims``, which are those of cases and members.
 
-    Where cases are pooled, the dates have ``DATE``. The variable itself is the first one.
+    For pooled cases, dates have the dimension ``DATE``. The variable itself comes first.
     """
     form, dim, pool = pairs.form, pairs.dim, pairs.pool
     case = dims[0] if pool is None else DATE
@@ -238,10 +240,10 @@ def arrays_of_cases(
 
 
 def given_cases(prepared: Prepared) -> Inputs:
-    """Arrays of cases with their core dimensions, as :class:`FitTask` takes them.
+    """Arrays of cases with their core dimensions, for :class:`FitTask`.
 
-    Where cases are pooled, these are the pooled ones and ``DATE``, which
-    :class:`xrecal.fit.pooling.PooledTask` makes cases of.
+    For pooled cases these are the pooled dimensions and ``DATE``;
+    :class:`xrecal.fit.pooling.PooledTask` makes them cases.
     """
     return _with_core(arrays_of_cases(prepared.pairs, prepared.covariates), prepared.pairs.pool)
 
@@ -262,7 +264,7 @@ def _with_core(cases: Groups, pool: Pool | None) -> Inputs:
 def _with_labels(
     state: xr.Dataset, pairs: Pairs, parameters: Mapping[str, Parameter]
 ) -> xr.Dataset:
-    """Labels of the dimensions of parameters, of the cases, and positions of pooled ones."""
+    """Add labels of the dimensions of parameters and of cases, and positions of pooled cases."""
     form, dim, pool = pairs.form, pairs.dim, pairs.pool
     labels = {d: list(p.labels) for p in parameters.values() for d in p.dims if p.labels}
     state = state.assign_coords(labels)
@@ -316,19 +318,19 @@ def describe_state(
 
 @dataclass(frozen=True)
 class FitTask:
-    """One chunk of locations: cases in, arrays of the state out."""
+    """Task from the cases of a chunk of locations to arrays of the state."""
 
     method: Method
     axis: CaseAxis
     periods: Mapping[str, float | None]
     min_samples: int
     normal: bool = False
-    """Whether forecasts are normal distributions."""
+    """True if forecasts are normal distributions."""
     by_place: ClassVar[bool] = True
 
     @property
     def on_device(self) -> bool:
-        """Whether it takes CuPy arrays."""
+        """True if it accepts CuPy arrays."""
         return self.method.on_device and not self.normal
 
     @property
@@ -359,7 +361,7 @@ class FitTask:
         return {**fitted, **kept, **dict(usable)}
 
     def record(self, **given: Named) -> Sequence[Timeline | None]:
-        """What places have in common in the warm-up, from a first pass over these places."""
+        """Record of places in the warm-up, from a first pass over these places."""
         from xrecal.arrays.online.common import Record, timelines
 
         records = [Record(with_known=False)]

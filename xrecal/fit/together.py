@@ -1,7 +1,8 @@
-"""Choices of all places: two passes over them, of a sample the search, then a small result.
+"""Joint choices of places in two passes: a search at a sample of places, then a small result.
 
-A place knows little about the ridge, support and weights that suit it. Places of one kind choose
-together, from a sample of them; all are then fitted with what was chosen, without a search.
+Each place has little evidence on the best ridge, support and weights. Places of one kind choose
+together, from a sample of them. Then all places are fitted with the joint choices, without a
+search.
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ from .cases import cases_of
 from .kinds import KINDS, KindTask, Together
 
 OF_ALL = 200.0
-"""Cases that the choices of all places count as, beside those of a place itself, at most."""
+"""Largest number of cases as which joint choices count, relative to the cases of a place."""
 
 TOTAL = "total"
-"""Cases of all places of a kind, where all of them were searched; else 0."""
+"""Number of cases of all places of a kind, if all were searched; else 0."""
 
 KIND = "xrecal_kind"
 """Dimension of the choices of kinds."""
@@ -41,17 +42,17 @@ def axes_of(name: Hashable, size: Sequence[int]) -> dict[Hashable, int]:
 
 
 def choices_and_evidence(method: Method) -> dict[str, tuple[int, ...]]:
-    """Axes after those of places of what a place chooses, and of the evidence for it."""
+    """Axes, after those of places, of the choices of a place, and of their evidence."""
     return {**method.choice_sizes, **method.evidence_sizes}
 
 
 class Chosen(NamedTuple):
-    """Choices of all places, at each of them."""
+    """Joint choices at each place."""
 
     choices: Mapping[Any, tuple[xr.DataArray, Sequence[Hashable]]]
-    """By name, with their core dimensions; none where each place chooses for itself."""
+    """Arrays by name, with their core dimensions; empty if each place chooses alone."""
     known: Sequence[Any] = ()
-    """Small arrays, perhaps of Dask, after which the cases of all places are read anew."""
+    """Small arrays, which may be lazy; after them the cases of all places are read again."""
 
 
 def choices_of(
@@ -62,15 +63,15 @@ def choices_of(
     search: Callable[[xr.DataArray, Sequence[Any]], Mapping[Any, xr.DataArray]],
     last: Sequence[Hashable],
 ) -> Chosen:
-    """Choices at each place with their core dimensions: those of places that come ``last``, axes.
+    """Choices at each place; their core dimensions are places in ``last``, then the axes.
 
     Parameters
     ----------
     facts : mapping of str to DataArray
-        Of :class:`KindTask`, over places.
+        Results of :class:`KindTask`, over places.
     search : callable
-        Choices of :class:`ChooseTask` at the places of a sample, given as an array of truth values,
-        and as arrays of Dask after which cases are read anew.
+        Function that returns the choices of :class:`ChooseTask` at sampled places. It takes a
+        boolean array of the sample, and Dask arrays after which cases are read again.
     """
     dims = list(together.dims)
     chunks = facts[KindTask.facts[0]].chunksizes
@@ -85,7 +86,7 @@ def choices_of(
     )
     known = [sample.data]
     if chunks:
-        bare = (a.reset_coords(drop=True) for a in (kind, sample))  # chunks reach coordinates
+        bare = (a.reset_coords(drop=True) for a in (kind, sample))  # chunks include coordinates
         kind, sample = (a.chunk({d: chunks[d] for d in a.dims}) for a in bare)
     chosen = search(sample, known)
     spread = Spread(method)
@@ -142,7 +143,7 @@ def _tables(
 
 @dataclass(frozen=True)
 class Among:
-    """Facts of all places in, their kinds and a sample of them out."""
+    """Function from facts of all places to their kinds and a sample of them."""
 
     together: Together
     min_samples: int
@@ -154,12 +155,12 @@ class Among:
 
 @dataclass(frozen=True)
 class Join:
-    """Choices of the sample in, those of each kind out."""
+    """Function from choices of the sample to those of each kind."""
 
     together: Together
     method: Method
     names: tuple[str, ...]
-    """Of the choices, and of the evidence for them."""
+    """Axes of the choices, and of their evidence."""
 
     def __call__(
         self,
@@ -195,32 +196,33 @@ class Join:
 
 @dataclass(frozen=True)
 class Spread:
-    """Choices of kinds in, those of each place of a chunk out."""
+    """Function from choices of kinds to those of each place of a chunk."""
 
     method: Method
 
     @property
     def results(self) -> dict[str, tuple[int, ...]]:
-        """Axes of what each place gets."""
+        """Axes of the results of each place."""
         return {CHOSEN_FROM: (), **self.method.choice_sizes}
 
     @property
     def own(self) -> dict[str, tuple[int, ...]]:
-        """Axes of what each place of the sample chose, and by what."""
+        """Axes of the choices of each sampled place, and of their evidence."""
         return choices_and_evidence(self.method)
 
     @property
     def tables(self) -> dict[str, tuple[int, ...]]:
-        """Axes of the choices of each kind, and of the evidence for them."""
+        """Axes of the choices of each kind, and of their evidence."""
         return {TOTAL: (), CHOSEN_FROM: (), **self.own}
 
     def __call__(
         self, kind: IntArray, n_cases: FloatArray, *given: FloatArray
     ) -> tuple[npt.NDArray[Any], ...]:
-        """Choices (..., axes) at places (...) from tables (..., K, axes) and from their own ones.
+        """Choices (..., axes) at places (...), from tables (..., K, axes) and their own choices.
 
-        Where all places of a kind were searched, the own evidence counts by its cases, and that of
-        all by those of the others, ``OF_ALL`` at most. Where some were, all are fitted alike.
+        If all places of a kind were searched, the own evidence counts by its cases, and the joint
+        evidence by the cases of the others, at most ``OF_ALL``. If some were searched, all get the
+        joint choices.
         """
         flat = kind.ravel()
         of_kind = {
@@ -254,7 +256,10 @@ def _at_kind(kind: IntArray, table: FloatArray, n_axes: int) -> FloatArray:
 
 @dataclass(frozen=True)
 class ChooseTask:
-    """Cases of a chunk of places in, choices of those in the sample out; NaN at the others."""
+    """Task from the cases of a chunk of places to choices of the sampled ones.
+
+    NaN at the others.
+    """
 
     method: Method
     axis: CaseAxis
@@ -263,12 +268,12 @@ class ChooseTask:
 
     @property
     def on_device(self) -> bool:
-        """Whether it takes CuPy arrays."""
+        """True if it accepts CuPy arrays."""
         return self.method.on_device
 
     @property
     def sizes(self) -> Mapping[str, tuple[int, ...]]:
-        """Axes of the results after that of places."""
+        """Axes of the results after the axis of places."""
         return choices_and_evidence(self.method)
 
     def __call__(
@@ -286,7 +291,7 @@ class ChooseTask:
         return self.of(cases, to_host(of_place["sample"]))
 
     def of(self, cases: Cases, sample: npt.NDArray[np.bool_]) -> dict[str, npt.NDArray[Any]]:
-        """Choices of the places (L,) of cases (L, n) that are in the sample."""
+        """Choices of the sampled places among places (L,) with cases (L, n)."""
         out = {name: np.full((sample.size, *size), np.nan) for name, size in self.sizes.items()}
         at = np.flatnonzero(sample)
         if at.size:
@@ -299,9 +304,10 @@ class ChooseTask:
 def choose_in_memory(
     together: Together, sizes: Mapping[Hashable, int], method: Method, cases: Cases, least: int
 ) -> Named:
-    """Choices (L, ...) of all places from their cases (L, n), as :func:`fit_with` takes them.
+    """Joint choices (L, ...) of all places from their cases (L, n), for :func:`fit_with`.
 
-    The L places lie along dimensions of these sizes; ``least`` are cases that a fit needs.
+    The L places lie along dimensions of these sizes; ``least`` is the number of cases that a fit
+    needs.
     """
     search = ChooseTask(method, cases.axis, {}, least)
     facts = KindTask(method, cases.axis, {}, method.variables is None).of(cases)
@@ -327,9 +333,9 @@ def choose_in_memory(
 def fit_with(
     method: Method, cases: Cases, min_samples: int, choices: Named
 ) -> dict[str, npt.NDArray[Any]]:
-    """Fit to cases (L, n) with choices (L, ...) of all places where there are any.
+    """Fit to cases (L, n), with joint choices (L, ...) if there are any.
 
-    Without choices, or where they are of no place, each place chooses for itself.
+    Otherwise each place chooses alone.
     """
     n_places, xp = len(cases.observations), namespace(cases.observations)
     if not choices:

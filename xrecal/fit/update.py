@@ -78,11 +78,11 @@ def update(
 
 
 def require_updates(method: Method) -> None:
-    """Raise ValueError for a method whose fits take no more cases."""
+    """Raise ValueError for a method that does not support updates."""
     if not method.updates:
         raise ValueError(
-            f"{type(method).__name__} keeps nothing that more cases could join; fit anew with all "
-            "cases: hindcast.recal.fit(observations, model.method)"
+            f"{type(method).__name__} does not store its cases, so it cannot add others; "
+            "fit again to all cases: hindcast.recal.fit(observations, model.method)"
         )
 
 
@@ -103,7 +103,7 @@ def _update_variable(
     covariates: Given,
     updated: Mapping[Hashable, FittedVariable],
 ) -> FittedVariable:
-    """One variable with more cases; ``updated`` are those that have theirs already."""
+    """Update one variable; ``updated`` are the variables that are done already."""
     fitted = model.variables[name]
     pairs, partners = _pairs_of(name, model, paired)
     pooled = () if fitted.pool is None else fitted.pool.dims
@@ -124,7 +124,7 @@ def _update_variable(
     axis = join_axes(fitted, dates, of_dates)
     added_axis = dates if fitted.pool is None else fitted.pool.axis(dates, of_dates.known.size)
     n = of_dates.order.size
-    fitted.method.check(axis, order.order.size)  # raises where dates are needed and missing
+    fitted.method.check(axis, order.order.size)  # raises if dates are needed and missing
     n_added = fitted.n_added + of_dates.n_new
     if fitted.method.by_sums:
         state = with_shared_cases(grown, dates, axis, of_dates)
@@ -138,7 +138,7 @@ def _update_variable(
         state = _joined_state(joining, fitted, pairs, given, partners)
         if goes_on:
             state = learned_with_law(task, fitted, state, pairs.form)
-        for other in set(fitted.jointly) & set(updated):  # which has the same vectors
+        for other in set(fitted.jointly) & set(updated):  # it has the same vectors
             of_other = updated[other].state
             same = {v: of_other[v].variable for v in state if str(v).startswith(VECTOR)}
             state = state.assign(same)
@@ -149,7 +149,7 @@ def _update_variable(
 
 
 def _pairs_of(name: Hashable, model: Fitted, paired: Paired) -> tuple[Pairs, list[FittedVariable]]:
-    """The new cases of a variable in order, and the others that it is recalibrated with."""
+    """The new cases of a variable in order, and the other variables of its joint fit."""
     fitted = model.variables[name]
     group = {other: paired[other] for other in fitted.jointly or (name,)}
     group = common_cases(group) if fitted.jointly else group
@@ -174,10 +174,10 @@ def _pairs_of(name: Hashable, model: Fitted, paired: Paired) -> tuple[Pairs, lis
 def _matched(
     whole: FittedVariable, pairs: Pairs, *, known: bool
 ) -> tuple[int, MatchedLeads | None]:
-    """Cases that have an observation, and those at each lead.
+    """Number of cases with an observation, and at each lead.
 
-    Where some were known before they are counted anew, if observations are in memory; else known
-    cases are taken to be new to the observations.
+    If some cases were known before, they are counted again if observations are in memory; otherwise
+    the count takes known cases as new observations.
     """
     n, leads = whole.n_forecasts, None if whole.leads is None else whole.leads.plus(pairs.leads)
     n_matched = min(whole.n_matched + pairs.n_matched, n)
@@ -201,12 +201,12 @@ def _joined_state(
     covariates: Mapping[str, xr.DataArray],
     partners: Sequence[FittedVariable],
 ) -> xr.Dataset:
-    """The state with all cases in order, and with what they teach."""
+    """The state with all cases in order, after learning."""
     added = added_cases(pairs, covariates)
     state, order, parts = fitted.arrays, task.order, added["forecasts"]
     compared = [fitted, *partners] if order.has_known else []
     given: dict[str, Any] = {
-        # First, as it has all locations in their order.
+        # First, with all locations in their order.
         "state": {
             n: (of_kept(v), [NAMES.get(d, d) for d in v.dims if d not in fitted.locations])
             for n, v in state.items()
@@ -247,7 +247,7 @@ def _joined_state(
         guarded = may_break(name) and fitted.periods[name] is None
         new = added["covariates"][name]
         results[COVARIATE + name] = joined_values(kept, new, order, guarded=guarded)
-    # To look at the labels of a hundred arrays that stay as they are takes most of an update.
+    # Checking the labels of a hundred unchanged arrays would take most of an update.
     results |= common
     changed = {n: result.assign_attrs(state[n].attrs).variable for n, result in results.items()}
     whole = fitted.state.drop_dims([d for d in (CASE, CASE_MEMBER) if d in fitted.state.dims])

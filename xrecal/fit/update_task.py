@@ -1,6 +1,6 @@
-"""Update of a chunk of places: more cases join those of a state, and are learned from.
+"""Update of a chunk of places: add cases to those of a state, and learn from them.
 
-Known cases keep their place among all, with the new observation if there is one.
+Known cases keep their position, with the new observation if there is one.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ if TYPE_CHECKING:
     from xrecal.arrays.online.common import Record, Timeline
 
 KEPT, KEPT_MEMBER = "xrecal_kept", "xrecal_kept_member"
-"""Dimensions inside tasks, where old and new cases have their own."""
+"""Dimensions in tasks, which are different for old and new cases."""
 
 NAMES: Mapping[Hashable, str] = {CASE: KEPT, CASE_MEMBER: KEPT_MEMBER}
 
 
 @dataclass(frozen=True)
 class UpdateTask:
-    """Arrays of a state and new cases of a chunk of locations in, arrays of the new state out."""
+    """Task from arrays of a state and new cases of places to arrays of the new state."""
 
     method: Method
     periods: Mapping[str, float | None]
@@ -59,11 +59,11 @@ class UpdateTask:
     axis: CaseAxis
     """Dates of all cases."""
     learns: bool = True
-    """Whether the method learns at once; else :class:`LearnTask` follows."""
+    """True if the method learns in this task; else :class:`LearnTask` follows."""
 
     @property
     def on_device(self) -> bool:
-        """Whether it takes CuPy arrays."""
+        """True if it accepts CuPy arrays."""
         return self.method.on_device and not self.method.relearns
 
     @property
@@ -94,11 +94,11 @@ class UpdateTask:
         return {**joined.forecasts, "observations": joined.observations, **joined.fitted}
 
     def record(self, **given: Named) -> Sequence[Timeline | None]:
-        """What places have in common with the new cases, from a first pass over these places."""
+        """Record of places for the new cases, from a first pass over these places."""
         return recorded(self, **given)
 
     def joined(self, kept: Kept, added: Cases, parts: Named, partners: Named) -> Kept:
-        """Cases and parameters with more cases, whose ``parts`` of forecasts are to be kept."""
+        """Cases and parameters with added cases; ``parts`` of their forecasts are stored."""
         covariates = added.covariates.joining(kept.known_covariates(self.periods))
         added = replace(added, covariates=covariates)
         of_cases = {name for name, p in self.parameters.items() if CASE in p.dims}
@@ -108,7 +108,7 @@ class UpdateTask:
         enters, gained = self._entering(added, known)
         old, new = dict(kept.forecasts), dict(parts)
         if "weights" in {**old, **new}:
-            for one in (old, new):  # forecasts that have none
+            for one in (old, new):  # forecasts without this part
                 one.setdefault("weights", np.ones_like(next(iter(one.values()))))
         fitted = {**chosen, "n_cases": kept.fitted["n_cases"] + gained}
         for name in of_cases & own.keys() & kept.fitted.keys():
@@ -128,7 +128,7 @@ class UpdateTask:
         )
 
     def changes(self, name: str) -> bool:
-        """Whether an update changes an array of the state."""
+        """Return whether an update changes an array of the state."""
         if name not in self.parameters:
             return name in ("n_cases", "status", "observations") or is_part(name)
         own = self.parameters[name]
@@ -138,9 +138,9 @@ class UpdateTask:
     def _entering(
         self, cases: Cases, known: list[npt.NDArray[Any]]
     ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[Any]]:
-        """Which added cases (L, t) count, and how many (L,) more observations there are then.
+        """Mark added cases (L, t) that count, and count the additional observations (L,).
 
-        New ones do, and known ones with an observation that differs from the known one, if any.
+        New cases count, and known ones with an observation that differs from the known one.
         """
         new = cases.observations
         there = np.isfinite(new)
@@ -154,7 +154,7 @@ class UpdateTask:
         return enters, (enters & there).sum(-1) - lost.sum(-1)
 
     def _moved(self, slots: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Positions of cases (L, ...), -1 for none, as they are after joining."""
+        """Positions of cases (L, ...) after joining, -1 for none."""
         place = namespace(slots).asarray(np.argsort(self.order.order))
         moved: npt.NDArray[Any] = np.where(slots < 0, slots, place[slots]).astype(slots.dtype)
         return moved
@@ -167,7 +167,7 @@ class UpdateTask:
     ) -> Kept:
         """The same, with parameters that the method learns from all cases together.
 
-        And from what places have in common and share, if there is any.
+        They also depend on common regrets and shared fits, if there are any.
         """
         if not self.method.relearns:
             return joined
@@ -182,10 +182,10 @@ class UpdateTask:
 
 @dataclass(frozen=True)
 class LearnTask:
-    """Arrays of a state with more cases of a chunk of places in, those that change out."""
+    """Task from arrays of a state with added cases of places to the arrays that change."""
 
     task: UpdateTask
-    """That has joined the cases"""
+    """Task that has joined the cases"""
 
     @property
     def method(self) -> Method:
@@ -206,12 +206,12 @@ class LearnTask:
         return dict(learned.fitted)
 
     def record(self, **given: Named) -> Sequence[Timeline | None]:
-        """What places have in common with the new cases, from a first pass over these places."""
+        """Record of places for the new cases, from a first pass over these places."""
         return recorded(self, **given)
 
 
 def recorded(task: Callable[..., Any], **given: Named) -> Sequence[Timeline | None]:
-    """What places learn as a task runs on them, after what they have known before."""
+    """Record of a task for its places, after their earlier regrets."""
     from xrecal.arrays.online.common import Record, timelines
 
     records = [Record(with_known=True)]
@@ -222,9 +222,9 @@ def recorded(task: Callable[..., Any], **given: Named) -> Sequence[Timeline | No
 def joined_values(
     kept: xr.Variable, added: xr.DataArray, order: Order, *, guarded: bool = False
 ) -> xr.DataArray:
-    """Values (..., case) of all cases: kept ones, and added ones where nothing is kept.
+    """Values (..., case) of all cases: stored ones, and added ones where nothing is stored.
 
-    Where these are ``guarded``, those are missing that the kept ones cannot have had.
+    Of ``guarded`` values, those that are implausible given the stored ones are missing.
     """
     given: Inputs = {"values": {"kept": (of_kept(kept), [KEPT]), "added": (added, [ADDED])}}
     out: Outputs = {"all": ({CASE: order.order.size}, kept.dtype)}
@@ -232,13 +232,13 @@ def joined_values(
 
 
 def of_kept(variable: xr.Variable) -> xr.Variable:
-    """An array of the state whose cases, and members, are those that are kept."""
+    """An array of the state with dimension names for stored cases and members."""
     return xr.Variable([NAMES.get(d, d) for d in variable.dims], variable.data)
 
 
 @dataclass(frozen=True)
 class _JoinValues:
-    """Kept and added values in, those of all cases out."""
+    """Function from stored and added values to those of all cases."""
 
     order: Order
     guarded: bool
@@ -258,10 +258,9 @@ def join(
     order: Order,
     axis: int = -1,
 ) -> npt.NDArray[Any]:
-    """Kept and added cases along an axis (-1, or -2 before that of members), in order.
+    """Stored and added cases along an axis (-1, or -2 before that of members), in order.
 
-    Of added cases (L, t) that are known those are taken that enter, by default where nothing is
-    kept of them.
+    Known cases (L, t) that enter replace the stored ones; by default where nothing is stored.
     """
     xp = namespace(kept)
     if axis == -2:  # missing members
@@ -288,7 +287,7 @@ def _with_known(
     order: Order,
     axis: int,
 ) -> npt.NDArray[Any]:
-    """Kept cases, replaced by added ones where these enter."""
+    """Stored cases, replaced by added ones that enter."""
     xp = namespace(kept)
     of_added = np.flatnonzero(order.known >= 0)
     at, new = xp.asarray(order.known[of_added]), xp.asarray(of_added)

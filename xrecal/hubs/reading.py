@@ -118,7 +118,10 @@ def _samples(rows: pd.DataFrame) -> pd.Series:
 
 
 def _array(values: pd.Series, labels: dict[str, pd.Series], name: str) -> xr.DataArray:
-    """Values over the labels of each dimension, sorted but for categories; NaN where none is."""
+    """Values over the labels of each dimension, sorted except for categories.
+
+    NaN for missing ones.
+    """
     coords, positions = {}, []
     for dim, column in labels.items():
         codes, found = pd.factorize(column, sort=dim != "category")
@@ -134,7 +137,7 @@ def _array(values: pd.Series, labels: dict[str, pd.Series], name: str) -> xr.Dat
 
 
 def _with_times(array: xr.DataArray, rows: pd.DataFrame, origin: str) -> xr.DataArray:
-    """The array with the unit of its horizons, or with its target end dates."""
+    """Add the unit of horizons, or the target end dates."""
     if HORIZON not in rows or END not in rows or rows[END].isna().all():
         return array
     days = (rows[END] - rows[origin]).dt.days
@@ -165,7 +168,7 @@ def observations(
     target : str, optional
         Target to read, needed if the table has several.
     as_of : date, optional
-        Take what was known on this date. By default the last version counts.
+        Take the versions known on this date. By default the last version counts.
 
     Returns
     -------
@@ -204,7 +207,7 @@ def observations(
 
 
 def _read_cells(given: pd.DataFrame, day: str, column: str) -> pd.DataFrame:
-    """Rows with dates and numbers, or ValueError for cells that are none."""
+    """Rows with dates and numbers; ValueError for other cells."""
     faults: list[str] = []
     rows = given.copy()
     for name in (day, AS_OF, column):
@@ -223,7 +226,7 @@ def _read_cells(given: pd.DataFrame, day: str, column: str) -> pd.DataFrame:
 
 
 def _of_target(rows: pd.DataFrame, target: str | None) -> pd.DataFrame:
-    """Rows of a target, which a table with several needs."""
+    """Rows of a target; required for a table with several targets."""
     found = [*rows[TARGET].dropna().unique()] if TARGET in rows else []
     if target is not None and target not in found:
         raise ValueError(f"the table has no target {target!r}; it has {found}")
@@ -235,7 +238,7 @@ def _of_target(rows: pd.DataFrame, target: str | None) -> pd.DataFrame:
 def _settled(
     rows: pd.DataFrame, keys: list[str], as_of: str | date | np.datetime64 | None
 ) -> pd.DataFrame:
-    """Last row of each date and place, of the versions up to a date."""
+    """Last row of each date and place, among the versions up to a date."""
     versioned = AS_OF in rows
     if as_of is not None and not versioned:
         raise ValueError(f"as_of needs a column as_of, the table has {[*rows]}")

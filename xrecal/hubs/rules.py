@@ -30,10 +30,10 @@ from .tables import (
 )
 
 SHOWN = 20
-"""Rows of one violation that a message lists."""
+"""Number of rows of one violation in a message."""
 
 CLOSE = 1e-6
-"""How far a sum of probabilities may be from one."""
+"""Tolerance for a sum of probabilities."""
 
 
 @explained("xrecal.hubs.check")
@@ -79,7 +79,7 @@ def check(table: Table) -> None:
 
 
 def require_readable(given: pd.DataFrame) -> pd.DataFrame:
-    """Rows with dates, numbers and labels, or ValueError for those that have none, or are twice."""
+    """Rows with dates, numbers and labels; ValueError for missing or repeated ones."""
     needed = [HORIZON, TYPE, ID, VALUE]
     lacking = [name for name in needed if name not in given]
     if origin_of(given) is None:
@@ -102,7 +102,7 @@ def raise_faults(faults: list[str]) -> None:
 
 
 def lines(wrong: pd.Series, text: Callable[[int], str]) -> Iterator[str]:
-    """A line for each row where something is wrong, up to SHOWN."""
+    """A line for each wrong row, up to SHOWN."""
     found = wrong.index[wrong.to_numpy(bool)]
     for row in found[:SHOWN]:
         yield f"row {row}: {text(row)}"
@@ -112,12 +112,12 @@ def lines(wrong: pd.Series, text: Callable[[int], str]) -> Iterator[str]:
 
 def at(wrong: pd.Series, given: pd.Series, what: str) -> Iterator[str]:
     """A line for each wrong cell of a column."""
-    cells = given.astype(object)  # of Python, not of NumPy
+    cells = given.astype(object)  # types of Python, not of NumPy
     yield from lines(wrong, lambda row: f"{given.name} {cells[row]!r} {what}")
 
 
 def _unreadable(given: pd.DataFrame, rows: pd.DataFrame) -> Iterator[str]:
-    """Cells that are missing, or not of the kind of their column."""
+    """Cells that are missing, or do not have the type of their column."""
     origin = origin_of(given)
     for name in dict.fromkeys([origin, END]):
         if name is not None and name in given:
@@ -139,7 +139,7 @@ def _unreadable(given: pd.DataFrame, rows: pd.DataFrame) -> Iterator[str]:
 
 
 def _repeated(rows: pd.DataFrame) -> Iterator[str]:
-    """Rows that are there twice, and target end dates that contradict each other."""
+    """Repeated rows, and target end dates that contradict each other."""
     labels = [*tasks_of(rows), ID]
     groups = rows.groupby(labels, dropna=False, sort=False).ngroup()
     first = pd.Series(np.arange(len(rows)), rows.index).groupby(groups).transform("first")
@@ -157,7 +157,7 @@ def _repeated(rows: pd.DataFrame) -> Iterator[str]:
 
 
 def _labels_not_alike(rows: pd.DataFrame) -> Iterator[str]:
-    """Forecasts that lack a level, category or threshold which others of their target have."""
+    """Forecasts that lack a level, category or threshold of other forecasts of their target."""
     chosen = rows[rows[TYPE].isin(["quantile", "pmf", "cdf"])]
     by = [name for name in (TARGET, TYPE) if name in rows]
     for _, block in chosen.groupby(by, dropna=False, sort=False):
@@ -176,7 +176,7 @@ def _labels_not_alike(rows: pd.DataFrame) -> Iterator[str]:
 
 
 def _no_distributions(rows: pd.DataFrame) -> Iterator[str]:
-    """Quantiles that cross, and probabilities that are none."""
+    """Crossing quantiles, and invalid probabilities."""
     tasks = rows.groupby(tasks_of(rows), dropna=False, sort=False).ngroup()
     for kind in ("quantile", "cdf"):
         block = rows[rows[TYPE] == kind]

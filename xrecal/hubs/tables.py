@@ -63,12 +63,12 @@ def origin_of(rows: pd.DataFrame) -> str | None:
 
 
 def tasks_of(rows: pd.DataFrame) -> list[str]:
-    """Columns that tell forecasts of one table apart, the output type among them."""
+    """Columns that identify a forecast in a table, including the output type."""
     return [str(name) for name in rows if name not in (ID, VALUE, END)]
 
 
 def as_dates(column: pd.Series) -> pd.Series:
-    """Dates of a column, NaT where there is none; a number is no date."""
+    """Dates of a column, NaT for missing ones; numbers are not dates."""
     if pd.api.types.is_numeric_dtype(column):
         return pd.Series(np.datetime64("NaT", "ns"), column.index)
     dates = pd.to_datetime(column, errors="coerce", format="ISO8601")
@@ -76,7 +76,7 @@ def as_dates(column: pd.Series) -> pd.Series:
 
 
 def parsed(given: pd.DataFrame) -> pd.DataFrame:
-    """Rows with dates, numbers and labels; missing where a cell is none."""
+    """Rows with dates, numbers and labels; missing for other cells."""
     rows = given.copy()
     for name in (origin_of(given), END):
         if name in rows:
@@ -88,7 +88,7 @@ def parsed(given: pd.DataFrame) -> pd.DataFrame:
 
 
 def _labels(given: pd.DataFrame) -> pd.Series:
-    """Labels of output types: levels are numbers; so are thresholds and samples that can be."""
+    """Labels of output types: levels are numbers, and thresholds and samples if possible."""
     labels = given[ID].astype(object)
     labels = labels.where(labels.isna(), labels.astype(str))
     for kind in ("quantile", "sample", "cdf"):

@@ -120,7 +120,7 @@ def _labelled(
 
 
 def _with_levels(array: xr.DataArray, levels: Sequence[float] | np.ndarray | None) -> xr.DataArray:
-    """Quantiles at the levels asked for, all of which are there."""
+    """Quantiles at the given levels, which must all be present."""
     if levels is None:
         return array
     found = array["quantile"].to_numpy()

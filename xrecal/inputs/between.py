@@ -1,4 +1,4 @@
-"""What a weighted ensemble that stands for a continuous distribution carries beside its weights."""
+"""Extra variables of weighted ensembles that represent a continuous distribution."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from xrecal.arrays.distributions.continuous import Between
 from xrecal.arrays.distributions.tails import POINTS
 
 BETWEEN = "between_members"
-"""Attribute of weights: how quantiles between members are made."""
+"""Attribute of weights with the definition of quantiles between members."""
 
 TAIL, TAIL_SHAPE = "tail", "tail_shape"
-"""Component of members that stand for tails, and role of the variable with the shapes of these."""
+"""Component of members that represent tails, and role of the variable with the shapes of tails."""
 
 SIDE, SIDES = "side", ("lower", "upper")
 """Dimension of the parameters of each tail, and its labels."""
 
 
 class Continuous(NamedTuple):
-    """How a continuous distribution follows from members and weights."""
+    """How to construct a continuous distribution from members and weights."""
 
     between: Between
     shape: xr.DataArray | None = None
-    """Shapes of tails, if the members that stand for these are all there."""
+    """Shapes of tails, if all members of the tails are present."""
     slots: tuple[int, ...] = ()
-    """Where these members are."""
+    """Positions of these members."""
 
 
 def read_continuous(
     dataset: xr.Dataset, name: Hashable, weight: Hashable, member_dim: Hashable
 ) -> Continuous | None:
-    """What a Dataset knows of a variable and its weights; None if members are steps."""
+    """Information of a Dataset about a variable and its weights; None if members are steps."""
     named = dataset[weight].attrs.get(BETWEEN)
     between = next((one for one in get_args(Between) if one == named), None)
     if between is None:
@@ -49,7 +49,7 @@ def read_continuous(
 
 
 def _shape(dataset: xr.Dataset, name: Hashable) -> xr.DataArray | None:
-    """Shapes of the tails of a variable, which its attributes name, if both are there."""
+    """Shapes of the tails of a variable, from the variable that its attributes name, if present."""
     for named in str(dataset[name].attrs.get("ancillary_variables", "")).split():
         shape = dataset.get(named)
         if shape is not None and shape.attrs.get("role") == TAIL_SHAPE:

@@ -1,4 +1,4 @@
-"""Circular variables, such as wind directions: their period, and what can be said of them."""
+"""Circular variables, such as wind directions: their period, and refusals."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 
 PERIOD = "circular_period"
-"""Attribute of a circular variable, in its unit. A mere ``period`` may be that of an average."""
+"""Attribute of a circular variable, in its unit. A plain ``period`` may be that of an average."""
 
 
 def read_period(value: Any, name: Hashable) -> float:
-    """The period of a variable, as it is given or as its attribute.
+    """The period of a variable, as given or from its attribute.
 
     Raises
     ------
     ValueError
-        If it is no positive number.
+        If it is not a positive number.
     """
     number = isinstance(value, (int, float, np.number))
     number &= not isinstance(value, (bool, np.timedelta64))

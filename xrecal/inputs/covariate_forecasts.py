@@ -29,12 +29,12 @@ Given = Mapping[str, Labelled] | None
 
 
 def names_of_given(given: Given) -> dict[str, tuple[str, ...]]:
-    """Return the names of the covariates that each one given makes: a forecast makes two.
+    """Return the names of given covariates; a covariate that is a forecast has two names.
 
     Raises
     ------
     TypeError
-        If ``given`` is no mapping.
+        If ``given`` is not a mapping.
     ValueError
         If two covariates have one name.
     """
@@ -62,7 +62,7 @@ def _is_forecast(value: object) -> bool:
 
 
 def without_members(given: Given) -> dict[str, xr.DataArray]:
-    """Return covariates of one number a case: of a forecast the mean, and the log of its spread.
+    """Return covariates with one number per case; a forecast gives its mean and log spread.
 
     Raises
     ------
@@ -78,7 +78,7 @@ def without_members(given: Given) -> dict[str, xr.DataArray]:
 
 
 def _moments(name: str, value: Labelled) -> dict[str, xr.DataArray]:
-    """Mean and logarithm of the spread; NaN where there is no spread."""
+    """Mean and logarithm of the spread; NaN for a spread of zero."""
     what = f"the covariate {name!r}"
     forms = read_forms(value, name=what)
     if len(forms) > 1:
@@ -110,7 +110,7 @@ def _moments(name: str, value: Labelled) -> dict[str, xr.DataArray]:
 
 @dataclass(frozen=True)
 class _MomentsTask:
-    """Parts of forecasts (L, m) in, mean and logarithm of the standard deviation (L,) out."""
+    """Task from parts of forecasts (L, m) to mean and logarithm of the standard deviation (L,)."""
 
     censored: bool
 

@@ -1,4 +1,4 @@
-"""Covariates along dates of their own, looked up at the starts or the valid times of forecasts."""
+"""Covariates with their own dates, taken at the starts or the valid times of forecasts."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ from .valid_time import Times, read_times, time_dim
 from .valid_time_lookup import first_of, taken_at
 
 KNOWN = "known"
-"""Attribute of a covariate along dates of its own: "start" of one that is observed, "valid" of a
-forecast of its own."""
+"""Attribute of a covariate with its own dates: "start" for observed ones, "valid" for forecasts."""
 
 START, VALID = "start", "valid"
 
@@ -30,7 +29,7 @@ def at_times(
     Parameters
     ----------
     value : DataArray
-        The covariate. Without dates of its own it stays as it is.
+        The covariate. Without its own dates it stays unchanged.
     form : Form
         Forecasts.
     dim : hashable
@@ -38,12 +37,12 @@ def at_times(
     names : tuple of str
         Names of forecasts and covariate in messages.
     known : {"start", "valid"}, optional
-        Date to look up where the attribute ``known`` of the covariate does not say.
+        Date to look up, unless the attribute ``known`` of the covariate gives it.
 
     Raises
     ------
     ValueError
-        If nothing says which date to look up, a date has no value, or a value belongs to a date
+        If it is unknown which date to look up, a date has no value, or a value belongs to a date
         after the start.
     """
     known = value.attrs.get(KNOWN, known)
@@ -96,9 +95,9 @@ def _at_valid_times(
 def _refuse_later(
     value: xr.DataArray, times: Times, dim: Hashable, *, names: Names, known: str | None
 ) -> None:
-    """Raise ValueError for values with a date of their own, by a coordinate, after the start.
+    """Raise ValueError for values that a coordinate dates after the start.
 
-    Forecasts of their own, which forecasts over leads are, have such dates.
+    Covariates that are forecasts over leads have such dates.
     """
     beside = times.roles.obj.coords
     for name, dates in Roles(value).times.items():

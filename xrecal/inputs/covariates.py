@@ -1,4 +1,4 @@
-"""Covariates by name: seasons and days ahead from dates, others from coordinates or as given."""
+"""Covariates by name: season and days ahead from dates, others from coordinates or as given."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SEASON, DAY = "season", "calendar_day"
 """The covariate that is read from dates: the fraction of the year, with period 1."""
 
 AHEAD = "days_ahead"
-"""The covariate that says when a forecast verifies; no distribution depends on it."""
+"""The covariate with the verification time of a forecast; no distribution depends on it."""
 
 
 def read_covariates(
@@ -40,32 +40,32 @@ def read_covariates(
     cases: Sequence[Hashable] = (),
     known_as: Mapping[str, str] | None = None,
 ) -> dict[str, xr.DataArray]:
-    """Values of the covariates of a forecast, over its cases and perhaps locations.
+    """Values of the covariates of a forecast, over its cases and, if they differ, locations.
 
     Parameters
     ----------
     names : sequence of str
-        Which are needed.
+        Names of the covariates.
     form : Form
-        Forecasts, whose coordinates are looked at.
+        Forecasts with their coordinates.
     dim : hashable
-        Dimension of the cases; may be lacking, as may locations.
+        Dimension of the cases; covariates may lack it, and locations, too.
     given : mapping from name to DataArray or forecast
-        Values that count before coordinates. Labels along ``dim`` and locations must be equal.
-        Further covariates are ignored. A forecast has the mean under its name, and the logarithm of
-        the spread under another; see :func:`without_members`.
+        Values, which take precedence over coordinates. Labels along ``dim`` and locations must be
+        equal. Further covariates are ignored. A forecast has the mean under its name, and the
+        logarithm of the spread under another; see :func:`without_members`.
     name : str
-        What the user calls the forecasts, for messages.
+        Name of the forecasts in messages.
     cases : sequence of hashable
-        Of a hindcast ``dim`` and the pooled dimensions: a covariate varies along one of them.
+        For a hindcast, ``dim`` and the pooled dimensions; each covariate varies along one of them.
     known_as : mapping from name to {"start", "valid"}, optional
         Attributes ``known`` of the covariates of the fit.
 
     Raises
     ------
     ValueError
-        If a covariate is missing, has other dimensions or labels, or is not numeric, or if none of
-        those given is needed.
+        If a covariate is missing, has other dimensions or labels, or is not numeric, or if no given
+        covariate is needed.
     """
     known = names_of_given(given)
     needed = {n: value for n, value in (given or {}).items() if {*known[n]} & {*names}}
@@ -90,7 +90,7 @@ def read_covariates(
             raise TypeError(
                 f"the covariate {wanted!r} must be a DataArray, got {type(value).__name__}"
             )
-        if not (own and by_date):  # whose labels are those of the forecast
+        if not (own and by_date):  # its labels are those of the forecast
             value = read_labels(value, name=f"the covariate {wanted!r}").obj
         names = (name, f"the covariate {wanted!r}")
         if not own:
@@ -119,9 +119,9 @@ def _own_value(wanted: str, form: Form, dim: Hashable) -> xr.DataArray | None:
 def season_of(form: Form, dim: Hashable, *, by_day: bool = False) -> xr.DataArray | None:
     """Fraction of the year of each case, or of the single forecast, at each lead.
 
-    By day it is that of a year of 365 days, in which each calendar day has its own place.
-    Where leads do not give the valid time, the season is that of the start: each lead has a fit
-    of its own, so this matters only for months of different lengths.
+    By day it is the fraction of a year of 365 days, in which each calendar day has its own
+    position. If leads do not give the valid time, the season is that of the start. As each lead has
+    a fit of its own, this only matters for the different lengths of months.
     """
     period = {"period": 1.0}
     valid = known_valid_times(form.roles, dim)
@@ -144,8 +144,8 @@ def season_of(form: Form, dim: Hashable, *, by_day: bool = False) -> xr.DataArra
 def days_ahead(form: Form, dim: Hashable) -> xr.DataArray:
     """Days from start to valid time of each forecast, over its cases and leads.
 
-    By a coordinate ``valid_time``, by starts and leads, or by leads alone, also a single one; 0
-    where labels do not say.
+    From a coordinate ``valid_time``, from starts and leads, or from leads alone, also a single one;
+    0 if labels do not give them.
     """
     roles, whole = form.roles, form.roles.obj
     ahead = _days_to_valid_times(form, dim)
@@ -160,7 +160,7 @@ def days_ahead(form: Form, dim: Hashable) -> xr.DataArray:
 
 
 def _days_to_valid_times(form: Form, dim: Hashable) -> xr.DataArray | None:
-    """Days over starts and leads, or starts alone; None where these are no dates."""
+    """Days over starts and leads, or over starts alone; None if these are not dates."""
     valid, coords = known_valid_times(form.roles, dim), form.roles.obj.coords
     if valid is None or dim not in coords:
         return None
@@ -173,10 +173,10 @@ def _days_to_valid_times(form: Form, dim: Hashable) -> xr.DataArray | None:
 
 
 def _days_of_leads(whole: xr.DataArray, lead: Hashable) -> xr.DataArray | None:
-    """Days over leads alone; None where these have no unit of a fixed length."""
+    """Days over leads alone; None if leads have no unit of fixed length."""
     try:
         leads = read_leads(whole, lead, name="forecast")
-    except ValueError:  # none, or of a unit that is not known
+    except ValueError:  # no leads, or an unknown unit
         return None
     if leads.kind != "span":
         return None
@@ -187,13 +187,13 @@ def _days_of_leads(whole: xr.DataArray, lead: Hashable) -> xr.DataArray | None:
 
 
 def _for_each_case(value: xr.DataArray, form: Form, dim: Hashable) -> xr.DataArray:
-    """A covariate that differs between pooled positions alone, repeated along ``dim``."""
+    """Repeat a covariate that differs only between pooled positions along ``dim``."""
     part = next(part for part in form.parts.values() if dim in part.dims)
     return value.expand_dims({dim: part[dim].variable if dim in part.indexes else part.sizes[dim]})
 
 
 def _missing(wanted: str, form: Form, dim: Hashable, name: str, *, fitting: bool) -> str:
-    """Return a message on a covariate that is neither given nor a coordinate."""
+    """Return a message about a covariate that is neither given nor a coordinate."""
     if wanted in (SEASON, DAY):
         return (
             f"the {wanted.replace('_', ' ')} needs the dates of {name}: a datetime64 or cftime "
@@ -211,7 +211,7 @@ def _missing(wanted: str, form: Form, dim: Hashable, name: str, *, fitting: bool
 def _at_forecasts(
     value: xr.DataArray, form: Form, dim: Hashable, *, names: Names, fitting: bool
 ) -> xr.DataArray:
-    """A covariate that is given or a coordinate, checked, at the labels of the forecasts."""
+    """A given covariate or coordinate, checked, at the labels of the forecasts."""
     name, covariate = names
     value = days_of(value) if value.dtype.kind == "m" else value
     if value.dtype.kind not in "iufb":
@@ -251,7 +251,7 @@ def _require_one_each(value: xr.DataArray, dim: Hashable, *, names: Names) -> No
 def _at_labels(
     value: xr.DataArray, whole: xr.DataArray, dim: Hashable, *, names: Names
 ) -> xr.DataArray:
-    """Values at the labels of the forecasts; further ones are left out."""
+    """Values at the labels of the forecasts; other values are dropped."""
     labelled = [dim in part.indexes for part in (whole, value)]
     if not all(labelled):
         if any(labelled):

@@ -1,6 +1,6 @@
-"""Dates of cases: the year, the season and the day of each, from datetime64, cftime or years.
+"""Dates of cases: year, season and day of each, from datetime64, cftime or years.
 
-Years of cases begin where their calendar has its largest gap, so that no season is cut in two.
+Years of cases begin in the largest gap of their calendar, so that no season is divided.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ WITH_LEAP_YEARS = ("standard", "gregorian", "proleptic_gregorian", "julian")
 
 @dataclass(frozen=True)
 class CaseAxis:
-    """Dates of the cases along one dimension, each part (n,) or None where it is not known."""
+    """Dates of the cases along one dimension, each field (n,) or None if unknown."""
 
     year: IntArray | None = None
     season: FloatArray | None = None
@@ -31,7 +31,7 @@ class CaseAxis:
     days: FloatArray | None = None
     """Days since a fixed date of the calendar."""
     step: IntArray | None = None
-    """Step in time, which never descends; without, each case is a step of its own."""
+    """Step in time, not descending; by default each case is a step."""
     month_day: IntArray | None = None
     """Month and day of the month, as 100 times the one plus the other."""
     day: FloatArray | None = None
@@ -48,10 +48,10 @@ class CaseAxis:
 
 
 SHORTEST_GAP = 30
-"""Days without a case on any date of the year from which on years begin there."""
+"""Least number of days without a case, on any date of the year, for years to begin there."""
 
 ALIKE = 3
-"""Days by which gaps differ that are alike: those between dates a month apart, say."""
+"""Largest difference, in days, between gaps that count as equal, such as between monthly dates."""
 
 DAYS_OF_YEAR = 365.25
 
@@ -63,11 +63,12 @@ def spread_of_season(season: FloatArray) -> float:
 
 
 def years_of_cases(axis: CaseAxis, year_start: str | None = None) -> IntArray | None:
-    """Year of each case (n,), as a season of the cases is not to be cut; None without dates.
+    """Year of each case (n,), without dividing a season of the cases; None without dates.
 
-    Years begin on the date ``year_start``, MM-DD, or by themselves in the largest gap that the
-    dates of all cases leave in the calendar: winters from December to February are one each, named
-    by their January. On 1 January where no gap is of 30 days or more, or the largest holds it.
+    Years begin on the date ``year_start``, MM-DD. By default they begin in the largest gap that the
+    dates of all cases leave in the calendar: each winter from December to February is one year,
+    named by its January. They begin on 1 January if no gap has 30 days or more, or the largest gap
+    contains it.
     """
     if axis.year is None or axis.season is None or axis.month_day is None:
         return axis.year
@@ -77,7 +78,7 @@ def years_of_cases(axis: CaseAxis, year_start: str | None = None) -> IntArray | 
     else:
         start = _largest_gap(axis.season)
         after, early = axis.season >= start, start < 0.5
-    # Named by the calendar year that most of it lies in.
+    # Named by the calendar year that contains most of it.
     return axis.year - 1 + after if early else axis.year + after
 
 
@@ -89,7 +90,7 @@ def clusters_of_cases(axis: CaseAxis, cluster: str) -> IntArray:
     Raises
     ------
     ValueError
-        If ``cluster`` is no such length, or cases have no dates.
+        If ``cluster`` is not such a length, or cases have no dates.
     """
     if cluster not in ("year", "season"):
         raise ValueError(f"cluster is {cluster!r}; give 'year' or 'season', or leave it out")
@@ -107,9 +108,9 @@ def clusters_of_cases(axis: CaseAxis, cluster: str) -> IntArray:
 
 
 def _largest_gap(season: FloatArray) -> float:
-    """Middle of the largest gap between fractions of the year; 0 where it is short or holds 0."""
+    """Middle of the largest gap between fractions of the year; 0 if it is short or contains 0."""
     dates = np.unique(season)
-    gaps = np.diff(dates, append=dates[:1] + 1)  # the last one holds the turn of the year
+    gaps = np.diff(dates, append=dates[:1] + 1)  # the last one contains the turn of the year
     largest = gaps.max(initial=0)
     least = max(SHORTEST_GAP / DAYS_OF_YEAR, gaps[-1:].sum() + ALIKE / DAYS_OF_YEAR)
     if largest < least:
@@ -135,14 +136,14 @@ def calendar_of(values: Any) -> str | None:
 
 
 def case_axis(obj: xr.DataArray, dim: Hashable) -> CaseAxis:
-    """Dates along ``dim``: of a valid time on it, else of its own coordinate.
+    """Dates along ``dim``: from a valid time on it, else from its own coordinate.
 
-    Whole numbers from 1000 to 9999 that increase are years. A dimension that ``obj`` lacks may be
-    a scalar coordinate: a single forecast, dated by it.
+    Increasing integers from 1000 to 9999 are years. If ``obj`` lacks the dimension, it may have a
+    scalar coordinate, which dates a single forecast.
     """
     for label in date_candidates(obj, dim):
         if label.chunks is not None or bool(label.isnull().any()):
-            continue  # dates must be known without computing, and all of them
+            continue  # dates must be complete and in memory
         values = label.to_numpy().reshape(-1)
         dated = date_axis(values)
         if dated is not None:
@@ -155,7 +156,7 @@ def case_axis(obj: xr.DataArray, dim: Hashable) -> CaseAxis:
 
 
 def date_axis(values: Any) -> CaseAxis | None:
-    """Years, seasons and days of datetime64 or cftime objects (n,); None for anything else."""
+    """Years, seasons and days of datetime64 or cftime objects (n,); None for other values."""
     if np.issubdtype(values.dtype, np.datetime64):
         return _standard_dates(values)
     if values.dtype == object and values.size and hasattr(values[0], "dayofyr"):
@@ -191,7 +192,10 @@ def _standard_dates(dates: Any) -> CaseAxis:
 
 
 def _calendar_dates(dates: Any) -> CaseAxis:
-    """Dates of another calendar, as cftime objects; the year has that calendar's length."""
+    """Dates of another calendar, as cftime objects.
+
+    The length of the year is that of the calendar.
+    """
     year = np.array([d.year for d in dates])
     start = [d.replace(month=1, day=1, hour=0, minute=0, second=0, microsecond=0) for d in dates]
     parts = [(d - s) / (s.replace(year=d.year + 1) - s) for d, s in zip(dates, start, strict=True)]
@@ -207,7 +211,7 @@ def _calendar_dates(dates: Any) -> CaseAxis:
 
 
 def calendar_day(passed: FloatArray, leap: npt.NDArray[np.bool_]) -> FloatArray:
-    """Fractions of a year of 365 days, from the days that have passed since its beginning.
+    """Fractions of a year of 365 days, from the days passed since the year began.
 
     1 March is the same in every year; 29 February lies half-way between its neighbours.
     """

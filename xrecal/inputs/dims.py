@@ -1,4 +1,4 @@
-"""Labels along dimensions: unique, equal along locations, those of single places; levels."""
+"""Labels along dimensions: unique, equal along locations, of single places; levels."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MODEL = "model.state"
 """Name of the state of a model in messages."""
 
 NEAR = 1e-6
-"""How far a level may be outside of those given: float32 levels and rounding pass."""
+"""Tolerance for a level outside the given ones, for float32 levels and rounding."""
 
 
 def listed(dim: Hashable | Iterable[Hashable]) -> list[Hashable]:
@@ -35,16 +35,16 @@ def listed(dim: Hashable | Iterable[Hashable]) -> list[Hashable]:
     return [dim] if isinstance(dim, str) or not isinstance(dim, Iterable) else list(dim)
 
 
-def told_dims(dims: Sequence[Hashable]) -> str:
+def dims_as_text(dims: Sequence[Hashable]) -> str:
     """Dimensions for a line of history."""
     return " and ".join(map(repr, dims))
 
 
 def refuse_unlike_cases(wanted: Any, observed: Any, dim: Hashable, *, name: str) -> NoReturn:
-    """Raise ValueError for cases and observations that have no label in common."""
+    """Raise ValueError for cases and observations without common labels."""
     types = [_type_of(index) for index in (wanted, observed)]
     text = any(index.size and isinstance(index[0], str) for index in (wanted, observed))
-    if types[0] == types[1]:  # else shown, since dates of two calendars print alike
+    if types[0] == types[1]:  # otherwise shown, as dates of two calendars print alike
         types = ["", ""]
     raise ValueError(
         f"no label along {dim!r} is common to {name} (first: {_first(wanted)}{types[0]}) and "
@@ -65,7 +65,7 @@ def _type_of(index: Any) -> str:
 
 
 def _one_type(dim: Hashable) -> str:
-    """Remedy where labels are of two types, such as dates and text, or are text."""
+    """Remedy if labels have two types, such as dates and text, or are text."""
     return (
         f"; give both labels of one type: for text or Python's dates observations.assign_coords("
         f"{dim}=pandas.to_datetime(observations.{dim})), for numbers that count from a date "
@@ -74,7 +74,7 @@ def _one_type(dim: Hashable) -> str:
 
 
 def if_days_agree(wanted: Any, observed: Any, dim: Hashable) -> str:
-    """Remedy where dates (n,), (p,) agree but for a time of the day or a day of the month."""
+    """Remedy if dates (n,), (p,) agree except for the time of day or the day of the month."""
     if wanted.dtype.kind != "M" or observed.dtype.kind != "M":
         return ""
     for unit, what in (("D", "the time of the day"), ("M", "the day of the month")):
@@ -95,28 +95,28 @@ def if_days_agree(wanted: Any, observed: Any, dim: Hashable) -> str:
 def at_scalars(
     other: Labels, forecasts: Labelled, *, names: Names, dims: Iterable[Hashable] | None = None
 ) -> Labels:
-    """The part that belongs to forecasts at single labels, such as those of ``.sel(lead=5)``.
+    """The part for forecasts at single labels, such as those of ``.sel(lead=5)``.
 
     Parameters
     ----------
     other : DataArray or Dataset
-        Perhaps along dimensions that are scalar coordinates of the forecasts.
+        Object that may have dimensions which are scalar coordinates of the forecasts.
     forecasts : DataArray or Dataset
-        Forecasts, perhaps at a single lead, place or date.
+        Forecasts, optionally at a single lead, place or date.
     names : tuple of str
-        What the user calls the forecasts and `other`, for messages.
+        Names of the forecasts and `other` in messages.
     dims : iterable of hashable, optional
-        Dimensions of `other` that may be selected along; all if not given.
+        Dimensions of `other` for the selection; all by default.
 
     Returns
     -------
     DataArray or Dataset
-        `other` at these labels. A date that it lacks is NaN.
+        `other` at these labels; NaN for a missing date.
 
     Raises
     ------
     ValueError
-        If it lacks another label, or has one twice.
+        If another label is missing, or occurs twice.
     """
     for d in other.dims if dims is None else [d for d in dims if d in other.dims]:
         if d not in other.indexes or d not in forecasts.coords or forecasts[d].ndim:
@@ -135,7 +135,7 @@ def at_scalars(
 
 
 def _label_at(forecasts: Labelled, other: Labelled, dim: Hashable) -> Any:
-    """Scalar label of forecasts along ``dim``; along the time of observations the valid time."""
+    """Scalar label of forecasts along ``dim``; for the time of observations, the valid time."""
     dated = "valid_time" in forecasts.coords and "valid_time" not in other.coords
     name = "valid_time" if dim == "time" and dated and not forecasts["valid_time"].ndim else dim
     return forecasts[name].to_numpy()[()]
@@ -144,9 +144,9 @@ def _label_at(forecasts: Labelled, other: Labelled, dim: Hashable) -> Any:
 def warn_of_other_labels(
     forecasts: xr.DataArray, observations: xr.DataArray, *, names: Names
 ) -> None:
-    """Warn of names of places, as text or whole numbers, that differ where both are at one place.
+    """Warn about names of places, as text or integers, that differ at one place.
 
-    Coordinates that are real numbers may differ: a station is beside the point of a grid.
+    Coordinates that are real numbers may differ: a station is near a grid point, not on it.
     """
     for name, label in observations.coords.items():
         if label.ndim or label.dtype.kind not in "iuUSTO" or name not in forecasts.coords:
@@ -161,16 +161,16 @@ def warn_of_other_labels(
 
 
 def require_unique(index: Any, dim: Hashable, owner: str) -> None:
-    """Raise ValueError if a dimension has a label twice."""
+    """Raise ValueError if a dimension has duplicate labels."""
     if not index.is_unique:
         raise ValueError(
             f"labels along {dim!r} of {owner} must be unique, but {index[index.duplicated()][0]} "
-            f"stands there more than once; use {owner}.drop_duplicates({dim!r})"
+            f"occurs more than once; use {owner}.drop_duplicates({dim!r})"
         )
 
 
 def require_labels_of_cases(index: Any, dim: Hashable, owner: str) -> None:
-    """Raise ValueError if a case has no label, which would match any other, or that of another."""
+    """Raise ValueError if a case has no label, or the label of another case."""
     require_unique(index, dim, owner)
     if index.nlevels == 1 and index.hasnans:
         raise ValueError(
@@ -180,7 +180,7 @@ def require_labels_of_cases(index: Any, dim: Hashable, owner: str) -> None:
 
 
 def require_equal_labels(a: Labelled, b: Labelled, dim: Hashable, *, names: Names) -> None:
-    """Raise ValueError unless both have the same size and, if both have them, labels along dim."""
+    """Raise ValueError unless both have the same size and, if both have labels, equal ones."""
     at = _at_labels_of(names[0], dim)
     if a.sizes[dim] != b.sizes[dim]:
         hint = ""
@@ -222,7 +222,7 @@ def require_equal_labels(a: Labelled, b: Labelled, dim: Hashable, *, names: Name
 
 
 def _at_labels_of(name: str, dim: Hashable) -> str:
-    """Argument that selects, or assigns, the labels of an object along a dimension."""
+    """Argument that selects or assigns the labels of an object along a dimension."""
     plain = isinstance(dim, str) and dim.isidentifier() and not iskeyword(dim)
     if plain and not hasattr(xr.DataArray, str(dim)) and not hasattr(xr.Dataset, str(dim)):
         return f"{dim}={name}.{dim}"
@@ -230,11 +230,11 @@ def _at_labels_of(name: str, dim: Hashable) -> str:
 
 
 def _within_half_a_step(labels: Any, others: Any) -> float | None:
-    """Largest distance of numbers to the nearest others, if that makes them pairs; else None."""
+    """Largest distance of numbers to the nearest others, if this pairs them; else None."""
     if not others.is_unique or not (
         others.is_monotonic_increasing or others.is_monotonic_decreasing
     ):
-        return None  # which no label can be selected from by distance
+        return None  # no label can be selected by distance
     a, b = (np.sort(index.to_numpy().astype(np.float64)) for index in (labels, others))
     step = min(np.diff(a).min(initial=np.inf), np.diff(b).min(initial=np.inf))
     apart = float(np.abs(a - b).max(initial=0))
@@ -252,14 +252,14 @@ def text_of(value: object) -> str:
 
 
 def read_levels(q: float | Sequence[float] | np.ndarray) -> FloatArray:
-    """Levels as a float64 array of one axis, in the order asked for.
+    """Levels as a float64 array of one axis, in the given order.
 
     Raises
     ------
     ValueError
-        If one is outside [0, 1] or there twice.
+        If one is outside [0, 1] or occurs twice.
     TypeError
-        If one is no number.
+        If one is not a number.
     """
     from xrecal.arrays.distributions.weighted import check_levels
 
@@ -285,10 +285,10 @@ def read_inner_levels(q: float | Sequence[float] | np.ndarray) -> FloatArray:
 
 
 def is_between(levels: FloatArray, given: FloatArray) -> npt.NDArray[np.bool_]:
-    """True for levels from the lowest to the highest of those given, up to rounding."""
+    """Mark levels between the lowest and the highest of the given ones, up to rounding."""
     return np.asarray((levels >= given.min() - NEAR) & (levels <= given.max() + NEAR))
 
 
 def level_coordinate(levels: FloatArray) -> xr.Variable:
-    """Coordinate of quantiles, described."""
+    """Coordinate of quantiles, with attributes."""
     return xr.Variable("quantile", levels, {"long_name": "quantile", "units": "1"})

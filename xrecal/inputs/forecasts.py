@@ -1,4 +1,4 @@
-"""Forecasts made explicit: ensembles with weights, normal distributions."""
+"""Explicit forecasts: ensembles with weights, normal distributions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .roles import LEVEL, MEMBER
 def weighted(
     values: xr.DataArray, weights: xr.DataArray, *, member_dim: Hashable | None = None
 ) -> xr.Dataset:
-    """Make a forecast of an ensemble with weights.
+    """Make a forecast from an ensemble with weights.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def gaussian(
     lower: xr.DataArray | float | None = None,
     upper: xr.DataArray | float | None = None,
 ) -> xr.Dataset:
-    """Make a forecast of normal distributions, mixtures of them, or censored ones.
+    """Make a forecast from normal distributions, mixtures of them, or censored ones.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ def gaussian(
 
 
 def _bound(bound: xr.DataArray | float, end: str, loc: xr.DataArray) -> xr.DataArray:
-    """A bound as a DataArray, checked to be one for all of each distribution."""
+    """A bound as a DataArray; a mixture must have one bound for all its components."""
     if not isinstance(bound, xr.DataArray):
         if np.ndim(bound):
             raise TypeError(f"{end} must be a number or a DataArray, got {type(bound).__name__}")
@@ -141,7 +141,7 @@ def _bound(bound: xr.DataArray | float, end: str, loc: xr.DataArray) -> xr.DataA
 
 
 def _require_arrays(parts: dict[str, xr.DataArray]) -> None:
-    """Raise TypeError for what is no DataArray."""
+    """Raise TypeError for parts that are not DataArrays."""
     for name, part in parts.items():
         if not isinstance(part, xr.DataArray):
             raise TypeError(
@@ -151,7 +151,7 @@ def _require_arrays(parts: dict[str, xr.DataArray]) -> None:
 
 
 def _require_finite_sums(weights: xr.DataArray, member_dim: Hashable) -> None:
-    """Raise ValueError where finite weights in memory have an infinite sum: shares would be 0."""
+    """Raise ValueError if finite weights in memory have an infinite sum: shares would be 0."""
     values = weights.data
     if not isinstance(values, np.ndarray) or not np.issubdtype(values.dtype, np.floating):
         return
@@ -168,9 +168,9 @@ def _require_finite_sums(weights: xr.DataArray, member_dim: Hashable) -> None:
 
 
 def _alike(parts: dict[str, xr.DataArray]) -> dict[str, xr.DataArray]:
-    """Parts with their places in the order of the first; ValueError where labels differ.
+    """Parts with places in the order of the first part; ValueError if labels differ.
 
-    A Dataset would fill them up with NaN.
+    A Dataset would fill missing labels with NaN.
     """
     (first, a), *others = parts.items()
     alike = {name: like_places(b, a, b.dims, names=(first, name)) for name, b in others}

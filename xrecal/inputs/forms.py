@@ -1,4 +1,4 @@
-"""The four forms of a forecast, read from a DataArray or Dataset into one."""
+"""Forms of a forecast, read from a DataArray or Dataset."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ Kind: TypeAlias = Literal["ensemble", "weighted", "quantile", "normal", "censore
 
 
 class Traits(NamedTuple):
-    """What distinguishes forecasts of one kind from those of others."""
+    """Properties of one kind of forecast."""
 
     words: str
     """Name in titles."""
     has_members: bool = False
-    """Whether its values are members, whose dimension results keep."""
+    """True if its values are members; results keep their dimension."""
     has_scale: bool = False
-    """Whether it consists of locations and scales rather than of members or quantiles."""
+    """True if it consists of locations and scales, not of members or quantiles."""
     has_distances: bool = True
-    """Whether energy distances have a closed form."""
+    """True if energy distances have a closed form."""
 
 
 TRAITS: dict[Kind, Traits] = {
@@ -46,21 +46,21 @@ TRAITS: dict[Kind, Traits] = {
     "normal": Traits("normal distributions", has_scale=True),
     "censored": Traits("censored normal distributions", has_scale=True, has_distances=False),
 }
-"""The table of kinds. A new one needs an entry, a way to read it below, and its distribution in
+"""Table of kinds. A new kind needs an entry, a reader below, and its distribution in
 ``xrecal.arrays.distributions.from_parts``."""
 
 PARTS = ("loc", "scale", "weights", "levels", "lower", "upper")
-"""Arrays of a form; all but the first may be lacking."""
+"""Arrays of a form; all but the first are optional."""
 
 VECTOR = "vector_"
-"""Prefix of the members of each variable, where vectors are compared."""
+"""Prefix of the members of each variable in vectors."""
 
 
 @dataclass(frozen=True)
 class Form:
     """One forecast variable: members or quantiles with weights, or normal components.
 
-    Censored is one normal component whose mass beyond a bound lies on it.
+    Censored means one normal component with the mass beyond a bound moved to the bound.
     """
 
     name: Hashable | None
@@ -71,22 +71,22 @@ class Form:
     scale: xr.DataArray | None = None
     weights: xr.DataArray | None = None
     levels: xr.DataArray | None = None
-    """Levels in [0, 1] of quantiles, from which tasks take the masses of those that are there."""
+    """Levels in [0, 1] of quantiles; tasks compute the masses of the quantiles present."""
     lower: xr.DataArray | None = None
     upper: xr.DataArray | None = None
     continuous: Continuous | None = None
-    """How a weighted ensemble stands for a continuous distribution; None if members are steps."""
+    """Continuous distribution of a weighted ensemble; None if members are steps."""
     vector: tuple[xr.DataArray, ...] = ()
-    """Members of all variables, this one among them, where vectors of them are compared."""
+    """Members of all variables, including this one, for vectors."""
 
     @property
     def traits(self) -> Traits:
-        """What distinguishes its kind."""
+        """Properties of its kind."""
         return TRAITS[self.kind]
 
     @property
     def parts(self) -> dict[str, xr.DataArray]:
-        """The arrays of the form that are not lacking, by name."""
+        """The present arrays of the form, by name."""
         parts = {name: getattr(self, name) for name in PARTS}
         return {name: part for name, part in parts.items() if part is not None}
 
@@ -100,7 +100,7 @@ class Form:
 
     @property
     def period(self) -> float | None:
-        """Period of a circular variable, from its attribute; None for one on a line."""
+        """Period of a circular variable, from its attribute; None for any other variable."""
         given = self.loc.attrs.get(PERIOD)
         return None if given is None else read_period(given, self.name)
 
@@ -117,7 +117,7 @@ class Form:
         return self.member_dim if self.traits.has_members else "member"
 
     def labels_of_members(self, n: int) -> dict[Hashable, xr.Variable]:
-        """Coordinate of n members: the user's where they are as many, else numbers so described."""
+        """Coordinate of n members: the user's if it has the same size, else described numbers."""
         if self.member_dim not in self.loc.xindexes or not self.traits.has_members:
             return {}
         given = self.loc[self.member_dim]
@@ -128,18 +128,18 @@ class Form:
         return {self.member_dim: xr.Variable(self.member_dim, labels, given.attrs)}
 
     def order(self, new: tuple[Hashable, ...]) -> list[Hashable]:
-        """Dimensions of a result in the user's order, ``new`` ones in place of the members."""
+        """Dimensions of a result in the user's order, with ``new`` ones in place of the members."""
         every = {*self.dims, self.member_dim}
         whole = [part.dims for part in self.parts.values() if set(part.dims) == every]
         dims = whole[0] if whole else (*self.dims, self.member_dim)
         return [d for dim in dims for d in (new if dim == self.member_dim else (dim,))]
 
     def broadcast(self) -> Form:
-        """All parts over all dimensions, for functions that need every case's own members."""
+        """All parts over all dimensions, for functions that need separate members for each case."""
         if len(self.parts) == 1:
             return self
         whole = xr.broadcast(*self.parts.values())
-        # xarray hands on indexes only; a part wider than loc may have a valid time.
+        # xarray keeps only indexes; a part with more dimensions than loc may have a valid time.
         coords = {name: c for part in self.parts.values() for name, c in part.coords.items()}
         parts = [
             part.assign_coords({name: c for name, c in coords.items() if name not in part.coords})
@@ -188,7 +188,7 @@ def read_forms(
         if form is None:
             raise ValueError(
                 Advice(
-                    f"{name} has no member dimension; it has {list(obj.dims)}. Members stand along "
+                    f"{name} has no member dimension; it has {list(obj.dims)}. Members are along "
                     f"one of {', '.join(MEMBER.names)} or {', '.join(LEVEL.names)}; name another "
                     "with ",
                     Typed("member_dim", ...),
@@ -237,7 +237,7 @@ def _read_array(
 
 
 def _require_own_name(array: xr.DataArray, *, name: str) -> None:
-    """Raise ValueError for an array that has the name of its coordinate: no Dataset can hold it."""
+    """Raise ValueError for an array with the name of its coordinate: no Dataset can have both."""
     if array.name is not None and array.name in (*array.dims, *array.coords):
         raise ValueError(
             f"{name} has the name {array.name!r}, which is one of its dimensions or coordinates; "
@@ -246,7 +246,7 @@ def _require_own_name(array: xr.DataArray, *, name: str) -> None:
 
 
 def _levels(array: xr.DataArray, dim: Hashable, name: str) -> xr.DataArray:
-    """Levels in [0, 1] of quantiles; ValueError if they are none."""
+    """Levels in [0, 1] of quantiles; ValueError for other labels."""
     top = 100.0 if dim == "percentile" else 1.0
     if dim not in array.coords:
         raise ValueError(f"{name} has no levels along {dim!r}; add them as its coordinate")
@@ -307,7 +307,7 @@ def _read_dataset(
 def _weight_variable(
     dataset: xr.Dataset, variable: Hashable, member_dim: Hashable | None
 ) -> Hashable | None:
-    """Variable that holds the member weights of another; never decided by its name alone."""
+    """Variable with the member weights of another; its name alone never decides."""
     array = dataset[variable]
     for named in str(array.attrs.get("ancillary_variables", "")).split():
         if named in dataset and dataset[named].attrs.get("role") == "member_weight":
@@ -326,7 +326,7 @@ def _read_normal(dataset: xr.Dataset, base: str, member_dim: Hashable | None, *,
     explicit = any(member_dim in array.dims for array in parts.values())
     dim: Hashable = member_dim if explicit and member_dim is not None else "component"
     weights = dataset.get(f"{base}_weight")
-    if weights is not None and dim in weights.dims:  # else another quantity of that name
+    if weights is not None and dim in weights.dims:  # otherwise another quantity of that name
         parts["weights"] = weights
     bounds = _read_bounds(dataset, base, dim, name=name)
     for array in [*parts.values(), *bounds.values()]:
@@ -349,9 +349,9 @@ def _read_normal(dataset: xr.Dataset, base: str, member_dim: Hashable | None, *,
 def _read_bounds(
     dataset: xr.Dataset, base: str, dim: Hashable, *, name: str
 ) -> dict[str, xr.DataArray]:
-    """Bounds at which a normal distribution is censored, if variables of their names are such.
+    """Bounds of a censored normal distribution, if variables with their names are bounds.
 
-    One with members is another quantity.
+    A variable with members is another quantity.
     """
     bounds = {}
     for end in ("lower", "upper"):
@@ -369,9 +369,9 @@ def numbers_of(
 ) -> list[xr.DataArray]:
     """Numbers that identify forecasts: of the case along ``dim``, and parts of the location's.
 
-    The location's number counts through its dimensions sorted by name, and is the sum of an array
-    along each of them: tasks get the few values they need, whatever the number of locations. Where
-    a forecast has a part of the ``places`` along a dimension it is the number among all of them.
+    The location's number counts through its dimensions sorted by name. It is the sum of one array
+    per dimension, so tasks get only a few values for any number of locations. If a forecast has
+    some of the ``places`` along a dimension, numbers refer to all of them.
     """
     sizes = {d: size for part in form.parts.values() for d, size in part.sizes.items()}
     cases = xr.DataArray(np.int64(0))
@@ -386,7 +386,7 @@ def numbers_of(
 
 
 def require_plain(form: Form, asked: str) -> None:
-    """Raise ValueError unless forecasts are plain ensembles, the one form that allows this."""
+    """Raise ValueError unless forecasts are plain ensembles, the only form allowed."""
     if form.kind != "ensemble":
         raise ValueError(
             f"{asked} is for plain ensembles, but {form.name!r} is a forecast of the form "
@@ -410,10 +410,10 @@ def require_distances(form: Form, *, name: str) -> None:
 def task_parts(
     form: Form, loops: Sequence[Hashable], core: Mapping[Hashable, Hashable]
 ) -> dict[str, xr.DataArray]:
-    """Parts of a forecast as tasks take them: ``core`` dimensions last, under their new names.
+    """Parts of a forecast for tasks: ``core`` dimensions last, under their new names.
 
-    Along other dimensions each part keeps to those it has, and tasks broadcast them chunk by
-    chunk: masses of quantiles repeated for every case of a large forecast would fill the memory.
+    Along other dimensions each part keeps its own, and tasks broadcast chunk by chunk. Otherwise
+    masses of quantiles, repeated for every case of a large forecast, would fill the memory.
     """
     sizes = {d: size for part in form.parts.values() for d, size in part.sizes.items()}
     parts = {}
@@ -432,13 +432,13 @@ def task_parts(
 
 
 def levels_of(form: Form) -> FloatArray:
-    """Levels in [0, 1] of a forecast that is given as quantiles, in their order."""
+    """Levels in [0, 1] of a forecast given as quantiles, in their order."""
     top = 100.0 if form.member_dim == "percentile" else 1.0
     return np.asarray(form.loc.coords[form.member_dim].to_numpy() / top, np.float64)
 
 
 def with_named_cases(form: Form, dim: Dims) -> Form:
-    """The forecast, which names the dimension of its cases where ``dim`` does and no rule."""
+    """Name the dimension of cases in an attribute of the forecast, if no rule recognises it."""
     if dim is None or dim is ... or len(form.roles.cases) == 1:
         return form
     named = [d for d in listed(dim) if d in (form.roles.cases or form.dims)]
@@ -451,7 +451,7 @@ def with_named_cases(form: Form, dim: Dims) -> Form:
 
 
 def of_cases(form: Form, dim: Hashable | None) -> dict[str, str]:
-    """Attribute that names the dimension of the cases, where no rule recognises it."""
+    """Attribute with the dimension of the cases, if no rule recognises it."""
     if dim not in form.dims or form.roles.cases == [dim]:
         return {}
     return {OF_CASES: str(dim)}

@@ -22,33 +22,33 @@ PLACE_NAMES = (
     "station", "station_id", "station_name", "location", "location_id", "site", "site_id", "name",
     "id",
 )  # fmt: skip
-"""Names of coordinates that identify a place; one with the CF attribute ``cf_role`` does, too."""
+"""Names of coordinates that identify a place; the CF attribute ``cf_role`` also marks one."""
 
 NUMBERS = ("number", "length", "month")
 """Kinds of numbers: without a unit of time, with one of a fixed length, or of the calendar."""
 
 PLACES = ("latitude", "longitude", "place")
-"""Kinds that say where places lie."""
+"""Kinds of labels that give positions of places."""
 
 ROUNDING = 360 * float(np.finfo(np.float32).eps)
-"""Degrees by which coordinates in single precision differ from their values."""
+"""Tolerance in degrees for coordinates in single precision."""
 
 
 @dataclass(frozen=True)
 class Identity:
-    """One way in which an object identifies the places along a dimension."""
+    """One way to identify the places along a dimension of an object."""
 
     name: str
-    """Name of the coordinate, or of several."""
+    """Name of the coordinate or coordinates."""
     kind: Kind
     keys: pd.Index | FloatArray
     """Labels (n,), or numbers (n, k) that are equal up to rounding."""
     raw: pd.Index | None = None
-    """Labels of lengths of time as they were given, to compare with numbers without a unit."""
+    """Original labels of lengths of time, to compare with numbers without a unit."""
     own: bool = False
     """True for the labels along the dimension, False for another coordinate."""
     counts: bool = False
-    """True for the labels 0, 1, 2, ... or 1, 2, 3, ..., which any order of places has."""
+    """True for the labels 0, 1, 2, ... or 1, 2, 3, ..., which fit any order of places."""
 
     @property
     def drop(self) -> list[str]:
@@ -56,7 +56,7 @@ class Identity:
         return self.name.split(" and ")
 
     def nearest(self, wanted: Identity, at: IntArray) -> bool:
-        """Return whether the places here that are nearest to others are those at positions."""
+        """Return whether the places here nearest to the ``wanted`` ones are at the positions."""
         if self.kind not in PLACES:
             return False
         from scipy.spatial import cKDTree
@@ -65,12 +65,15 @@ class Identity:
         return bool(np.array_equal(cKDTree(here).query(there)[1], at))
 
     def positions(self, wanted: Identity) -> IntArray | None:
-        """Position here of each place that the other identifies; None unless all are here once."""
+        """Position here of each wanted place; None unless all are here exactly once."""
         found = self.found(wanted)
         return None if found is None or (found < 0).any() else found
 
     def found(self, wanted: Identity) -> IntArray | None:
-        """Return positions as :meth:`positions`, -1 for places not here; None if not comparable."""
+        """Return positions as :meth:`positions`, with -1 for places not here.
+
+        None if not comparable.
+        """
         bare = self.kind != wanted.kind and "number" in (self.kind, wanted.kind)
         if bare and self.name == wanted.name and {self.kind, wanted.kind} <= {*NUMBERS}:
             here, there = (one.keys if one.raw is None else one.raw for one in (self, wanted))
@@ -93,7 +96,7 @@ def is_angle(name: Hashable, label: xr.DataArray) -> bool:
 
 
 def angle_of(name: Hashable, label: xr.DataArray) -> Literal["latitude", "longitude"] | None:
-    """Return which angle a coordinate is, by its name or CF attributes; None for no angle."""
+    """Return which angle a coordinate is, by its name or CF attributes; None for others."""
     if LATITUDE.fits(name, label):
         return "latitude"
     return "longitude" if LONGITUDE.fits(name, label) else None
@@ -105,9 +108,9 @@ def names_place(name: Hashable, label: xr.DataArray) -> bool:
 
 
 def identities(obj: Labelled, dim: Hashable) -> list[Identity]:
-    """Ways in which an object identifies the places along a dimension, the surest first.
+    """Ways to identify the places along a dimension of an object, most reliable first.
 
-    Coordinates of Dask are read only where labels do not identify the places.
+    Dask coordinates are read only if labels do not identify the places.
     """
     own = replace(_labels(str(dim), obj[dim]), own=True) if dim in obj.indexes else None
     sure = own is not None and not own.counts
@@ -126,10 +129,10 @@ def identities(obj: Labelled, dim: Hashable) -> list[Identity]:
 
 
 def rearranged(given: Labelled, wanted: Labelled, dim: Hashable) -> IntArray | None:
-    """Position in ``given`` of each place of ``wanted`` by numbers of any name that both have.
+    """Position in ``given`` of each place of ``wanted``, by numbers that both have.
 
-    Numbers of a station, heights or distances that are the same in both, each once, identify the
-    places along ``dim``. None where there are none, or they contradict each other.
+    Numbers of a station, heights or distances identify the places along ``dim`` if both have the
+    same ones, each once. None if there are none, or if they contradict each other.
     """
     numbers = [
         {n: c for n, c in o.coords.items() if c.dims == (dim,) and c.dtype.kind in "iuf"}
@@ -156,9 +159,9 @@ def naming(obj: xr.DataArray, dim: Hashable) -> dict[Hashable, xr.DataArray]:
 
 
 def comparable(mine: list[Identity], theirs: list[Identity]) -> list[tuple[Identity, Identity]]:
-    """Pairs of ways to compare; labels alone where both have some of one kind that name places.
+    """Pairs of comparable identities; only labels if both have labels of a kind that names places.
 
-    Places whose labels differ are others, although they lie at one point.
+    Places with different labels are different places, even at one point.
     """
     pairs = [(a, b) for a in mine for b in theirs if b.found(a) is not None]
     labels = [(a, b) for a, b in pairs if a.own and b.own and not (a.counts or b.counts)]
@@ -192,7 +195,10 @@ def _labels(name: str, coordinate: xr.DataArray) -> Identity:
 
 
 def _where(along: dict[Hashable, xr.DataArray], dim: Hashable) -> Identity | None:
-    """Latitudes, longitudes or both along a dimension; of two dimensions the middle of each row."""
+    """Latitudes, longitudes or both along a dimension.
+
+    For two dimensions, at the middle of each row.
+    """
     angles = {
         kind: c
         for n, c in along.items()
@@ -217,9 +223,9 @@ def _where(along: dict[Hashable, xr.DataArray], dim: Hashable) -> Identity | Non
 
 
 def _nearest(given: FloatArray, wanted: FloatArray) -> IntArray | None:
-    """Row of ``given`` (p, k) that each row of ``wanted`` (n, k) equals up to rounding, else -1.
+    """Row of ``given`` (p, k) equal to each row of ``wanted`` (n, k) up to rounding, else -1.
 
-    None where rows are unknown or equal.
+    None if rows are unknown or equal.
     """
     from scipy.spatial import cKDTree
 

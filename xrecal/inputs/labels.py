@@ -22,12 +22,12 @@ from .roles import LEAD, START, Roles, is_lead, is_start
 from .valid_time import agreeing_times
 
 OF_FIT = "calibration_"
-"""Beginning of coordinates of issued forecasts that name the past case of each member."""
+"""First part of the names of coordinates with the past case of each member."""
 
 NAMED_VALID = re.compile(
     r"(forecast)?(valid(ity)?|verif(ication|ying)?|target(end)?)(datetime|time|date)"
 )
-"""Other names of valid times, in lower case and without underscores; that of CF is ``time``."""
+"""Other names of valid times, in lower case and without underscores; the CF name is ``time``."""
 
 
 Coords: TypeAlias = dict[Hashable, Any]
@@ -35,13 +35,13 @@ Coords: TypeAlias = dict[Hashable, Any]
 
 
 def read_labels(obj: Labels, *, name: str) -> Roles[Labels]:
-    """Return roles of an object whose labels are as all else reads them.
+    """Return roles of an object with normalised labels, as the other modules expect them.
 
-    Dates become datetime64 in UTC, or stay cftime; users may give dates with a time zone, periods,
-    which count by their beginning, or dates of Python. A dimension of cases or leads without an
-    index gets the labels of the one coordinate of dates, or of leads, along it; leads without such
-    a coordinate get the lengths that their valid times give. Starts and leads replace valid times
-    that contradict them, with a warning.
+    Dates become datetime64 in UTC, or stay cftime; users may also give dates with a time zone,
+    periods (their start counts), or Python dates. A dimension of cases or leads without an index
+    gets the labels of the only coordinate of dates, or of leads, along it. Leads without such a
+    coordinate get their lengths from valid times. Starts and leads replace valid times that
+    contradict them, with a warning.
 
     Parameters
     ----------
@@ -53,8 +53,8 @@ def read_labels(obj: Labels, *, name: str) -> Roles[Labels]:
     Returns
     -------
     Roles
-        Of an object with the same values, lazy or not. Lazy coordinates of dates are computed:
-        which observation belongs to which forecast must not depend on that.
+        Roles of an object with the same values, lazy or not. Lazy coordinates of dates are
+        computed, as pairing needs them.
 
     Raises
     ------
@@ -71,7 +71,7 @@ def read_labels(obj: Labels, *, name: str) -> Roles[Labels]:
     given = {
         n: (v.dims, values, v.attrs)
         for n, v in roles.obj.coords.variables.items()
-        if n not in obj.xindexes or n in obj.dims  # else one of several that make up an index
+        if n not in obj.xindexes or n in obj.dims  # otherwise one of several levels of an index
         if (v.dtype == object or not isinstance(v.dtype, np.dtype)) and v.chunks is None
         if (values := _dates_of_objects(n, roles.obj.coords[n], name)) is not None
     }
@@ -89,7 +89,7 @@ def _with_coords(roles: Roles[Labels], coords: Coords) -> Roles[Labels]:
 
 
 def _dates_of_objects(label: Hashable, coordinate: xr.DataArray, name: str) -> Dates | None:
-    """Objects as datetime64 or timedelta64; None for dates of cftime, and for other values."""
+    """Objects as datetime64 or timedelta64; None for dates of cftime and for other values."""
     values = coordinate.to_numpy()
     if values.size and all(isinstance(value, datetime.timedelta) for value in values.flat):
         lengths = [pd.Timedelta(value).to_timedelta64() for value in values.flat]
@@ -130,7 +130,7 @@ def _naive(value: datetime.date | pd.Period) -> np.datetime64:
 
 
 def _standard_names(roles: Roles[Labels]) -> Coords:
-    """Valid times of another name, with the CF standard name by which all else knows them."""
+    """Give valid times of other names the CF standard name, which the other modules recognise."""
     obj = roles.obj
     return {
         n: (v.dims, v.to_base_variable().data, {**v.attrs, "standard_name": "time"})
@@ -142,7 +142,7 @@ def _standard_names(roles: Roles[Labels]) -> Coords:
 
 
 def _indexes(roles: Roles[Labels]) -> Coords:
-    """Labels of cases and leads that have no index: those of the coordinate along them."""
+    """Labels of cases and leads without an index, from the coordinate along them."""
     obj = roles.obj
     bare = [d for d in obj.dims if d not in (*obj.xindexes, *obj.coords, *roles.members)]
     if not bare:
@@ -161,7 +161,7 @@ def _indexes(roles: Roles[Labels]) -> Coords:
 
 
 def _dates_of_cases(along: dict[Hashable, xr.DataArray]) -> xr.DataArray | None:
-    """The dates along a dimension, its starts if there are some; None for none or several."""
+    """Dates along a dimension, its starts if there are any; None for none or several."""
     dates = [c for c in along.values() if are_dates(c)]
     starts = [c for c in dates if is_start(c.name, c)]
     valid = [c for c in dates if c.name == VALID_TIME]

@@ -1,4 +1,4 @@
-"""Lead times: their units, how they are read and added to dates, and how many are observed."""
+"""Lead times: units, reading, addition to dates, and numbers of observed leads."""
 
 from __future__ import annotations
 
@@ -40,22 +40,22 @@ UNITS = {
 
 
 def time_unit(units: object) -> str | None:
-    """Unit of time that an attribute ``units`` names, whatever its spelling; None for another."""
+    """Unit of time of an attribute ``units``, in any spelling; None for other units."""
     return UNITS.get(str(units).strip().lower())
 
 
 def counts_from_one(lead: Hashable) -> bool:
-    """Return whether 1 is the month of the start, whatever the units: in the Climate Data Store."""
+    """Return whether 1 is the month of the start, as in units of the Climate Data Store."""
     return str(lead).lower().replace("_", "") in ("forecastmonth", "leadtimemonth")
 
 
 @dataclass(frozen=True)
 class Leads:
-    """Lead times (n,) as something to add to dates."""
+    """Lead times (n,) that can be added to dates."""
 
     kind: Literal["span", "month", "number"]
     values: npt.NDArray[Any]
-    """Lengths as timedelta64, whole months, or plain numbers whose unit is not known."""
+    """Lengths as timedelta64, whole months, or plain numbers of unknown unit."""
     unit: str
 
     def after(self, starts: Dates) -> Dates | None:
@@ -78,13 +78,13 @@ class Leads:
 
 
 def read_leads(obj: Labelled, lead: Hashable, *, name: str) -> Leads:
-    """Read the lead times along a dimension, or the single one of a scalar coordinate.
+    """Read the lead times along a dimension, or the single lead of a scalar coordinate.
 
     Raises
     ------
     ValueError
-        If they have no labels, are there twice, are missing, are no numbers or lengths of time,
-        have a unit that is not known, or are parts of months.
+        If leads have no labels, are duplicated or missing, are not numbers or lengths of time, have
+        an unknown unit, or are parts of months.
     """
     if lead in obj.coords and not obj[lead].ndim:
         obj = obj[lead].expand_dims(lead)
@@ -132,7 +132,7 @@ def read_leads(obj: Labelled, lead: Hashable, *, name: str) -> Leads:
 
 
 def _months_after(starts: Dates, months: npt.NDArray[Any]) -> Dates:
-    """The same day so many months later, or the last one of that month if it is shorter."""
+    """The same day a number of months later, or the last day of a shorter month."""
     month = starts.astype("datetime64[M]")
     day = (starts.astype("datetime64[D]") - month.astype("datetime64[D]")).astype(np.int64)
     later = month + months.astype("timedelta64[M]")
@@ -145,14 +145,14 @@ def _months_after(starts: Dates, months: npt.NDArray[Any]) -> Dates:
 
 
 def _calendar_months_after(start: Any, months: int) -> Any:
-    """A date of any calendar as many months later, in the manner of ``_months_after``."""
+    """A date of any calendar some months later, as in ``_months_after``."""
     years, month = divmod(start.month - 1 + months, 12)
     first = start.replace(year=start.year + years, month=month + 1, day=1)
     return first.replace(day=min(start.day, first.daysinmonth))
 
 
 def unit_of_leads(leads: xr.DataArray) -> str | None:
-    """Unit of lead times, whatever its spelling; timedelta64 for lengths, None if not known."""
+    """Unit of lead times, in any spelling; timedelta64 for lengths, None if unknown."""
     if leads.dtype.kind == "m":
         return "timedelta64"
     given = leads.attrs.get("units")
@@ -160,7 +160,7 @@ def unit_of_leads(leads: xr.DataArray) -> str | None:
 
 
 def seconds_of(leads: xr.DataArray) -> npt.NDArray[np.float64] | None:
-    """Leads in seconds; None if they have no unit of a fixed length."""
+    """Leads in seconds; None if they have no unit of fixed length."""
     if leads.dtype.kind == "m":
         return np.asarray(leads.to_numpy() / np.timedelta64(1, "s"), np.float64)
     unit = unit_of_leads(leads)
@@ -170,7 +170,7 @@ def seconds_of(leads: xr.DataArray) -> npt.NDArray[np.float64] | None:
 
 
 def _seconds(values: npt.NDArray[Any], unit: str) -> npt.NDArray[np.float64]:
-    """Lengths in a unit as seconds, whole ones where single precision cannot say more."""
+    """Lengths in a unit as seconds, rounded to whole ones if single precision ends there."""
     seconds = np.asarray(values, np.float64) * SECONDS[unit]
     if values.dtype != np.float32:
         return seconds
@@ -180,7 +180,7 @@ def _seconds(values: npt.NDArray[Any], unit: str) -> npt.NDArray[np.float64]:
 
 
 def equal_labels(a: xr.DataArray, b: xr.DataArray) -> bool:
-    """Return whether two single labels are equal; lengths of time are in whatever unit each is."""
+    """Return whether two single labels are equal; lengths of time may have different units."""
     seconds = [seconds_of(label) for label in (a, b)]
     if seconds[0] is not None and seconds[1] is not None:
         return bool(np.round((seconds[0] - seconds[1]) * 1e6) == 0)
@@ -191,12 +191,12 @@ def equal_labels(a: xr.DataArray, b: xr.DataArray) -> bool:
 
 
 def seconds_in(unit: str) -> int | None:
-    """Seconds of a unit of time, whatever its spelling; None if it has no fixed length."""
+    """Seconds of a unit of time, in any spelling; None without a fixed length."""
     return SECONDS.get(time_unit(unit) or "")
 
 
 def span_of(lead: xr.DataArray) -> float | None:
-    """Seconds of a single lead; None if it has no unit of a fixed length."""
+    """Seconds of a single lead; None if it has no unit of fixed length."""
     seconds = seconds_of(lead)
     return None if seconds is None else float(seconds)
 
@@ -213,14 +213,14 @@ class MatchedLeads:
 
     dim: str
     labels: tuple[str, ...]
-    """The first and the last lead; none without labels."""
+    """First and last lead; None without labels."""
     units: str
     n_matched: tuple[int, ...]
     dated: bool = False
-    """True where the valid time of each forecast is known."""
+    """True if the valid time of each forecast is known."""
 
     def plus(self, other: MatchedLeads | None) -> MatchedLeads | None:
-        """Counts of both, where both have them for the same leads."""
+        """Sum of both counts, if both have the same leads."""
         if other is None or len(other.n_matched) != len(self.n_matched):
             return None
         n_matched = zip(self.n_matched, other.n_matched, strict=True)

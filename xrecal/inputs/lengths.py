@@ -1,4 +1,4 @@
-"""Lengths along the cases as they are typed, and the date on which years of cases begin."""
+"""Lengths along the cases as users type them, and the date on which years of cases begin."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from xrecal.arrays.rows import is_whole
 from .leads import seconds_in
 
 Span: TypeAlias = int | str | np.timedelta64 | datetime.timedelta
-"""A length along the cases: a number of them, or a length of time, perhaps as text."""
+"""A length along the cases: a number of cases, or a length of time, optionally as text."""
 
 _LENGTH = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]+)\s*")
 _DATE = re.compile(r"(\d{1,2})-(\d{1,2})")
@@ -31,17 +31,17 @@ def length_of(text: str) -> datetime.timedelta | None:
 
 
 def _is_fixed(length: np.timedelta64) -> bool:
-    """Whether it is there, and of a unit that is no part of a calendar."""
+    """Return whether a length is present and its unit is not a calendar unit."""
     return not (np.isnat(length) or np.datetime_data(length.dtype)[0] in ("Y", "M", "generic"))
 
 
 def read_gap(gap: Any, owner: str) -> int | str:
-    """A gap as settings keep it: a number of cases, or text such as "5D" for a length of time."""
+    """A gap in the form of settings: a number of cases, or a length of time such as "5D"."""
     return read_length(gap, owner, "gap")
 
 
 def read_length(given: Any, owner: str, name: str, *, least: int = 0) -> int | str:
-    """A length as settings keep it: at least so many cases, or text such as "5D"."""
+    """A length in the form of settings: at least some number of cases, or text such as "5D"."""
     if is_whole(given) and given >= least:
         return int(given)
     length = length_of(given) if isinstance(given, str) else given
@@ -57,7 +57,7 @@ def read_length(given: Any, owner: str, name: str, *, least: int = 0) -> int | s
 
 
 def as_span(length: Span, name: str = "gap") -> int | np.timedelta64 | datetime.timedelta:
-    """A length with text as what it stands for; ValueError, with the name, for other text."""
+    """Convert a length given as text; ValueError with the name for other text."""
     span = length_of(length) if isinstance(length, str) else length
     if isinstance(length, str) and span is None:
         raise ValueError(
@@ -68,7 +68,10 @@ def as_span(length: Span, name: str = "gap") -> int | np.timedelta64 | datetime.
 
 
 def read_year_start(date: Any, owner: str) -> str | None:
-    """The date on which years begin as settings keep it, MM-DD, from that or a month; or None."""
+    """The date on which years begin in the form of settings, MM-DD, from a date or a month.
+
+    Or None.
+    """
     if date is None:
         return None
     found = _DATE.fullmatch(date) if isinstance(date, str) else None

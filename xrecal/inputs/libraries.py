@@ -1,4 +1,4 @@
-"""Optional libraries: which one is missing, and what to type."""
+"""Optional libraries: errors that name a missing one and the command to install it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from importlib.metadata import version
 from importlib.util import find_spec
 
 CRASHING = ("1.7.3", "1.7.4", "1.7.5")
-"""Versions of netCDF4 that end the process when it opens a file with text twice."""
+"""Versions of netCDF4 that crash when a process opens a file with text twice."""
 
 _NEEDED = {
     "zarr": ("zarr", "io"),
@@ -17,7 +17,7 @@ _NEEDED = {
 
 
 def require_library(file_format: str) -> None:
-    """Raise ImportError unless the library of a format is installed, in a version that works."""
+    """Raise ImportError unless a working version of the library for a format is installed."""
     library, extra = _NEEDED[file_format]
     if find_spec(library) is None:
         raise ImportError(

@@ -1,7 +1,7 @@
-"""Attributes: units that are compared, and what results keep of the attributes of forecasts.
+"""Attributes: comparison of units, and attributes of results.
 
-Spellings of one unit are equal, different units an error. Nothing is converted: a wrong guess would
-be silent, so the error names the line to type instead.
+Spellings of one unit are equal; different units are an error. Nothing is converted, as a wrong
+guess would be silent: the error names the line to type.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _ALIASES = {alias: unit for unit, aliases in _SPELLINGS.items() for alias in ali
 _ALIASES |= {"C": "degC", "F": "degF"}
 
 
-# unit: (base unit with its exponents, how many of it); a temperature scale is not a multiple.
+# unit: (base unit with its exponents, factor); temperature scales are not multiples.
 _FACTORS: dict[str, tuple[dict[str, int], float]] = {
     "m": ({"m": 1}, 1.0),
     "km": ({"m": 1}, 1000.0),
@@ -78,27 +78,27 @@ _SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
 _POWER = re.compile(r"(?P<name>[A-Za-z_%°℃℉]+)(?P<exponent>[+-]?\d+)?")
 
 VALID_TIME = "valid_time"
-"""Name of coordinates that say when forecasts are valid; CF knows the standard name ``time``."""
+"""Name of coordinates with valid times; their CF standard name is ``time``."""
 
 OF_CASES = "calibration_dim"
-"""Attribute of issued forecasts that names the dimension of their cases, where no rule does."""
+"""Attribute of issued forecasts with the dimension of their cases, if no rule recognises it."""
 
 
 def check_units(name_a: str, units_a: Any, name_b: str, units_b: Any) -> str | None:
-    """Compare the units of two inputs; the first input's unit is the one to keep.
+    """Check that the units of two inputs agree; return a note if one of them is missing.
 
     Parameters
     ----------
     name_a, name_b : str
-        What the caller names the inputs, for the messages.
+        Names of the inputs in messages.
     units_a, units_b
-        Their `units` attributes, None where there is none; what is no text, such as the number 1,
-        counts as it prints.
+        Their `units` attributes, None if missing; a value that is not text, such as the number 1,
+        is converted to text.
 
     Returns
     -------
     str or None
-        A note on what was assumed where exactly one unit is missing, else None.
+        A note on the assumption if exactly one unit is missing, else None.
 
     Raises
     ------
@@ -142,32 +142,32 @@ def same_units(a: str, b: str) -> bool:
     Returns
     -------
     bool
-        False also where a spelling is not known and the strings differ.
+        False also if a spelling is unknown and the strings differ.
     """
     return _parse(a) == _parse(b)
 
 
 def shown_units(attrs: Mapping[Any, Any]) -> str:
-    """Units to print behind a number; nothing for a dimensionless variable."""
+    """Units to print after a number; empty for a dimensionless variable."""
     units = str(attrs.get("units", "1"))
     return "" if same_units(units, "1") else quoted(units)
 
 
 def standard_name_of(coordinate: xr.DataArray | xr.Variable) -> str | None:
-    """The CF standard name; None if there is none, or the attribute is no text, as in an array."""
+    """CF standard name; None if there is none, or if the attribute is not text."""
     name = coordinate.attrs.get("standard_name")
     return name if isinstance(name, str) else None
 
 
 class Mark(NamedTuple):
-    """Standard names, units and names, in lower case, by which a coordinate is known."""
+    """Standard names, units and names, in lower case, that identify a coordinate."""
 
     standard_names: tuple[str, ...]
     units: tuple[str, ...]
     names: tuple[str, ...]
 
     def fits(self, name: Hashable, coordinate: xr.DataArray) -> bool:
-        """Return whether a coordinate is known by its attributes or its name."""
+        """Return whether the attributes or the name of a coordinate match."""
         return (
             standard_name_of(coordinate) in self.standard_names
             or str(coordinate.attrs.get("units")) in self.units
@@ -189,8 +189,8 @@ HEIGHT = Mark(
 
 
 def _parse(units: str) -> dict[str, int]:
-    """Split into names with exponents, spellings unified; what is not understood stays as it is."""
-    text = units.replace("(0 - 1)", "1")  # how ECMWF writes a fraction
+    """Split into names with exponents in one spelling; unknown names stay."""
+    text = units.replace("(0 - 1)", "1")  # the spelling of ECMWF for a fraction
     text = text.translate(_SUPERSCRIPTS).replace("**", "").replace("^", "")
     text = re.sub(r"\bdeg(?:rees?)?\s+(?=[CFK]\b)", "deg", text)  # deg C
     text = re.sub(r"(?<=\w)\s*[.*·]\s*(?=[A-Za-z])", " ", text)
@@ -203,14 +203,14 @@ def _parse(units: str) -> dict[str, int]:
         name = _ALIASES.get(name, _ALIASES.get(name.lower(), name))
         if name:  # the others are dimensionless
             powers[name] = powers.get(name, 0) + sign * int(exponent or 1)
-    if powers.get("kg") == 1 and powers.get("m") == -2:  # of water: 1 kg m-2 is 1 mm
+    if powers.get("kg") == 1 and powers.get("m") == -2:  # water: 1 kg m-2 is 1 mm
         del powers["kg"], powers["m"]
         powers["mm"] = powers.get("mm", 0) + 1
     return {name: power for name, power in powers.items() if power}
 
 
 def _conversion(a: str, name_b: str, b: str) -> str | None:
-    """Expression that takes `name_b` from unit b to unit a; None where it is not known."""
+    """Expression that converts `name_b` from unit b to unit a; None if unknown."""
     names_a, names_b = _parse(a), _parse(b)
     if len(names_a) == len(names_b) == 1:
         scale = _TEMPERATURE.get((*names_b, *names_a))
@@ -226,7 +226,7 @@ def _conversion(a: str, name_b: str, b: str) -> str | None:
 
 
 def _factor(a: str, b: str) -> float | None:
-    """Number by which values in unit b are multiplied to be in unit a; None if not known."""
+    """Factor from unit b to unit a; None if unknown."""
     dimensions: list[dict[str, int]] = []
     factor = 1.0
     for units, direction in ((b, 1), (a, -1)):
@@ -241,14 +241,14 @@ def _factor(a: str, b: str) -> float | None:
 
 
 def describing(attrs: dict[str, Any]) -> dict[str, Any]:
-    """Attributes that still hold for a statistic, which has no ancillary variables."""
+    """Attributes that also describe a statistic, which has no ancillary variables."""
     return {name: value for name, value in attrs.items() if name != "ancillary_variables"}
 
 
 def probability_attributes(attrs: Mapping[Any, Any], event: str) -> dict[str, Any]:
-    """Attributes of the probability of an event of a variable, which has another quantity and unit.
+    """Attributes of the probability of an event; it has another quantity and unit.
 
-    ``event`` goes on after the name of the variable. The history stays.
+    ``event`` follows the name of the variable. The history stays.
     """
     name = attrs.get("long_name", "the variable")
     kept = {key: value for key, value in attrs.items() if key == "history"}
@@ -262,7 +262,7 @@ def history_line(attrs: dict[str, Any], what: str) -> dict[str, Any]:
 
 
 def with_conventions(attrs: Mapping[Any, Any]) -> dict[str, Any]:
-    """Attributes of a Dataset that is issued, which say that it follows the CF conventions."""
+    """Attributes of an issued Dataset, including the CF conventions."""
     given = str(attrs.get("Conventions", ""))
     if "CF-" in given:
         return dict(attrs)
@@ -270,10 +270,10 @@ def with_conventions(attrs: Mapping[Any, Any]) -> dict[str, Any]:
 
 
 def joined(*remarks: str | None) -> str:
-    """Return remarks as one; an empty text where there is none."""
+    """Join remarks; empty text without any."""
     return "; ".join(dict.fromkeys(remark for remark in remarks if remark))
 
 
 def history_only(attrs: Mapping[Any, Any], what: str) -> dict[str, Any]:
-    """``history`` with a line added, for results that the other attributes do not describe."""
+    """``history`` with a line added, for results that other attributes do not describe."""
     return history_line({name: value for name, value in attrs.items() if name == "history"}, what)

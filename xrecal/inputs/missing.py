@@ -1,10 +1,10 @@
-"""Missing values of forecasts and observations: declared ones, and those beyond all others.
+"""Missing values of forecasts and observations: declared ones, and absurdly large ones.
 
-A value is missing if it is NaN, if it equals the ``_FillValue`` or ``missing_value`` of its
-variable, or if it is more than a million, and more than a million times the largest absolute value
-that was seen: by the model or, without one, among the other members and observations. These are all
-of the same place in a fit, all in a call where they are in memory, and those of the same case in a
-lazy call, so that no result depends on chunks.
+A value is missing if it is NaN or equals the ``_FillValue`` or ``missing_value`` of its variable.
+It is also missing if it exceeds a million, and a million times the largest absolute value seen by
+the model or, without a model, among the other members and observations. In a fit, these are the
+values of the same place; in a call in memory, all values; in a lazy call, the values of the same
+case. So no result depends on chunks.
 """
 
 from __future__ import annotations
@@ -23,29 +23,29 @@ from xrecal.chunks.warnings import warn_of_missing, warn_once
 from xrecal.typing import FloatArray
 
 DECLARING = ("_FillValue", "missing_value")
-"""Attributes, also of the encoding, that name missing values."""
+"""Attributes, also of the encoding, with missing values."""
 
 PACKED = ("scale_factor", "add_offset")
-"""With one of these the encoding names a missing value in other numbers than those of the array."""
+"""With one of these, the encoding gives missing values in other numbers than those of the array."""
 
 CUSTOMARY = (
     99.0, 99.9, 99.99, 999.0, 999.9, 999.99, 9999.0, 9999.9, 99999.0, 999999.0, 32767.0, 32768.0,
     2147483647.0, 2147483648.0, 1e10, 1e15, 1e19, 1e20, 1e30, 1e36, 9.969209968386869e36,
 )  # fmt: skip
-"""Numbers, of either sign, that often stand for missing values."""
+"""Numbers, of either sign, that often mark missing values."""
 
 OTHERS = "all others"
-"""Words for the values with which others of the call are compared."""
+"""Words for the values of a call to which others are compared."""
 
 MEMBERS = "xrecal_member"
 """Dimension of the members inside a task."""
 
 
 def require_readable(array: xr.DataArray, *, name: str) -> None:
-    """Raise TypeError or ValueError for an array that cannot be computed with.
+    """Raise TypeError or ValueError for an array with which xrecal cannot compute.
 
-    Names must be text, as xarray takes numbers for positions; lengths known; labels in the order of
-    bytes of this machine; values float32 or float64.
+    Names must be text, as xarray takes numbers for positions. Lengths must be known, labels in the
+    byte order of this machine, and values float32 or float64.
     """
     for label in (n for n in (*array.dims, *array.coords) if not isinstance(n, str)):
         raise TypeError(
@@ -72,7 +72,7 @@ def require_readable(array: xr.DataArray, *, name: str) -> None:
 
 
 def read_values(array: xr.DataArray, *, name: str) -> xr.DataArray:
-    """Return a readable array with NaN where it holds a value that its variable declares missing.
+    """Return a readable array, with NaN for values that its variable declares as missing.
 
     Raises
     ------
@@ -84,7 +84,7 @@ def read_values(array: xr.DataArray, *, name: str) -> xr.DataArray:
 
 
 def without_declared(array: xr.DataArray) -> xr.DataArray:
-    """The array with NaN where it holds a value that its variable declares as missing."""
+    """The array with NaN for values that its variable declares as missing."""
     declared = _declared(array)
     if not declared.size or array.dtype.kind != "f":
         return array
@@ -113,7 +113,7 @@ def _declared(array: xr.DataArray) -> FloatArray:
 
 
 def _equal(values: FloatArray, declared: FloatArray) -> npt.NDArray[np.bool_]:
-    """True for values that equal a declared one, perhaps after rounding to single precision."""
+    """Mark values that equal a declared one, also after rounding to single precision."""
     with np.errstate(over="ignore"):
         single, rounded = values.astype(np.float32), declared.astype(np.float32)
     same = np.isin(single, rounded) & np.isfinite(single)
@@ -127,9 +127,9 @@ def _without_values(values: FloatArray, declared: FloatArray) -> FloatArray:
 def known_values(
     loc: xr.DataArray, observed: xr.DataArray | None, member_dim: Any, *, name: str = "forecast"
 ) -> tuple[xr.DataArray, ...]:
-    """Members, and observations if given, NaN where they are missing beside the others.
+    """Members, and observations if given, with NaN for absurdly large values.
 
-    Values in memory are compared as a whole, with a warning that has the count; lazy ones case
+    Values in memory are compared as a whole, with a warning that has their number; lazy values case
     by case.
     """
     given = (loc,) if observed is None else (loc, observed)
@@ -139,7 +139,7 @@ def known_values(
     here = tuple(a for a, there in zip(given, in_memory, strict=True) if there)
     known = iter(_known_in_memory(here, name) if here else ())
     if not any(map(is_lazy, given)) or not all({*a.dims} <= {*loc.dims} for a in given):
-        # Members that many cases share are those of a recalibrated forecast.
+        # Members shared by many cases come from a recalibrated forecast.
         return tuple(next(known) if there else a for a, there in zip(given, in_memory, strict=True))
     require_one_chunk(loc, (member_dim,), name=name)
     members = loc.drop_vars(member_dim, errors="ignore").rename({member_dim: MEMBERS})
@@ -165,7 +165,7 @@ def known_values(
 
 
 def _known_in_memory(given: tuple[xr.DataArray, ...], name: str) -> tuple[xr.DataArray, ...]:
-    """Members, and observations if given, beside all others."""
+    """Members, and observations if given, compared with all others."""
     arrays = [a.to_numpy() for a in given]
     found = absurd_among(*(a.reshape(1, -1) for a in arrays))
     masks = [mask.reshape(a.shape) for mask, a in zip(found, arrays, strict=True)]
@@ -181,7 +181,7 @@ def _known_in_memory(given: tuple[xr.DataArray, ...], name: str) -> tuple[xr.Dat
 
 
 def _known_of_cases(given: Named) -> Named:
-    """Members (L, m), and observations (L,), beside those of the same case."""
+    """Members (L, m), and observations (L,), compared with those of the same case."""
     from xrecal.arrays.distributions.missing import absurd_among
 
     if max(largest_of(a[np.newaxis])[0] for a in given.values()) <= LEAST:
@@ -198,7 +198,7 @@ def _without(values: FloatArray, mask: npt.NDArray[np.bool_]) -> FloatArray:
 
 
 def warn_of_absurd(members: FloatArray, *observed: FloatArray, name: str, beside: str) -> None:
-    """Warn of values in memory that are missing beside others, if there are any."""
+    """Warn about values in memory that count as missing, if there are any."""
     values = np.concatenate([members, *observed])
     if values.size:
         counted = [
@@ -209,10 +209,10 @@ def warn_of_absurd(members: FloatArray, *observed: FloatArray, name: str, beside
 
 
 def warn_of_customary(arrays: Mapping[str, npt.NDArray[Any]], missing: npt.ArrayLike = ()) -> None:
-    """Warn of numbers in memory that often stand for missing values, far from all other values.
+    """Warn about numbers in memory that often mark missing values, far from all others.
 
-    They are not taken as missing, as no variable declares them: a flow may well be 9999 m³/s.
-    There is no warning of those that are ``missing`` anyway.
+    They do not count as missing, as no variable declares them: a flow can be 9999 m³/s. There is no
+    warning for values that are ``missing`` anyway.
     """
     for name, values in arrays.items():
         found = {v: n for v, n in _customary(values).items() if v not in np.asarray(missing)}
@@ -221,13 +221,13 @@ def warn_of_customary(arrays: Mapping[str, npt.NDArray[Any]], missing: npt.Array
             numbers = " & ".join(f"({name} != {value:.7g})" for value in found)
             numbers = numbers if len(found) > 1 else numbers[1:-1]
             warn_once(
-                f"{name} holds {told} among other values, which often stands for missing values; "
+                f"{name} holds {told} among other values, which often marks missing values; "
                 f"if so, use {name}.where({numbers})"
             )
 
 
 def _customary(values: npt.NDArray[Any]) -> dict[float, int]:
-    """Customary numbers at the ends of the values, half their range or more from the others."""
+    """Customary numbers at the ends of the values, at least half their range from the others."""
     if values.dtype.kind != "f" or not values.size:
         return {}
     wanted = np.array([sign * v for v in CUSTOMARY for sign in (-1, 1)]).astype(values.dtype)

@@ -1,4 +1,4 @@
-"""Hindcasts and observations to pairs: variables by name, cases by label, locations exactly."""
+"""Pairs of hindcasts and observations: variables by name, cases by label, locations exactly."""
 
 from __future__ import annotations
 
@@ -35,24 +35,24 @@ Observations = Labelled | Mapping[Hashable, xr.DataArray]
 
 @dataclass(frozen=True)
 class Pairs:
-    """Forecasts and observations on the same labels."""
+    """Forecasts and observations with the same labels."""
 
     form: Form
     observations: xr.DataArray
     dim: Hashable | None
-    """Dimension of the cases; None for a forecast that lacks it."""
+    """Dimension of the cases; None for a forecast without it."""
     n_matched: int
-    """Forecasts along ``dim`` that have an observation; at the lead where most have."""
+    """Number of forecasts along ``dim`` with an observation, at the lead with most of them."""
     note: str | None
-    """Remark on the units, and on where observations were found."""
+    """Remark on the units, and on the source of observations."""
     pool: Pool | None = None
     """Positions whose cases are learned from together."""
     leads: MatchedLeads | None = None
-    """The same for each lead, where there are leads."""
+    """The same for each lead, if there are leads."""
     by_position: str | None = None
-    """Remark on dimensions whose places nothing identifies, also part of the note."""
+    """Remark on dimensions with places that nothing identifies; also part of the note."""
     partners: tuple[xr.DataArray, ...] = ()
-    """Observations of each further variable that is recalibrated jointly."""
+    """Observations of each further variable of a joint fit."""
 
 
 def pair_variables(
@@ -60,9 +60,9 @@ def pair_variables(
 ) -> dict[Hashable, tuple[Form, xr.DataArray]]:
     """Match forecast variables with observed ones.
 
-    Two DataArrays are a pair whatever their names. A Dataset of forecasts takes a Dataset with
-    the same names, a mapping from forecast name to observation, or, with one forecast variable,
-    a DataArray.
+    Two DataArrays are a pair, whatever their names. A Dataset of forecasts takes a Dataset with the
+    same names, a mapping from forecast name to observation, or, for one forecast variable, a
+    DataArray.
 
     Raises
     ------
@@ -110,7 +110,7 @@ def pair_variables(
 
 
 def _is_forecast(obj: object, member_dim: Hashable | None) -> bool:
-    """Return whether any array has members, or a Dataset the name of a distribution."""
+    """Return whether any array has members, or a Dataset has the names of a distribution."""
     arrays = obj.values() if isinstance(obj, Mapping) else [obj]
     return any(
         isinstance(a, xr.DataArray) and (member_dim in a.dims or bool(Roles(a).members))
@@ -126,17 +126,16 @@ def pair_cases(
     name: str,
     require_dim: bool = True,
 ) -> Pairs:
-    """Bring observations to the labels of the forecasts.
+    """Align observations with the labels of the forecasts.
 
-    Along the dimension of the cases observations are matched by label: further ones are ignored,
-    missing ones become NaN. Along locations labels must be equal; observations may lack a
-    location dimension. Labels, or names and coordinates of places beside a dimension, bring
-    observations into the order of the forecasts. Forecasts at a single label of a dimension, which
-    is then a scalar coordinate, take the observations there. For forecasts over starts and leads
-    observations may be over valid time, and are then looked up at that of each forecast; a
-    dimension of the name of the starts holds valid times too, as observations have no starts.
-    Forecasts of one lead pair as those of all leads do at that one. Warns where one of them states
-    its unit and the other does not.
+    Along the dimension of the cases, observations are matched by label: further ones are ignored,
+    missing ones become NaN. Along locations labels must be equal; observations may lack a location
+    dimension. Labels, or names and coordinates of places along a dimension, bring observations into
+    the order of the forecasts. Forecasts at a single label of a dimension have it as a scalar
+    coordinate and take the observations there. For forecasts over starts and leads, observations
+    may be over valid time; each forecast then takes the one at its valid time. A dimension with the
+    name of the starts also means valid times, as observations have no starts. Forecasts of one lead
+    are paired as those of all leads are at this lead. Warns if only one of them states its unit.
 
     Parameters
     ----------
@@ -145,9 +144,9 @@ def pair_cases(
     observations : DataArray
         Observations of the forecasts.
     dim : hashable, optional
-        Dimension of the cases; recognised if not given.
+        Dimension of the cases; recognised by default.
     name : str
-        What the user calls the forecasts, for messages.
+        Name of the forecasts in messages.
     require_dim : bool
         Whether forecasts must have a dimension of cases.
 
@@ -180,7 +179,7 @@ def pair_cases(
     names = (name, "observations")
     if _have_single_labels(forecasts, observations):
         beside = [n for n in Roles(observations).single_leads if is_length(observations[n])]
-        # leads that differ are at another valid time
+        # different leads have other valid times
         warn_of_other_labels(forecasts, observations.drop_vars(beside), names=names)
         observations = at_places(observations, forecasts, names=names[::-1])
     by_position = None
@@ -201,12 +200,12 @@ def pair_cases(
 
 
 def _have_single_labels(*arrays: xr.DataArray) -> bool:
-    """Return whether any array has scalar coordinates, such as those of one place or lead."""
+    """Return whether any array has scalar coordinates, such as of one place or lead."""
     return any(not v.ndim for array in arrays for v in array.coords.variables.values())
 
 
 def _of_cases(roles: Roles[xr.DataArray], dim: Hashable | None) -> dict[Hashable, xr.Variable]:
-    """Valid times and the single lead of forecasts: with these, observations pair alike again."""
+    """Valid times and the single lead of forecasts: observations paired with these pair alike."""
     if dim is None:
         return {}
     coords = roles.obj.coords.variables
@@ -237,7 +236,7 @@ def _refuse_members(form: Form, observations: xr.DataArray, *, name: str) -> Non
 def _at_cases(
     form: Form, observations: xr.DataArray, dim: Hashable | None, *, name: str
 ) -> tuple[xr.DataArray, int, MatchedLeads | None, str | None]:
-    """Observations at the cases of the forecasts, how many have one, at each lead, a remark."""
+    """Observations at the cases of forecasts, the number of matches, the same by lead, a remark."""
     roles, forecasts = form.roles, form.roles.obj
     times = read_times(roles, dim, name=name) if roles.has_times_beside(dim) else None
     found = None if times is None else look_up(times, forecasts, observations)
@@ -261,12 +260,12 @@ def _at_cases(
 def _match_labels(
     forecasts: xr.DataArray, observations: xr.DataArray, dim: Hashable, *, name: str
 ) -> tuple[xr.DataArray, int]:
-    """Observations at the labels of the forecasts, NaN where there is none, and how many match.
+    """Observations at the labels of the forecasts, NaN for missing ones, and the number of matches.
 
     Raises
     ------
     ValueError
-        If labels are missing on one side, not unique, or none is common.
+        If labels are missing on one side or not unique, or there are no common labels.
     """
     wanted, observed = (array.indexes.get(dim) for array in (forecasts, observations))
     size, observed_size = forecasts.sizes[dim], observations.sizes[dim]
@@ -284,7 +283,7 @@ def _match_labels(
         if not index.is_unique or (index.nlevels == 1 and index.hasnans):
             require_labels_of_cases(index, dim, owner)
     same = wanted.equals(observed)
-    # np.isin compares objects pair by pair
+    # np.isin would compare objects pair by pair
     matched = size if same else int((observed.get_indexer(wanted) >= 0).sum())
     if matched == 0:
         refuse_unlike_cases(wanted, observed, dim, name=name)
@@ -294,7 +293,7 @@ def _match_labels(
         return observations, matched
     at_forecasts = observations.reindex_like(forecasts[dim])
     if len(observations.variable.chunksizes.get(dim, ())) == 1:
-        # Dask cuts the one chunk as it fills the gaps, but every task needs all cases.
+        # Filling the gaps, Dask cuts the single chunk, but every task needs all cases.
         at_forecasts = at_forecasts.chunk({dim: -1})
     return at_forecasts, matched
 
@@ -337,9 +336,9 @@ def _check_dims(
 
 
 def _values_for_missing(pairs: Pairs) -> tuple[FloatArray, FloatArray]:
-    """Members (k,) and observations (l,) in memory that are taken as missing.
+    """Members (k,) and observations (l,) in memory that count as missing.
 
-    Of arrays that are not in memory, or are on a GPU, nothing is known.
+    Lazy arrays and arrays on a GPU are not checked.
     """
     loc, observed, dim = pairs.form.loc, pairs.observations, pairs.dim
     if (
@@ -351,7 +350,7 @@ def _values_for_missing(pairs: Pairs) -> tuple[FloatArray, FloatArray]:
     members = loc.transpose(..., dim, pairs.form.member_dim)
     first = members.isel({pairs.form.member_dim: 0}, drop=True)
     arrays = [members.to_numpy().reshape(-1, *members.shape[-2:])]
-    if {*observed.dims} <= {*first.dims}:  # else the members are narrower, of normal distributions
+    if {*observed.dims} <= {*first.dims}:  # otherwise the members are narrower
         observed = observed.broadcast_like(first).transpose(*first.dims)
         arrays.append(observed.to_numpy().reshape(-1, observed.shape[-1]))
     found = [a[mask] for a, mask in zip(arrays, absurd_among(*arrays), strict=True)]
@@ -360,14 +359,14 @@ def _values_for_missing(pairs: Pairs) -> tuple[FloatArray, FloatArray]:
 
 
 def known_pairs(pairs: Pairs, *, name: str = "forecast") -> Pairs:
-    """Forecasts as issued and their observations, NaN where they are missing beside the others."""
+    """Raw forecasts and observations, with NaN for absurdly large values."""
     form = pairs.form
     loc, observed = known_values(form.loc, pairs.observations, form.member_dim, name=name)
     return replace(pairs, form=replace(form, loc=loc), observations=observed)
 
 
 def to_learn_from(pairs: Pairs) -> Pairs:
-    """Return cases in order; warn of values in memory that are taken as missing."""
+    """Return cases in order; warn about values in memory that count as missing."""
     absurd = _values_for_missing(pairs)
     warn_of_absurd(*absurd, name="hindcast", beside=OTHERS)
     arrays = {"hindcast": pairs.form.loc, "observations": pairs.observations}
@@ -379,7 +378,7 @@ def to_learn_from(pairs: Pairs) -> Pairs:
 
 
 def in_order(pairs: Pairs) -> Pairs:
-    """Cases by ascending label, so that blocks and gaps are contiguous in time."""
+    """Cases sorted by label, so that blocks and gaps are contiguous in time."""
     dim = pairs.dim
     indexes = [part.indexes[dim] for part in pairs.form.parts.values() if dim in part.indexes]
     if dim is None or not indexes or indexes[0].is_monotonic_increasing:

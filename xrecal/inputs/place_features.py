@@ -1,4 +1,4 @@
-"""Features of places: coordinates that say where pooled positions lie."""
+"""Features of places: coordinates that describe pooled positions."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _MARKS = {"latitude": LATITUDE, "longitude": LONGITUDE, "height": HEIGHT}
 def feature_coordinates(
     form: Form, dims: Sequence[Hashable], named: Sequence[str] = ()
 ) -> dict[str, xr.DataArray]:
-    """Coordinates of a forecast by the feature that they hold, over some of the dimensions.
+    """Coordinates of a forecast by their feature, over some of the dimensions.
 
-    Latitude, longitude, height and lead are found by themselves, others have to be ``named``.
-    Scalar ones count where the forecast is of a single place. Numbers alone do: leads that are
-    lengths of time are days.
+    Latitude, longitude, height and lead are recognised; others must be ``named``. Scalar
+    coordinates count if the forecast is of a single place. Only numbers are features; leads that
+    are lengths of time are converted to days.
     """
     found: dict[str, xr.DataArray] = {}
     every = {n: c for part in form.parts.values() for n, c in part.coords.items()}
@@ -32,7 +32,7 @@ def feature_coordinates(
     for feature in (*_MARKS, "lead"):
         fits = is_lead if feature == "lead" else _MARKS[feature].fits
         matching = [c for name, c in along.items() if c.dtype.kind in "iufm" and fits(name, c)]
-        if matching:  # of a curvilinear grid the fields, not its indices
+        if matching:  # a curvilinear grid has fields, not indices
             widest = max(matching, key=lambda c: c.ndim)
             found[feature] = days_of(widest) if widest.dtype.kind == "m" else widest
     known = {c.name for c in found.values()}
@@ -41,12 +41,12 @@ def feature_coordinates(
 
 
 def middle_longitude(degrees: FloatArray) -> float:
-    """Middle of longitudes (P,), on the circle."""
+    """Middle of longitudes (P,) on the circle."""
     turns = np.exp(1j * np.deg2rad(degrees[np.isfinite(degrees)]))
     middle = turns.mean() if turns.size else 1.0
     return float(np.round(np.rad2deg(np.angle(middle)), 6))
 
 
 def around(degrees: FloatArray, middle: float) -> FloatArray:
-    """Longitudes within half a turn of a middle, so that neighbours are near each other."""
+    """Longitudes within half a turn of a middle, so that neighbours have close values."""
     return np.asarray((degrees - middle + 180.0) % 360.0 - 180.0)

@@ -1,4 +1,4 @@
-"""An order of places that follows from their labels alone, to take a sample of them from."""
+"""An order of places that depends on their labels alone, for taking samples."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ from .forms import Form
 from .metadata import LATITUDE, LONGITUDE
 
 STEP = 1e-4
-"""Coordinates that differ by less are the same, in single precision as in double."""
+"""Coordinates that differ by less are equal, for single precision."""
 
 
 def order_of_places(form: Form, dims: Sequence[Hashable]) -> IntArray:
-    """Positions of all places along some dimensions, flattened in this order, by a hash of labels.
+    """Positions of all places along some dimensions, flattened in this order, sorted by a hash.
 
-    Chunks, the order of places and dimensions, the precision of labels and the names of dimensions
-    change nothing. Places with the same labels, and those without, follow by position.
+    The order does not depend on chunks, on the order of places and dimensions, on the precision of
+    labels, or on the names of dimensions. Places with equal labels, or without labels, are sorted
+    by position.
 
     Parameters
     ----------
@@ -45,7 +46,7 @@ def order_of_places(form: Form, dims: Sequence[Hashable]) -> IntArray:
 
 
 def _labels(form: Form, dim: Hashable) -> list[xr.DataArray]:
-    """Labels along a dimension; without any its latitudes and longitudes."""
+    """Labels along a dimension; without labels, its latitudes and longitudes."""
     for part in form.parts.values():
         if dim in part.indexes:
             return [part[dim]]
@@ -62,7 +63,7 @@ def _hashes(labels: Sequence[xr.DataArray], n: int) -> npt.NDArray[np.uint64]:
 def _texts(label: xr.DataArray) -> list[bytes]:
     """Labels (n,) as bytes: numbers in whole steps, lengths and dates in seconds, others as text.
 
-    Where a longitude and a latitude may have the same number they differ by what they are.
+    A longitude and a latitude with the same number get different bytes.
     """
     is_longitude = LONGITUDE.fits(label.name, label)
     kind = b"x" if is_longitude else b"y" if LATITUDE.fits(label.name, label) else b"-"
@@ -78,5 +79,5 @@ def _texts(label: xr.DataArray) -> list[bytes]:
 
 
 def _number(text: bytes) -> np.uint64:
-    """Hash of a text as a number of 64 bits."""
+    """Hash of a text as a 64-bit number."""
     return np.uint64(int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "big"))

@@ -1,7 +1,7 @@
-"""Places by their names: the order of two objects along the dimensions that both have.
+"""Matching of places by name: the order of two objects along common dimensions.
 
-Labels identify places, and so do coordinates beside them: names (CF ``cf_role``, or text),
-latitude and longitude. Position counts only where one object has nothing of the kind.
+Labels identify places, and so do other coordinates along the dimension: names (CF ``cf_role``, or
+text), latitude and longitude. Position counts only if one object has none of these.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def find_places(
     Returns
     -------
     ndarray of int or None
-        None where nothing that both have identifies all places.
+        None if nothing common to both identifies all places.
 
     Raises
     ------
@@ -68,7 +68,7 @@ def find_places(
     found = [(a, b, at) for a, b in pairs if (at := b.positions(a)) is not None]
     if not found:
         return None if mine and theirs else rearranged(given, wanted, dim)
-    found.sort(key=lambda one: one[0].counts or one[1].counts)  # whose labels only count: last
+    found.sort(key=lambda one: one[0].counts or one[1].counts)  # labels that only count come last
     first, _, at = found[0]
     for a, b, other in found[1:]:
         same = a.name == b.name or a.kind in PLACES
@@ -86,9 +86,9 @@ def find_places(
 def _refuse_unlike_beside(
     labels: Identity, mine: list[Identity], theirs: list[Identity], at: IntArray, *, names: Names
 ) -> None:
-    """Raise ValueError where places that labels bring together have other names or coordinates.
+    """Raise ValueError if places with equal labels have different names or coordinates.
 
-    Labels are numbers. A station and the point of a grid nearest to it may be one place.
+    Labels are numbers. A station and the nearest grid point may be one place.
     """
     beside = [[one for one in ways if one.name != labels.name] for ways in (mine, theirs)]
     if not all(beside):
@@ -108,32 +108,33 @@ def _refuse_unlike_beside(
 
 
 def lack_names(a: Labelled, b: Labelled, dim: Hashable) -> bool:
-    """Return whether one of two objects has nothing that identifies its places along ``dim``."""
+    """Return whether nothing identifies the places along ``dim`` in one of two objects."""
     return not (identities(a, dim) and identities(b, dim)) and rearranged(a, b, dim) is None
 
 
 def like_places(
     other: Labels, wanted: Labelled, dims: Iterable[Hashable], *, names: Names, select: bool = False
 ) -> Labels:
-    """Return an object with its places in the order of another, along dimensions that both have.
+    """Return an object with its places in the order of another, along common dimensions.
 
     Parameters
     ----------
     other : DataArray or Dataset
-        Stays as it is along dimensions where it has the same order, or nothing identifies places.
+        Object to rearrange. It does not change along dimensions with the same order, or without
+        identified places.
     wanted : DataArray or Dataset
         The object with the order.
     dims : iterable of hashable
-        Dimensions; those that one of both lacks are left out.
+        Dimensions; those missing in one object are ignored.
     names : tuple of str
         Names of ``wanted`` and ``other`` in messages.
     select : bool
-        Leave out places that ``wanted`` lacks; else they are an error.
+        Whether to drop places that ``wanted`` lacks; otherwise they are an error.
 
     Raises
     ------
     ValueError
-        If places differ, or what identifies them does, or contradicts itself.
+        If places differ, or if their labels and names differ or contradict each other.
     """
     shared = [d for d in dims if d in other.dims and d in wanted.dims]
     for dim in shared:
@@ -150,34 +151,34 @@ def like_places(
             continue
         if not np.array_equal(at, np.arange(other.sizes[dim])):
             other = cast("Labels", other.isel({dim: at}))
-        if not labels_agree(wanted, other, dim):  # which only count places
+        if not labels_agree(wanted, other, dim):  # labels that only count places
             other = cast("Labels", other.assign_coords({dim: wanted[dim].variable}))
     _require_equal_fields(wanted, other, shared, names=names)
     return other
 
 
 def labels_agree(a: Labelled, b: Labelled, dim: Hashable) -> bool:
-    """Return whether labels along a dimension are the same, or one of two objects has none."""
+    """Return whether labels along a dimension are equal, or one of two objects has none."""
     if not (dim in a.indexes and dim in b.indexes):
         return True
     return bool(a.indexes[dim].equals(b.indexes[dim])) and not _of_other_units(a, b, dim)
 
 
 def _of_other_units(a: Labelled, b: Labelled, dim: Hashable) -> bool:
-    """Return whether equal numbers along a dimension are others, as those of days and of hours."""
+    """Return whether numbers along a dimension have different units, such as days and hours."""
     units = [time_unit(o[dim].attrs.get("units")) for o in (a, b)]
     return None not in units and units[0] != units[1] and bool((a[dim].to_numpy() != 0).any())
 
 
 def _have_equal_labels_alone(a: Labelled, b: Labelled, dim: Hashable) -> bool:
-    """Return whether both have the same labels, and one of them no coordinate beside these."""
+    """Return whether both have the same labels, and one of them no other coordinate of places."""
     if not (dim in a.indexes and dim in b.indexes and labels_agree(a, b, dim)):
         return False
     return any(all(n == dim for n, c in o.coords.items() if dim in c.dims) for o in (a, b))
 
 
 def _refuse_unlike(wanted: Labelled, other: Labelled, dim: Hashable, *, names: Names) -> None:
-    """Raise ValueError unless one object has nothing that identifies places along ``dim``."""
+    """Raise ValueError unless nothing identifies the places along ``dim`` in one object."""
     if dim in wanted.indexes and dim in other.indexes:
         if labels_agree(wanted, other, dim):
             return
@@ -211,18 +212,18 @@ def _refuse_unlike(wanted: Labelled, other: Labelled, dim: Hashable, *, names: N
 
 
 def _first_unlike(same: list[tuple[Identity, Identity]]) -> str:
-    """Text on the first name that only one of both has."""
+    """Text about the first name that only one of both has."""
     for a, b in same:
         if isinstance(a.keys, pd.Index) and isinstance(b.keys, pd.Index):
             unknown = a.keys[~a.keys.isin(b.keys)]
-            return f", first {a.name} {unknown[0]}" if unknown.size else ", where some stand twice"
+            return f", first {a.name} {unknown[0]}" if unknown.size else ", some of them twice"
     return ""
 
 
 def _require_equal_fields(
     wanted: Labelled, other: Labelled, dims: list[Hashable], *, names: Names
 ) -> None:
-    """Raise ValueError where latitudes or longitudes of two dimensions differ, in their order."""
+    """Raise ValueError if latitudes or longitudes over two dimensions differ, in their order."""
     for name, mine in wanted.coords.items():
         kind = angle_of(name, mine)
         if (
@@ -247,7 +248,7 @@ def _require_equal_fields(
 
 
 def warn_of_other_places(other: xr.DataArray, wanted: xr.DataArray, *, names: Names) -> None:
-    """Warn of thresholds, covariates or scores of a single place or lead that ``wanted`` is not at.
+    """Warn about thresholds, covariates or scores of another place or lead than that of ``wanted``.
 
     ``names`` are those of ``wanted`` and ``other``.
     """
@@ -266,13 +267,13 @@ def at_single(
 ) -> xr.DataArray:
     """Return the part of an object at the single places and leads of another, along ``dims``.
 
-    Warns where the object itself is at another place or lead. ``names`` are those of ``wanted`` and
+    Warns if the object itself is at another place or lead. ``names`` are those of ``wanted`` and
     ``other``.
 
     Raises
     ------
     ValueError
-        If the object lacks the place or label, or has it twice.
+        If the object has no such place or label, or has it twice.
     """
     warn_of_other_places(other, wanted, names=names)
     other = at_places(other, wanted, names=names[::-1], dims=dims)
@@ -282,15 +283,15 @@ def at_single(
 def at_places(
     other: Labels, forecasts: Labelled, *, names: Names, dims: Iterable[Hashable] | None = None
 ) -> Labels:
-    """Return the part of an object at the one place of forecasts, by scalar coordinates of these.
+    """Return the part of an object at the one place of forecasts, by their scalar coordinates.
 
-    As :func:`xrecal.inputs.dims.at_scalars` where labels identify places; here names, latitude and
-    longitude beside them do, and lengths of time, whose units may differ.
+    As :func:`xrecal.inputs.dims.at_scalars` if labels identify places. Otherwise names, latitude
+    and longitude along the dimension do, and so do lengths of time, which may have other units.
 
     Raises
     ------
     ValueError
-        If the object lacks the place.
+        If the object has no such place.
     """
     for dim in list(other.dims if dims is None else dims):
         by_label = dim in forecasts.coords and dim in other.indexes and not is_length(other[dim])
@@ -301,9 +302,9 @@ def at_places(
 
 
 def place_of(given: Labelled, forecasts: Labelled, dim: Hashable, *, names: Names) -> int | None:
-    """Position along a dimension of the one place that scalar coordinates of forecasts name.
+    """Position along a dimension of the place that scalar coordinates of forecasts name.
 
-    None where they name none. ``names`` are those of ``given`` and ``forecasts``.
+    None if they name no place. ``names`` are those of ``given`` and ``forecasts``.
 
     Raises
     ------
@@ -336,7 +337,7 @@ def place_of(given: Labelled, forecasts: Labelled, dim: Hashable, *, names: Name
 
 
 def refuse_other_name(other: xr.DataArray, wanted: xr.DataArray, *, names: Names) -> None:
-    """Raise ValueError where a dimension of an object has the places of one of another name.
+    """Raise ValueError if an object has the places of a dimension under another name.
 
     ``names`` are those of ``wanted`` and ``other``.
     """
@@ -353,7 +354,7 @@ def refuse_other_name(other: xr.DataArray, wanted: xr.DataArray, *, names: Names
 def _as_places(forecasts: Labelled, given: Labelled, dim: Hashable) -> xr.Dataset | None:
     """Scalar coordinates of forecasts that name a place of ``given``, along ``dim`` of length one.
 
-    Only those of a kind that ``given`` has along the dimension: others name something else.
+    Only coordinates of a kind that ``given`` has along the dimension count.
     """
     along = {n: c for n, c in given.coords.items() if dim in c.dims}
     angles = {angle_of(n, c) for n, c in along.items()} - {None}
@@ -372,7 +373,7 @@ def _as_places(forecasts: Labelled, given: Labelled, dim: Hashable) -> xr.Datase
 
 
 def along_place(forecast: xr.DataArray, given: Labelled, dim: Hashable) -> xr.DataArray:
-    """Return a forecast at one place of ``given`` along a dimension of length one."""
+    """Return a forecast at one place of ``given``, along a dimension of length one."""
     one = _as_places(forecast, given, dim)
     if dim in forecast.coords or one is not None:
         forecast = forecast.expand_dims(dim)

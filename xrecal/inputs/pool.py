@@ -1,4 +1,4 @@
-"""Positions whose cases are pooled."""
+"""Pools: positions whose cases are learned from together."""
 
 from __future__ import annotations
 
@@ -18,28 +18,27 @@ PoolOver: TypeAlias = Hashable | Sequence[Hashable] | Mapping[Hashable, int] | N
 """Location dimensions, by name or with the width of a window along each."""
 
 MAX_POOLED = 1500
-"""Pooled cases that are compared one by one at most: of more, sums are kept."""
+"""Largest number of pooled cases that are compared one by one; for more, sums are stored."""
 
 
 @dataclass(frozen=True)
 class Pool:
-    """Positions whose cases are pooled; all cases of a date follow each other."""
+    """Positions whose cases are pooled; the cases of a date follow each other."""
 
     dims: tuple[Hashable, ...]
     sizes: tuple[int, ...]
-    """Of these dimensions."""
+    """Sizes of these dimensions."""
     widths: tuple[int, ...] | None
-    """Of the window around each location; None for one fit from all positions."""
+    """Sizes of the window around each location; None for one fit from all positions."""
     taken: tuple[int, ...]
-    """All positions, or those of the window, counted with the last dimension first.
-
-    In the order of their labels, so that results are the same whatever order they stand in."""
+    """Numbers of all positions, or those of the window; the last dimension counts first. They are
+    sorted by labels, so results do not depend on the order of positions."""
     features: tuple[str, ...] = ()
-    """Coordinates of the positions that the user names as features."""
+    """Coordinates of positions that the user names as features."""
 
     @property
     def own_fits(self) -> tuple[Hashable, ...]:
-        """Pooled dimensions along which each location has a fit of its own nevertheless."""
+        """Pooled dimensions along which each location still has its own fit."""
         return () if self.widths is None else self.dims
 
     @property
@@ -54,7 +53,7 @@ class Pool:
 
     @property
     def own_cases(self) -> slice:
-        """Cases of the location itself, where a window has those of neighbours too."""
+        """Mark cases of the location itself, as a window also has those of neighbours."""
         if self.widths is None:
             return slice(None)
         return slice(self.taken.index(math.prod(self.widths) // 2), None, len(self.taken))
@@ -66,17 +65,17 @@ class Pool:
         return f"pooled within {', '.join(f'{w} along {d}' for d, w in windows)}"
 
     def n_cases(self, n_dates: int) -> int:
-        """Cases that a fit to so many dates learns from."""
+        """Number of cases of a fit to a number of dates."""
         return len(self.taken) * n_dates
 
     def is_large(self, n_dates: int) -> bool:
-        """Whether so many dates have more cases than are compared one by one."""
+        """Return whether this number of dates has more cases than are compared one by one."""
         return self.n_cases(n_dates) > MAX_POOLED
 
     def require_few(self, n_dates: int, why: str) -> None:
-        """Raise ValueError where cases are too many to be compared one by one.
+        """Raise ValueError if there are too many cases to compare one by one.
 
-        ``why`` this happens, and what to type instead, where all positions have one fit.
+        ``why`` is the reason and what to type instead, if all positions have one fit.
         """
         if len(self.taken) == 1 or not self.is_large(n_dates):
             return
@@ -93,7 +92,7 @@ class Pool:
 
     @property
     def numbers(self) -> IntArray:
-        """Number of each position among all that are taken, in the shape of the dimensions."""
+        """Number of each position among all positions used, in the shape of the dimensions."""
         numbers = np.empty(math.prod(self.sizes), np.int64)
         numbers[np.array(self.taken)] = np.arange(len(self.taken))
         return numbers.reshape(self.sizes)
@@ -108,7 +107,7 @@ class Pool:
         return replace(dates.take(step), step=step)
 
     def positions(self) -> IntArray:
-        """Positions (O, k) that each of O fits learns from, -1 beyond the edges."""
+        """Positions (O, k) from which each of O fits learns, -1 beyond the edges."""
         taken = np.array(self.taken)
         if self.widths is None:
             return taken[np.newaxis]

@@ -13,7 +13,7 @@ from .roles import PROBABILITIES
 _MEMBER = "member"
 _CATEGORY, _THRESHOLD = PROBABILITIES
 _ROUNDED = 0.005
-"""How far a probability may be from its value, as in two decimals."""
+"""Tolerance of a probability, as for two decimals."""
 
 
 def probabilities(
@@ -125,7 +125,7 @@ def _edges(
 
 
 def _middles(edges: xr.DataArray) -> xr.DataArray:
-    """A value in each category."""
+    """A representative value in each category."""
     first, last = (edges.isel({_MEMBER: [k]}) for k in (0, -1))
     inner = (edges.isel({_MEMBER: slice(1, None)}) + edges.isel({_MEMBER: slice(-1)})) / 2
     below, above = first - 1, last + 1
@@ -136,7 +136,7 @@ def _middles(edges: xr.DataArray) -> xr.DataArray:
 
 
 def _require_probabilities(weights: xr.DataArray, dim: Hashable) -> None:
-    """Raise ValueError where values in memory are no probabilities, up to rounding."""
+    """Raise ValueError if values in memory are not probabilities, up to rounding."""
     if weights.chunks is not None:
         return
     slack = _ROUNDED * weights.sizes[_MEMBER] + 1e-6

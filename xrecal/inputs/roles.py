@@ -1,7 +1,7 @@
-"""Roles of dimensions: members, levels, cases and leads, by what each dimension is.
+"""Roles of dimensions: members, levels, cases and leads.
 
 A role follows from an argument, a CF standard name, a name, or from labels and their type. Other
-files take the roles from here, and read no attribute again.
+modules take the roles from here, and do not read attributes again.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .metadata import OF_CASES, VALID_TIME, standard_name_of
 
 @dataclass(frozen=True)
 class Role:
-    """A role of dimensions: the names that have it, and the argument that gives another."""
+    """A role of dimensions: its usual names, and the argument that gives another name."""
 
     what: str
     argument: str
@@ -32,7 +32,7 @@ class Role:
     def has(self, name: Hashable) -> bool:
         """Return whether a dimension has the role by its name.
 
-        Cases and leads match in any spelling: "leadTime", "lead_times" and "lead_time0" are one.
+        Cases and leads match in any spelling: "leadTime", "lead_times" and "lead_time0" are equal.
         """
         if self.argument != "dim":
             return name in self.names
@@ -49,7 +49,7 @@ class Role:
 
 
 def _spelled(name: Hashable) -> str:
-    """A name in lower case, without underscores, a plural and a number at its end."""
+    """A name in lower case, without underscores, plural ending and final number."""
     return re.sub(r"s?\d*$", "", re.sub(r"[\W_]", "", str(name).lower()))
 
 
@@ -69,7 +69,7 @@ PROBABILITIES = ("category", "threshold")
 """Dimensions of probabilities of categories, and of values up to thresholds."""
 
 START = "forecast_reference_time"
-"""CF standard name of the time at which a forecast starts."""
+"""CF standard name of the start of a forecast."""
 
 NAMES_OF_STARTS = (
     "init", "init_time", START, "init_date", "initial_time", "initial_date", "initialization",
@@ -79,7 +79,7 @@ NAMES_OF_STARTS = (
     "base_date", "issue_time", "issue_date", "issued", "issuance_time", "origin_time",
     "origin_date", "run_time", "run_date", "cycle_time", "analysis_time",
 )  # fmt: skip
-"""Dimensions and coordinates that are starts by their name."""
+"""Names of dimensions and coordinates that are starts."""
 
 CALIBRATION = Role("calibration", "dim", ("time", *NAMES_OF_STARTS), ("time", START))
 
@@ -95,21 +95,21 @@ LEAD = Role(
     ),
     ("forecast_period",),
 )  # fmt: skip
-"""Lead times: locations, whose observations are at other times."""
+"""Names of lead times: locations whose observations are at other times."""
 
 OTHER_LENGTHS = re.compile(
     r"period|duration|window|interval|averag|mean|accum|freq|return|bnds|bounds|resolution|delay"
     r"|latency|cutoff|\bage\b|^(year|month|week|season|day_?of|hour_?of|month_?of|week_?of)",
     re.IGNORECASE,
 )
-"""In the names of lengths of time, and of parts of the year, that are no leads."""
+"""Parts of the names of lengths of time, and of parts of the year, that are not leads."""
 
 
 def is_lead(name: Hashable, label: xr.DataArray | xr.Variable | None) -> bool:
-    """Return whether a coordinate, also a single one, holds lead times.
+    """Return whether a coordinate, also a single one, has lead times.
 
-    By its CF standard name or its name, else as it is a length of time: timedelta64, or numbers
-    with a unit of time. Dates are no leads, nor lengths whose name says otherwise, as windows.
+    By its CF standard name or its name, or because it is a length of time: timedelta64, or numbers
+    with a unit of time. Dates are not leads, nor are lengths with other names, such as windows.
     """
     if label is None:
         return LEAD.has(name)
@@ -123,7 +123,7 @@ def is_lead(name: Hashable, label: xr.DataArray | xr.Variable | None) -> bool:
 
 
 def is_start(name: Hashable, label: xr.DataArray | xr.Variable) -> bool:
-    """Return whether a coordinate holds starts, by its name or CF standard name."""
+    """Return whether a coordinate has starts, by its name or CF standard name."""
     return (CALIBRATION.has(name) and _spelled(name) != "time") or standard_name_of(label) == START
 
 
@@ -141,7 +141,7 @@ class Roles(Generic[Labels]):
     obj: Labels
 
     def named(self, role: Role) -> list[Hashable]:
-        """Dimensions that have a role by their CF standard name, else by their name."""
+        """Dimensions with a role by their CF standard name, or else by their name."""
         known = [d for d, name in self._standard_names.items() if name in role.standard_names]
         return known or [d for d in self.obj.dims if role.has(d)]
 
@@ -162,7 +162,7 @@ class Roles(Generic[Labels]):
 
     @cached_property
     def cases(self) -> list[Hashable]:
-        """Dimensions that could be that of the cases: by name, else that with dates.
+        """Candidates for the dimension of the cases: by name, or else with dates.
 
         Issued forecasts name it in an attribute.
         """
@@ -172,21 +172,21 @@ class Roles(Generic[Labels]):
         dims = [d for d in obj.dims if names.get(d) not in LEAD.standard_names]
         known = [d for d in dims if names.get(d) in CALIBRATION.standard_names]
         named = known or [d for d in dims if CALIBRATION.has(d)]
-        if len(named) > 1:  # starts, and a time that is counted from them
+        if len(named) > 1:  # starts, and a time counted from them
             named = [d for d in named if d not in labels or not is_length(labels[d])] or named
         return named or [d for d, v in labels.items() if d not in self.members and are_dates(v)]
 
     @cached_property
     def leads(self) -> list[Hashable]:
-        """Dimensions that could be that of the leads.
+        """Candidates for the dimension of the leads.
 
-        By CF standard name, else along the dimension that a valid time shares with the cases, else
+        By CF standard name, or along a dimension that a valid time shares with the cases, or else
         by :func:`is_lead`.
         """
         return self._leads_of(self.cases)
 
     def leads_beside(self, dim: Hashable | None) -> list[Hashable]:
-        """Dimensions that could be that of the leads, besides that of the cases if it is known."""
+        """Candidates for the dimension of the leads, without that of the cases if it is known."""
         known = self.leads if dim is None or self.cases == [dim] else self._leads_of([dim])
         return [d for d in known if d != dim]
 
@@ -201,7 +201,7 @@ class Roles(Generic[Labels]):
         ]
 
     def _under_valid_times(self, rest: list[Hashable], cases: list[Hashable]) -> list[Hashable]:
-        """Dimensions that a coordinate of valid times has besides that of the cases."""
+        """Further dimensions of coordinates with valid times, besides that of the cases."""
         if not rest or not self.times:
             return []
         variables = self.obj.coords.variables
@@ -216,12 +216,12 @@ class Roles(Generic[Labels]):
         ]
 
     def has_times_beside(self, dim: Hashable | None) -> bool:
-        """Return whether something besides ``dim`` may say when forecasts are valid."""
+        """Return whether a coordinate other than ``dim`` may give the valid times of forecasts."""
         return bool(self.leads_beside(dim) or self.single_leads or {*self.times} - {dim})
 
     @cached_property
     def single_leads(self) -> list[Hashable]:
-        """Scalar coordinates that are the lead of all forecasts: by CF standard name, else all."""
+        """Scalar coordinates with the lead of all forecasts: by CF standard name, or else all."""
         scalars = {
             n: v
             for n, v in self.obj.coords.variables.items()
@@ -231,12 +231,12 @@ class Roles(Generic[Labels]):
         return known or [*scalars]
 
     def is_start(self, name: Hashable) -> bool:
-        """Return whether a coordinate holds starts; see :func:`is_start`."""
-        return is_start(name, self.obj[name])  # also of a dimension without labels
+        """Return whether a coordinate has starts; see :func:`is_start`."""
+        return is_start(name, self.obj[name])  # also for a dimension without labels
 
     @cached_property
     def single_start(self) -> Hashable | None:
-        """The scalar coordinate of the start of a forecast without a dimension of starts."""
+        """Scalar coordinate with the start of a forecast without a dimension of starts."""
         scalars = {n: v for n, v in self.obj.coords.variables.items() if not v.ndim}
         standard = CALIBRATION.standard_names
         known = [n for n, v in scalars.items() if standard_name_of(v) in standard]
@@ -260,7 +260,7 @@ class Roles(Generic[Labels]):
         Raises
         ------
         ValueError
-            If the explicit one, which counts first, is missing, or there are several candidates.
+            If the explicit dimension is missing, or if there are several candidates.
         """
         obj = self.obj
         if explicit is not None:

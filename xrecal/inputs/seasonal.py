@@ -22,7 +22,7 @@ PARTS = {"month": "month=range(1, 13)", "dayofyear": "dayofyear=range(1, 367)",
 def at_valid_dates(
     values: xr.DataArray, form: Form, dim: Hashable | None, *, name: str
 ) -> xr.DataArray:
-    """Values of the part of the year in which each forecast is valid.
+    """Values for the part of the year in which each forecast is valid.
 
     Parameters
     ----------
@@ -32,9 +32,9 @@ def at_valid_dates(
     form : Form
         Forecasts.
     dim : hashable, optional
-        Dimension of their cases; the one with dates if not given.
+        Dimension of their cases; by default the one with dates.
     name : str
-        What the user calls the values, for messages.
+        Name of the values in messages.
 
     Returns
     -------
@@ -56,9 +56,9 @@ def at_valid_dates(
 def take_cases(
     values: xr.DataArray, dim: Hashable, positions: xr.DataArray, form: Form
 ) -> xr.DataArray:
-    """Values at the position along ``dim`` that belongs to each forecast, without its labels.
+    """Value at the position along ``dim`` of each forecast, without its labels.
 
-    Cut as the forecasts are, so that a few values repeated for very many cases fill no memory.
+    In chunks like those of the forecasts, so that repeated values fill no memory.
     """
     along = [c for c, coordinate in values.coords.items() if dim in coordinate.dims]
     values = values.drop_vars(along)
@@ -126,7 +126,7 @@ def _valid_dates(form: Form, dim: Hashable | None, part: str, name: str) -> xr.D
 def _case_dates(
     coords: Mapping[Hashable, xr.DataArray], form: Form, dim: Hashable | None
 ) -> list[xr.DataArray]:
-    """Dates along the dimension of the cases, or of the single forecast."""
+    """Dates along the dimension of the cases, or of a single forecast."""
     along = form.dims if dim is None else (dim,)
     dated = [coords[d] for d in along if d in form.dims and d in coords]
     usual = [c for c in dated if CALIBRATION.has(c.name)]
@@ -137,7 +137,7 @@ def _case_dates(
 
 
 def _has_dates(coordinate: xr.DataArray) -> bool:
-    """Return whether labels are dates, also none of them, or lazy objects."""
+    """Return whether labels are dates; true for empty dates and lazy objects."""
     lazy = coordinate.dtype == object and (coordinate.chunks is not None or not coordinate.size)
     return lazy or are_dates(coordinate)
 
@@ -149,7 +149,7 @@ def _is_zero(lead: xr.DataArray | None) -> bool:
 
 
 def _known(dates: xr.DataArray) -> xr.DataArray:
-    """Dates; ValueError if some are missing."""
+    """Return dates; raise ValueError if some are missing."""
     if bool(dates.isnull().any()):
         label = str(dates.name)
         raise ValueError(f"some dates in {label!r} are missing; drop those cases or fill them in")

@@ -1,4 +1,4 @@
-"""Thresholds that forecasts are compared with: numbers, or values by location, date or season."""
+"""Thresholds for forecasts: numbers, or values by location, date or season."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .places import at_single, like_places, refuse_other_name
 from .seasonal import at_valid_dates
 
 Threshold: TypeAlias = float | Sequence[float] | np.ndarray | xr.DataArray
-"""One number, several, or values that differ from place to place, by date or by season."""
+"""One number, several, or values by place, date or season."""
 Edges: TypeAlias = Sequence[float] | np.ndarray | xr.DataArray
 """Several thresholds that increase, between categories."""
 
@@ -27,19 +27,19 @@ THRESHOLD = "threshold"
 
 
 class Thresholds(NamedTuple):
-    """Thresholds as tasks take them."""
+    """Thresholds in the form for tasks."""
 
     values: xr.DataArray
-    """Over dimensions of the forecast, and ``dim`` last."""
+    """Values over dimensions of the forecast, with ``dim`` last."""
     dim: Hashable
     """Dimension of the thresholds in the result."""
     coords: Mapping[Hashable, Any]
-    """Coordinates of that dimension, or of the scalar that it was."""
+    """Coordinates of that dimension, or of the scalar."""
     several: bool
-    """True where the dimension stays."""
+    """True if the result has the dimension."""
 
     def label(self, result: xr.DataArray) -> xr.DataArray:
-        """Result with the coordinates of the thresholds, without their dimension if it is one."""
+        """Result with the coordinates of the thresholds; without their dimension for a scalar."""
         if not self.several:
             result = result.isel({self.dim: 0})
         return result.assign_coords(self.coords)
@@ -48,9 +48,9 @@ class Thresholds(NamedTuple):
 def read_thresholds(
     threshold: Threshold, form: Form, dtype: npt.DTypeLike, dim: Hashable | None = None
 ) -> Thresholds:
-    """Check thresholds against a forecast, and bring them to a floating type.
+    """Check thresholds against a forecast, and convert them to a floating type.
 
-    ``dim`` is the dimension of the cases, whose dates count where thresholds differ by season.
+    ``dim`` is the dimension of the cases; thresholds by season need its dates.
     """
     units = {k: v for k, v in form.loc.attrs.items() if k == "units"}
     if not isinstance(threshold, xr.DataArray):
@@ -72,8 +72,8 @@ def read_thresholds(
     new = _new_dim(threshold, form)
     for d in (d for d in others if d in threshold.dims and d in whole.coords):
         raise ValueError(
-            f"forecast is at {d}={whole[d].to_numpy()[()]}, but nothing along {d!r} of threshold "
-            f"says which is which; select it: threshold.isel({d}=...), or add the labels"
+            f"forecast is at {d}={whole[d].to_numpy()[()]}, but threshold has no labels along "
+            f"{d!r}; select it: threshold.isel({d}=...), or add the labels"
         )
     refuse_other_name(threshold, whole, names=names)
     threshold = like_places(threshold, whole, form.dims, names=names, select=True)
@@ -95,7 +95,7 @@ def check_edges(edges: Edges) -> None:
 
 
 def read_edges(edges: Edges, form: Form, dtype: npt.DTypeLike) -> Thresholds:
-    """Thresholds between categories; ValueError unless they have a dimension of their own."""
+    """Thresholds between categories; ValueError unless they have their own dimension."""
     thresholds = read_thresholds(edges, form, dtype)
     if not thresholds.several:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Times of forecasts: their starts and leads, and the valid times that follow from these."""
+"""Times of forecasts: starts, leads, and the valid times that follow from them."""
 
 from __future__ import annotations
 
@@ -22,13 +22,12 @@ from .roles import Roles
 def valid_times(
     roles: Roles[xr.DataArray], dim: Hashable | None, lead: Hashable, *, name: str
 ) -> xr.DataArray:
-    """Valid time of each forecast over ``dim`` and ``lead``, or ``lead`` alone for a single start.
+    """Valid time of each forecast over ``dim`` and ``lead``, or over ``lead`` for a single start.
 
-    That of a coordinate ``valid_time`` (or of the CF standard name ``time``) over both, else the
-    start plus the lead. Leads are timedelta64, or numbers with an attribute ``units``; months,
-    seasons (of three months) and years are added in the calendar of the start, to the last day of
-    a month that is shorter. Starts that are whole numbers are years, with leads in years or of no
-    unit.
+    From a coordinate ``valid_time`` (or with the CF standard name ``time``) over both, or else
+    start plus lead. Leads are timedelta64, or numbers with an attribute ``units``. Months, seasons
+    (of three months) and years are added in the calendar of the start, to the last day of a shorter
+    month. Starts that are integers are years, with leads in years or without a unit.
 
     Parameters
     ----------
@@ -49,8 +48,8 @@ def valid_times(
     Raises
     ------
     ValueError
-        If starts have no dates or leads no units, leads are there twice, or the coordinate has
-        other dimensions.
+        If starts have no dates or leads no units, leads occur twice, or the coordinate has other
+        dimensions.
     """
     obj = roles.obj
     dims = (dim, lead) if dim in obj.dims else (lead,)
@@ -76,25 +75,25 @@ def valid_times(
 
 @dataclass(frozen=True)
 class Times:
-    """Starts and leads of forecasts whose labels are no valid times."""
+    """Starts and leads of forecasts whose labels are not valid times."""
 
     roles: Roles[xr.DataArray]
-    """Forecasts along the lead, also those of a single one."""
+    """Forecasts along the lead, also if it is a single one."""
     start: Hashable | None
-    """Dimension of the starts, or the coordinate of a single one."""
+    """Dimension of the starts, or the coordinate of a single start."""
     lead: Hashable
     single: bool
-    """True where the given forecasts have no dimension of leads."""
+    """True if the given forecasts have no dimension of leads."""
     remark: str
-    """Source of the valid times; empty where it is obvious."""
+    """Source of the valid times; empty if it is obvious."""
     name: str
 
     def valid(self) -> xr.DataArray:
-        """Valid times over the starts and leads, as :func:`valid_times` returns them."""
+        """Valid times over the starts and leads, as in :func:`valid_times`."""
         return valid_times(self.roles, self.start, self.lead, name=self.name)
 
     def known(self) -> xr.DataArray | None:
-        """Valid times over the dimensions that forecasts have; None where labels do not say."""
+        """Valid times over the dimensions of the forecasts; None if labels do not give them."""
         try:
             valid = self.valid()
         except ValueError:
@@ -117,8 +116,8 @@ def read_times(roles: Roles[xr.DataArray], dim: Hashable | None, *, name: str) -
     Returns
     -------
     Times or None
-        None where labels are valid times, or no coordinate ``valid_time`` and no lead says when
-        forecasts are valid.
+        None if labels are valid times, or if there is neither a coordinate ``valid_time`` nor a
+        lead.
 
     Raises
     ------
@@ -129,7 +128,7 @@ def read_times(roles: Roles[xr.DataArray], dim: Hashable | None, *, name: str) -
     start = roles.single_start if dim is None else dim
     lead = lead_to_look_up(roles, dim, name=name)
     if lead is not None:
-        # labels that may be starts or valid times: custom decides
+        # labels that may be starts or valid times: convention decides
         over_both = any({*c.dims} == {dim, lead} for c in obj.coords.values())
         unsure = dim not in (None, VALID_TIME) and not (over_both or roles.is_start(dim))
         remark = f"valid time = {dim} + {lead}" if unsure else ""
@@ -147,8 +146,8 @@ def read_times(roles: Roles[xr.DataArray], dim: Hashable | None, *, name: str) -
         return None
     if len(leads) > 1:
         raise ValueError(
-            f"{name} has several lead times beside its {start!r}, {leads}; drop those that are "
-            f"none: {name}.drop_vars({leads[1]!r})"
+            f"{name} has several lead times for its {start!r}, {leads}; drop those that are not "
+            f"lead times: {name}.drop_vars({leads[1]!r})"
         )
     remark = f"valid time = {start} + {leads[0]}"
     times = Times(along_lead(roles, dim, leads[0]), start, leads[0], True, remark, name)
@@ -156,7 +155,7 @@ def read_times(roles: Roles[xr.DataArray], dim: Hashable | None, *, name: str) -
 
 
 def known_valid_times(roles: Roles[xr.DataArray], dim: Hashable) -> xr.DataArray | None:
-    """Valid times of forecasts with leads, or of one lead; None where labels do not say."""
+    """Valid times of forecasts with leads, or of one lead; None if labels do not give them."""
     try:
         times = read_times(roles, dim, name="forecast")
     except ValueError:
@@ -167,9 +166,9 @@ def known_valid_times(roles: Roles[xr.DataArray], dim: Hashable) -> xr.DataArray
 def _times_beside(
     roles: Roles[Labels], dim: Hashable | None, lead: Hashable | None
 ) -> dict[Hashable, xr.DataArray]:
-    """Coordinates that are valid times by their name or CF standard name.
+    """Coordinates with valid times, by their name or CF standard name.
 
-    Not a coordinate ``time`` from which a dimension without an index got its labels.
+    Without a coordinate ``time`` that labels a dimension without an index.
     """
     named = {n: c for n, c in roles.times.items() if n not in (dim, lead)}
     time = named.get("time")
@@ -182,7 +181,7 @@ def _times_beside(
 def _coordinate(
     roles: Roles[xr.DataArray], dim: Hashable | None, lead: Hashable, *, name: str
 ) -> Dates | None:
-    """Values of a coordinate of valid times over ``dim`` and ``lead``, where they are known."""
+    """Values of a coordinate of valid times over ``dim`` and ``lead``, if known."""
     obj = roles.obj
     dims = (dim, lead) if dim in obj.dims else (lead,)
     found = _times_beside(roles, dim, lead)
@@ -194,7 +193,7 @@ def _coordinate(
             f"drop it: {name}.drop_vars({VALID_TIME!r})"
         )
     for coordinate in over_dims.values():
-        if coordinate.chunks is None:  # else not known without computing: start plus lead
+        if coordinate.chunks is None:  # a lazy one is replaced by start plus lead
             values: Dates = coordinate.transpose(*dims).to_numpy()
             if values.dtype.kind in "iu" or calendar_of(values) is not None:
                 return values
@@ -222,9 +221,9 @@ def _starts(obj: xr.DataArray, dim: Hashable | None, *, name: str) -> Dates:
 def valid_time_of(
     roles: Roles[Labels], dim: Hashable | None, lead: Hashable | None = None
 ) -> xr.DataArray | None:
-    """The coordinate of valid times over ``dim`` and ``lead``, or part of these; None if none is.
+    """Coordinate of valid times over ``dim`` and ``lead``, or part of these; None without one.
 
-    A single date for all of several starts counts if it is called ``valid_time``.
+    A single date for several starts counts if it is called ``valid_time``.
     """
     named = {
         n: c
@@ -241,7 +240,7 @@ def along_lead(
 ) -> Roles[xr.DataArray]:
     """Forecasts of one lead, a scalar coordinate, along it as a dimension of length one.
 
-    Their valid times, over ``dim`` or of all of them, are over the lead as well.
+    Their valid times, over ``dim`` or common to all, are then over the lead, too.
     """
     obj = roles.obj
     own = [d for d in (dim,) if d in obj.dims]
@@ -258,9 +257,9 @@ def along_lead(
 def time_dim(
     observations: Roles[xr.DataArray], forecasts: xr.DataArray, dim: Hashable | None
 ) -> Hashable | None:
-    """Dimension of valid times of observations that lack the leads of forecasts; None if none.
+    """Dimension of valid times of observations without the leads of forecasts; None without one.
 
-    Also that of the name of the forecasts' starts: what verified has no starts.
+    It may have the name of the forecasts' starts, as observations have no starts.
 
     Raises
     ------
@@ -284,7 +283,7 @@ def time_dim(
 
 
 def lead_dim(roles: Roles[Labels], dim: Hashable | None = None, *, name: str) -> Hashable | None:
-    """Dimension of the leads besides ``dim``, that of the cases; None if there is none.
+    """Dimension of the leads besides ``dim``, the dimension of the cases; None without one.
 
     Raises
     ------
@@ -302,7 +301,7 @@ def lead_dim(roles: Roles[Labels], dim: Hashable | None = None, *, name: str) ->
 
 
 def lead_to_look_up(roles: Roles[Labels], dim: Hashable | None, *, name: str) -> Hashable | None:
-    """Dimension of leads that make the valid time, with ``dim`` that of the starts; else None."""
+    """Dimension of leads that give the valid time with starts along ``dim``; else None."""
     lead = None if dim == VALID_TIME else lead_dim(roles, dim, name=name)
     return None if are_valid_times(roles, dim, lead) else lead
 
@@ -310,8 +309,8 @@ def lead_to_look_up(roles: Roles[Labels], dim: Hashable | None, *, name: str) ->
 def are_valid_times(roles: Roles[Labels], dim: Hashable | None, lead: Hashable | None) -> bool:
     """Return whether labels along ``dim`` are valid times rather than starts.
 
-    A coordinate over ``dim`` and ``lead`` decides, of valid times or of starts that differ from
-    lead to lead, then the CF standard name of the labels.
+    A coordinate over ``dim`` and ``lead`` decides: of valid times, or of starts that differ from
+    lead to lead. Otherwise the CF standard name of the labels decides.
     """
     obj = roles.obj
     if dim is None or dim not in obj.coords:
@@ -327,10 +326,10 @@ def are_valid_times(roles: Roles[Labels], dim: Hashable | None, lead: Hashable |
 
 
 def agreeing_times(roles: Roles[Labels], *, name: str) -> dict[Hashable, Any]:
-    """Coordinates that bring leads and valid times into agreement.
+    """Coordinates that make leads and valid times agree.
 
-    Leads without labels get the lengths of time from the starts to the valid times. Valid times
-    that contradict starts and leads are replaced by their sums, with a warning.
+    Leads without labels get the lengths of time from starts to valid times. Starts plus leads
+    replace valid times that contradict them, with a warning.
     """
     obj, cases, leads = roles.obj, roles.cases, roles.leads or roles.single_leads
     dim = cases[0] if cases else roles.single_start
@@ -348,7 +347,7 @@ def agreeing_times(roles: Roles[Labels], *, name: str) -> dict[Hashable, Any]:
         return {} if lengths is None else {lead: (lead, lengths)}
     try:
         spans = read_leads(obj, lead, name=name)
-    except ValueError:  # leads that cannot be read
+    except ValueError:  # unreadable leads
         return {}
     computed = spans.after(np.ravel(starts.to_numpy()))
     if computed is None:
@@ -372,9 +371,9 @@ def agreeing_times(roles: Roles[Labels], *, name: str) -> dict[Hashable, Any]:
 
 
 def _lengths(valid: xr.DataArray, starts: xr.DataArray, lead: Hashable) -> Any:
-    """Lengths of time from starts to valid times; None where these differ from start to start.
+    """Lengths of time from starts to valid times; None if they differ between starts.
 
-    None also of months: those have other lengths next time.
+    Also None for months, as the next ones have other lengths.
     """
     apart = (valid - starts).transpose(lead, ...)
     spans = apart.to_numpy().reshape(apart.sizes[lead], -1)
@@ -385,9 +384,9 @@ def _lengths(valid: xr.DataArray, starts: xr.DataArray, lead: Hashable) -> Any:
 
 
 def _contradict(valid: xr.DataArray, later: xr.DataArray, leads: Leads) -> bool:
-    """Return whether valid times are as far from starts plus leads as no date of the same lead is.
+    """Return whether valid times differ too much from starts plus leads, for the same lead.
 
-    That is a day or more; of leads in months, seasons or years another one of these.
+    Too much is a day or more; for leads in months, seasons or years, another one of these.
     """
     if leads.kind == "month":
         months = [12 * array.dt.year + array.dt.month for array in (valid, later)]

@@ -1,4 +1,4 @@
-"""Observations of forecasts with leads, looked up at their valid times."""
+"""Observations of forecasts with leads, taken at their valid times."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .roles import Roles, is_start
 from .valid_time import Times, time_dim
 
 OBSERVED_AT = "observed_at"
-"""Dimension of the times of observations inside a task, where forecasts have their own."""
+"""Dimension of the times of observations in a task, as forecasts have their own."""
 
 
 def look_up(
@@ -43,15 +43,14 @@ def look_up(
     Returns
     -------
     tuple or None
-        Observations, NaN where there is none; the number of forecasts with an observation, at the
-        lead where most have one; the numbers at each lead, where leads are a dimension; a remark.
-        None where observations are to be matched by label.
+        Observations, NaN for missing ones; the number of forecasts with an observation, at the lead
+        with most of them; these numbers at each lead, if leads are a dimension; a remark. None if
+        observations are to be matched by label.
 
     Raises
     ------
     ValueError
-        If times are there twice or are of another calendar, none matches, or valid times are
-        not known.
+        If times occur twice or have another calendar, none matches, or valid times are unknown.
     """
     lead = times.lead
     if lead in observations.dims and not times.single:
@@ -72,14 +71,14 @@ def look_up(
 
 
 def at_own_valid_times(observations: xr.DataArray, time: Hashable) -> xr.DataArray:
-    """Return observations whose labels along ``time`` are their valid times.
+    """Return observations with labels along ``time`` that are their valid times.
 
-    An analysis, say, of step 0, or a short forecast with a coordinate ``valid_time``.
+    For example an analysis of step 0, or a short forecast with a coordinate ``valid_time``.
 
     Raises
     ------
     ValueError
-        If they have a lead of their own, other than 0, and no valid time.
+        If they have a lead other than 0, and no valid time.
     """
     given = observations.coords.get(VALID_TIME)
     if given is not None and given.dims == (time,) and are_dates(given):
@@ -88,7 +87,7 @@ def at_own_valid_times(observations: xr.DataArray, time: Hashable) -> xr.DataArr
     for lead in Roles(observations).single_leads:
         try:
             leads = read_leads(observations, lead, name="observations")
-        except ValueError:  # missing, or of no unit of time
+        except ValueError:  # missing, or without a unit of time
             continue
         if leads.kind != "number" and leads.values[0].astype(np.int64) != 0:
             raise ValueError(
@@ -103,7 +102,7 @@ def at_own_valid_times(observations: xr.DataArray, time: Hashable) -> xr.DataArr
 def _are_at_starts(times: Times, observations: xr.DataArray, time: Hashable) -> bool:
     """Return whether observations of forecasts of one lead are along the starts of these.
 
-    They are if they have the same lead, or if their labels are starts by name, or may be, and no
+    They are if they have the same lead. They also are if their labels are, or may be, starts and no
     valid time has an observation.
 
     Raises
@@ -140,7 +139,7 @@ def _are_at_starts(times: Times, observations: xr.DataArray, time: Hashable) -> 
 def _at_valid_times(
     times: Times, observations: xr.DataArray, time: Hashable
 ) -> tuple[xr.DataArray, IntArray]:
-    """Observations over starts and leads, NaN where there is none, and how many each lead has."""
+    """Observations over starts and leads, NaN for missing ones, and their number at each lead."""
     if time not in observations.indexes:
         raise ValueError(
             f"observations have no labels along {time!r} to match by; add the coordinate"
@@ -170,7 +169,7 @@ def taken_at(
     """Observations at positions over ``dims``, -1 for none."""
     bare = observations.drop_vars([c for c in observations.coords if c not in observations.indexes])
     if len(bare.variable.chunksizes.get(time, ())) > 1:
-        # All locations, whole in time, may be too much for memory: cut them as the forecasts are.
+        # All locations, whole in time, may exceed the memory: chunk them like the forecasts.
         cut = forecasts.variable.chunksizes
         others: dict[Hashable, Any] = {d: cut.get(d, "auto") for d in bare.dims if d != time}
         bare = bare.chunk({**others, time: -1})
@@ -186,7 +185,7 @@ def taken_at(
 
 @dataclass(frozen=True)
 class _TakeTask:
-    """Observations (L, time) in, those at positions (L, *shape) out."""
+    """Task from observations (L, time) to those at positions (L, *shape)."""
 
     place: IntArray
     on_device = True
@@ -201,7 +200,7 @@ class _TakeTask:
 def _require_matches(
     matched: int, wanted: npt.NDArray[Any], times: Any, time: Hashable, *, name: str
 ) -> None:
-    """Raise ValueError if no valid time has an observation, warn if less than half have one."""
+    """Raise ValueError if no valid time has an observation; warn if less than half have one."""
     if matched == 0:
         raise ValueError(
             f"no valid time of {name} (first: {first_of(wanted.ravel())}) has an observation along "
@@ -224,7 +223,7 @@ def first_of(dates: Any) -> str:
 def _require_same_calendar(
     wanted: npt.NDArray[Any], times: Any, time: Hashable, *, name: str
 ) -> None:
-    """Raise ValueError unless valid times and labels of observations are of one kind."""
+    """Raise ValueError unless valid times and labels of observations have one calendar."""
     if not times.size:
         return
     mine, theirs = calendar_of(wanted), calendar_of(times)

@@ -1,4 +1,4 @@
-"""Times at which forecasts are issued and verified: the order in which to learn."""
+"""Times at which forecasts are issued and verified, which give the order of learning."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from .valid_time import along_lead, are_valid_times, known_valid_times, lead_dim
 
 
 class Verified(NamedTuple):
-    """Leads of forecasts, and the times at which each is issued and verifies, where known."""
+    """Leads of forecasts, and the times at which each is issued and verifies, if known."""
 
     lead: Hashable
     leads: Leads
     issued: Dates | None
-    """(n,) or (n, k), of the same type as ``verified``."""
+    """(n,) or (n, k), with the same type as ``verified``."""
     verified: Dates | None
     """(n,) or (n, k)"""
 
@@ -59,7 +59,7 @@ def read_verified(roles: Roles[xr.DataArray], dim: Hashable) -> Verified | None:
     if lead not in forecasts.indexes and given is not None:
         return Verified(lead, _without_lengths(forecasts.sizes[lead]), labels, given)
     leads = read_leads(forecasts, lead, name="forecast")
-    if leads.unit == "month":  # the mean of a month is known when it has ended
+    if leads.unit == "month":  # the mean of a month is known after its end
         leads = replace(leads, values=leads.values + 1)
     if labels is None:
         return Verified(lead, leads, None, None)
@@ -70,12 +70,12 @@ def read_verified(roles: Roles[xr.DataArray], dim: Hashable) -> Verified | None:
 
 
 def _without_lengths(n: int) -> Leads:
-    """Leads of length 0, where only valid times are known."""
+    """Leads of length 0, if only valid times are known."""
     return Leads("span", np.zeros(n, "timedelta64[us]"), "")
 
 
 def _of_valid_times(forecasts: xr.DataArray, dim: Hashable) -> Verified | None:
-    """Forecasts whose coordinate ``valid_time`` differs from their labels, which are starts."""
+    """Forecasts labelled by starts, with a coordinate ``valid_time`` that differs from them."""
     given = forecasts.coords.get(VALID_TIME)
     if given is None or dim not in forecasts.indexes or dim == VALID_TIME:
         return None
@@ -90,10 +90,11 @@ def _of_valid_times(forecasts: xr.DataArray, dim: Hashable) -> Verified | None:
 
 
 def case_that_knows(forecasts: xr.DataArray, dim: Hashable) -> xr.DataArray:
-    """The first case at whose issue a forecast has verified, by its position.
+    """Position of the first case that is issued when each forecast has verified.
 
     A forecast has verified once its valid time is not after a later start. Without leads each
-    verifies before the next one is issued; leads that are numbers without a unit count cases.
+    forecast verifies before the next one is issued; leads that are numbers without a unit count
+    cases.
 
     Parameters
     ----------
@@ -105,13 +106,13 @@ def case_that_knows(forecasts: xr.DataArray, dim: Hashable) -> xr.DataArray:
     Returns
     -------
     DataArray
-        int64 over ``dim`` and the leads, where these are a dimension: from 1, n or more for those
-        that none of the n cases knows of.
+        int64 over ``dim`` and the leads, if these are a dimension. Values start at 1; n or more
+        means that none of the n cases knows the forecast.
 
     Raises
     ------
     ValueError
-        If there are leads, and no labels that say when they verify.
+        If there are leads, but no labels with their verification times.
     """
     n = forecasts.sizes[dim]
     after = np.arange(1, n + 1)

@@ -1,4 +1,4 @@
-"""Ways to recalibrate: settings, and how each fits and predicts on arrays."""
+"""Methods of recalibration: their settings, and how each fits and predicts on arrays."""
 
 from .base import Method
 from .ckme import CKME
@@ -35,5 +35,5 @@ METHODS = (
     CKME, EMOS, LinearPool, OnlinePool, IDR, PITRecalibration, ConformalPrediction, Climatology,
     Raw,
 )  # fmt: skip
-"""Those that users choose from; a CKME of vectors is made where variables are fitted jointly, a
-shared one where many cases are pooled, and a forest in pools with many covariates."""
+"""Methods that users choose from. Fits make further ones: a CKME of vectors for variables fitted
+jointly, a shared CKME for many pooled cases, and a forest in pools with many covariates."""

@@ -1,4 +1,4 @@
-"""The base of all methods, and what it is given: cases, new forecasts and covariates."""
+"""Base class of all methods, and its inputs: cases, new forecasts and covariates."""
 
 from __future__ import annotations
 
@@ -30,29 +30,29 @@ Output: TypeAlias = Literal["weighted", "normal"]
 
 Bound: TypeAlias = float | Literal["auto"] | None
 Bounds: TypeAlias = Literal["auto"] | tuple[Bound, Bound] | None
-"""Bounds of a variable: read off the observations, given, or none; or so at each end."""
+"""Bounds of a variable: estimated from observations, given, or none; or so at each end."""
 
 
 FitArrays: TypeAlias = Mapping[str, npt.NDArray[Any]]
-"""What was chosen or fitted at L locations, by name."""
+"""Choices or fitted parameters at L locations, by name."""
 
 Chosen: TypeAlias = FitArrays | None
-"""Choices that a fit is given; without any it makes its own."""
+"""Given choices of a fit; None to search for them."""
 
 CHOSEN_FROM = "chosen_from"
-"""Name of the number of places that choices come from, among parameters and choices."""
+"""Name of the number of places of a joint choice, among parameters and choices."""
 
 N_HELD_OUT = 100
-"""Quantiles that stand for a held-out forecast when components are weighed."""
+"""Number of quantiles that represent a held-out forecast when components are weighted."""
 
 
 class Trial(NamedTuple):
-    """What a component of a pool has learned, and its forecasts of cases that it had not seen."""
+    """Fitted component of a pool, and its forecasts of held-out cases."""
 
     choices: FitArrays
     fitted: FitArrays
     held_out: FloatArray
-    """(L, 2, n, Q) quantiles of cases forecast without their fold, and from earlier ones alone"""
+    """(L, 2, n, Q) quantiles of cases, forecast without their fold and from earlier cases alone"""
 
 
 ANY = -np.inf, np.inf
@@ -61,7 +61,7 @@ SHARE = 0.0, 1.0
 NOT_NEGATIVE = 0.0, FINITE[1]
 POSITIVE = float(np.finfo(np.float64).tiny), FINITE[1]
 POSITIVE_OR_INFINITE = POSITIVE[0], np.inf
-"""Ranges of numbers that methods choose or fit: least and greatest, both included."""
+"""Ranges of numbers that methods choose or fit: smallest and largest value, both included."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Parameter:
     in_units_of_variable: bool = False
     dtype: type = np.float64
     dims: Mapping[str, int | Callable[[int], int]] = field(default_factory=dict)
-    """Dimensions besides the locations, and their sizes, perhaps as a function of the slots."""
+    """Dimensions besides the locations, with their sizes; a size may be a function of the slots."""
     flags: Sequence[str] = ()
     """Meanings of the values 0, 1, ... of a code."""
     description: str = ""
@@ -80,13 +80,13 @@ class Parameter:
     labels: Sequence[str] = ()
     """Labels along the only dimension."""
     of_slots: bool = False
-    """Whether values are the positions of cases; -1 stands for none."""
+    """True if values are positions of cases; -1 means none."""
     within: tuple[float, float] = FINITE
-    """Least and greatest value; NaN stands for none."""
+    """Smallest and largest value; NaN means none."""
     for_updates: bool = False
-    """Whether updates alone need it, and no forecast."""
+    """True if only updates need it, not forecasts."""
     of_all_places: bool = False
-    """Whether it is learned from all places together, and the same for those of a fit."""
+    """True if it is learned from all places together, with one value for all places of a fit."""
 
     def sizes(self, n: int) -> dict[str, int]:
         """Sizes of the dimensions with n slots."""
@@ -98,7 +98,7 @@ FROM_PLACES = {
         "number of places that settings were chosen from", dtype=np.int32, within=(1, FINITE[1])
     )
 }
-"""Parameter of methods that choose."""
+"""Parameter of all methods that choose."""
 
 
 PAST_ENSEMBLES = {
@@ -114,13 +114,16 @@ PAST_ENSEMBLES = {
 
 
 class SharedFits(NamedTuple):
-    """What many places share, for L of them, by fits that have not seen what they are asked for."""
+    """Fits shared by many places, for L of them.
+
+    Each fit has not learned from the cases it predicts.
+    """
 
     fits: npt.NDArray[Any]
-    """(L,) of :class:`xrecal.arrays.shared.held_out.HeldOut`, for a method that goes on learning
-    of :class:`xrecal.arrays.shared.held_out.InTime`; None where nothing was learned"""
+    """(L,) of :class:`xrecal.arrays.shared.held_out.HeldOut`; for a method that keeps learning, of
+    :class:`xrecal.arrays.shared.held_out.InTime`; None without a fit"""
     place: IntArray
-    """(L,) number of the place in the shared fit, -1 for one that is not of it"""
+    """(L,) number of the place in the shared fit, -1 for a place outside it"""
     here: npt.NDArray[Any]
     """(L, k) features of the place"""
 
@@ -130,27 +133,27 @@ class Cases:
     """Calibration cases at L locations."""
 
     forecasts: Forecasts | None
-    """(L, n, m); None after the fit of a method that does not keep them."""
+    """(L, n, m); None after the fit of a method that does not store them."""
     observations: FloatArray
-    """(L, n), NaN in slots that cannot be learned from."""
+    """(L, n), NaN in unusable slots."""
     covariates: Covariates
     axis: CaseAxis
     squared: FloatArray | None = None
-    """(L, n, n) squared energy distances of the forecasts, where known already."""
+    """(L, n, n) squared energy distances of the forecasts, if known already."""
     partners: tuple[FloatArray, ...] = ()
-    """(L, n) observations of each further variable that is recalibrated jointly."""
+    """(L, n) observations of each further variable of a joint fit."""
     shared: SharedFits | None = None
-    """Of a pool in which one fit that places share competes with those of each place."""
+    """For a pool with a component that places share."""
     common: Record | Timeline | None = None
-    """What places learn as a first pass records it, or had in common as that has found."""
+    """Record of a first pass over places, or the common regrets that it found."""
     mean: FloatArray | None = None
-    """(L, n) of the forecasts, where known already."""
+    """(L, n) means of the forecasts, if known already."""
     centres: dict[bytes, FloatArray] = field(default_factory=dict)
-    """Centres of CKMEs that were fitted to some of the cases, which others may have as well."""
+    """Cache of CKME centres fitted to some of the cases, shared by several methods."""
     compared: dict[Hashable, Any] = field(default_factory=dict)
-    """Locations whose forecasts a CKME has compared, for others that compare the same ones."""
+    """Cache of locations with compared forecasts, shared by CKMEs that compare the same ones."""
     medians: dict[bytes, float] = field(default_factory=dict)
-    """Median distances of forecasts, likewise."""
+    """Cache of median distances of forecasts, shared likewise."""
 
     def take(self, block: slice | IntArray) -> Cases:
         """Cases of some locations."""
@@ -168,11 +171,11 @@ class Cases:
         )
 
     def only(self, train: npt.NDArray[np.bool_]) -> Cases:
-        """Cases in the same slots, of which only some (L, n) are to be learned from."""
+        """Cases in the same slots; methods learn only from ``train`` (L, n)."""
         return replace(self, observations=np.where(train, self.observations, np.nan))
 
     def select(self, which: IntArray) -> Cases:
-        """Some of the cases (positions among the n), as if there were no others."""
+        """Some of the cases (positions among the n), without the others."""
         squared = None if self.squared is None else self.squared[:, which[:, np.newaxis], which]
         new = self.as_new(which)
         observed, axis = self.observations[:, which], self.axis.take(which)
@@ -198,7 +201,7 @@ class NewCases:
     covariates: Covariates
     """(L, T, p)"""
     across: FloatArray | None = None
-    """(L, T, n) squared energy distances to the calibration forecasts, where known already."""
+    """(L, T, n) squared energy distances to the calibration forecasts, if known already."""
 
     def take(self, block: slice | IntArray) -> NewCases:
         """Forecasts of some locations."""
@@ -210,63 +213,61 @@ class Variables(NamedTuple):
 
     names: tuple[str, ...]
     periods: tuple[float | None, ...]
-    """Periods of those that are circular, None for others."""
+    """Periods of circular variables, None for others."""
     units: tuple[str | None, ...]
     own: int
-    """Place of the variable that is recalibrated."""
+    """Position of the variable that is recalibrated."""
 
 
 class Method(ABC):
     """Base of all methods: frozen dataclasses of names and numbers.
 
-    A method declares what it can do by the attributes below, and nobody asks for its class. A new
-    one overrides :meth:`predict_locations`, and :meth:`fit_locations` and :meth:`parameters` where
-    it learns more than the cases themselves, :meth:`choose_locations` where it searches; it
-    inherits the rest.
+    A method declares its capabilities by the attributes below; callers never ask for its class. A
+    new method overrides :meth:`predict_locations`. It overrides :meth:`fit_locations` and
+    :meth:`parameters` if it learns more than the cases themselves, and :meth:`choose_locations` if
+    it searches for settings. It inherits the rest.
     """
 
     output: ClassVar[Output] = "weighted"
     keeps_cases: ClassVar[bool] = False
-    """Whether forecasts are compared with those of the calibration cases, which the state keeps."""
+    """True if forecasts are compared with calibration forecasts, which the state stores."""
     recalibrates: ClassVar[bool] = True
-    """Whether what it issues differs from the forecast as it was issued."""
+    """True if its forecasts differ from the raw ones."""
     by_sums: ClassVar[bool] = False
-    """Whether it learns from cases of many places at once, as sums over chunks of any cases."""
+    """True if it learns from many places at once, by sums over chunks of cases."""
     joins_variables: ClassVar[bool] = False
-    """Whether :class:`VectorCKME` can compare vectors, or points on a circle, by its settings."""
+    """True if :class:`VectorCKME` can compare vectors, or points on a circle, with its settings."""
     updates: ClassVar[bool] = True
-    """Whether more cases may join a fit."""
+    """True if cases can be added to a fit."""
     relearns: ClassVar[bool] = False
-    """Whether it learns from all cases again once more have joined.
-
-    One that keeps forecasts learns parameters of each case again too.
-    """
+    """True if it learns from all cases again after an update. A method that stores forecasts then
+    learns its parameters of each case again, too."""
     keeps_sums: bool = False
-    """Whether a component that places share goes on learning, by sums that the state keeps."""
+    """True if a shared component keeps learning, by sums in the state."""
     keeps_choices: ClassVar[bool] = False
-    """Whether a pool keeps its parameters when more cases join."""
+    """True if a pool keeps its parameters in an update."""
     in_order: ClassVar[bool] = False
-    """Whether each case teaches it in turn, so that it matters in which order they come."""
+    """True if it learns from the cases one after the other, so that their order matters."""
 
     in_common: ClassVar[tuple[str, ...]] = ()
-    """Parameters that places learn from what all of them have in common: a first pass finds it."""
+    """Parameters that places learn from common regrets: a first pass finds them."""
 
     exchangeable: bool = True
-    """Whether members have no names: it makes no difference which one is which."""
+    """True if members are exchangeable, that is, without names."""
 
     delay: int | str | None = None
-    """How much later than its valid time it takes an observation to be there, if it asks."""
+    """Assumed delay of an observation after its valid time, if the method has one."""
     refit: int | str | None = None
-    """Number of cases or length of time after which it fits itself again, if it does."""
+    """Number of cases or length of time between two fits, if the method refits itself."""
 
     @property
     def on_device(self) -> bool:
-        """Whether it fits and predicts CuPy arrays."""
+        """True if it accepts CuPy arrays."""
         return False
 
     @property
     def between(self) -> Between | None:
-        """How quantiles between the members that it issues are made; None for steps."""
+        """Definition of quantiles between its members; None for steps."""
         return None
 
     @property
@@ -276,7 +277,7 @@ class Method(ABC):
 
     @property
     def covariates(self) -> tuple[str, ...]:
-        """Names of the covariates that are needed."""
+        """Names of the required covariates."""
         return names_of(self.condition_on)
 
     @property
@@ -286,26 +287,28 @@ class Method(ABC):
 
     @property
     def variables(self) -> Variables | None:
-        """Variables that it compares as vectors; None for a single one on a line."""
+        """Variables that it compares as vectors; None for a single linear variable."""
         return None
 
     def of_variable(self, place: int) -> Method:
-        """The method for another one of the variables."""
+        """The method for another variable of the vector."""
         return self
 
     @property
     def shares_members(self) -> bool:
-        """Whether the members of all forecasts are the past observations."""
+        """True if the members of all forecasts are the past observations."""
         return False
 
     @property
     def knows_novelty(self) -> bool:
-        """Whether it compares forecasts with past ones, so that it knows how novel they are."""
+        """True if it compares forecasts with past ones, and so can compute their novelty."""
         return any(method.knows_novelty for method in self.mixed)
 
     @property
     def not_by_sums(self) -> str | None:
-        """Why places cannot share one fit where many cases are pooled, and what to type instead.
+        """Reason why places cannot share one fit to many pooled cases, and what to type.
+
+        None if they can.
 
         None where they do.
         """
@@ -314,15 +317,15 @@ class Method(ABC):
 
     @property
     def shared_by_places(self) -> Method | None:
-        """The method of the component that places share where many pooled cases have a pool each.
+        """Method of the component that places share, if many pooled cases have a pool each.
 
-        None for a method that is no pool.
+        None for a method that is not a pool.
         """
         return None
 
     @property
     def has_shared(self) -> bool:
-        """Whether one of its components is shared by all places."""
+        """True if all places share one of its components."""
         return any(method.by_sums for method in self.mixed)
 
     @property
@@ -331,7 +334,7 @@ class Method(ABC):
         return ()
 
     def with_shared(self, method: Method) -> Method:
-        """A pool with one more component, which places share."""
+        """The pool with one more component, which places share."""
         return self
 
     @property
@@ -341,16 +344,16 @@ class Method(ABC):
 
     @property
     def supports(self) -> tuple[str | None, ...]:
-        """What members are in each component that it is in a pool; None where it has no choice."""
+        """Kind of members of each of its components in a pool; None if it has no choice."""
         return (None,)
 
     def of_support(self, support: str | None) -> Method:
-        """The method that forecasts as one component of a pool."""
+        """The method of one component of a pool, by its support."""
         return self
 
     @property
     def shapes(self) -> bool:
-        """Whether forecasts are compared without their means."""
+        """True if forecasts are compared without their means."""
         return False
 
     @property
@@ -359,11 +362,11 @@ class Method(ABC):
         return type(self).__name__.lower()
 
     def slots(self, n: int) -> tuple[IntArray, Sequence[str] | None]:
-        """Calibration case of each member (-1: none), and names of their components if any."""
+        """Calibration case of each member (-1: none), and names of its components, if any."""
         return np.arange(n), None
 
     def parameters(self, n_features: int) -> Mapping[str, Parameter]:
-        """Parameters chosen at each location, the covariates being ``n_features`` features."""
+        """Parameters chosen at each location; the covariates have ``n_features`` features."""
         return {}
 
     def parameters_in_pool(self, n_features: int) -> Mapping[str, Parameter]:
@@ -372,24 +375,24 @@ class Method(ABC):
 
     @property
     def n_weighed(self) -> int:
-        """Number of components whose held-out forecasts a fit weighs."""
+        """Number of components with held-out forecasts to weight."""
         return 0
 
     @property
     def mostly(self) -> Method:
-        """The method that takes most of the work of a fit."""
+        """The method that takes most of the time of a fit."""
         return self
 
     def columns(self, n: int) -> int:
-        """Columns of the largest matrices that n cases of a location take."""
+        """Number of columns of the largest matrices, for n cases of a location."""
         return max((method.columns(n) for method in self.mixed), default=0)
 
     def in_time(self, gap: int | str, year_start: str | None) -> Method:
-        """The method with the gap and the years of a pool where it lacks its own."""
+        """The method with the gap and year start of a pool, if it has none of its own."""
         return self
 
     def check(self, axis: CaseAxis, n_cases: int) -> tuple[Method, str | None]:
-        """The method as it can be used on these cases, and a remark on what had to change.
+        """The method as used with these cases, and a remark on changes.
 
         Raises ValueError if the settings do not fit the dates or the number of the cases.
         """
@@ -397,49 +400,52 @@ class Method(ABC):
 
     @property
     def choice_sizes(self) -> Mapping[str, tuple[int, ...]]:
-        """Names of choices with the sizes of their axes after that of places; none without any."""
+        """Names of choices, with the sizes of their axes after the axis of places.
+
+        Empty without any.
+        """
         return {}
 
     @property
     def evidence_sizes(self) -> Mapping[str, tuple[int, ...]]:
-        """The same of the losses by which places choose together, and that no fit needs."""
+        """The same for losses from which places choose together; fits do not need them."""
         return {}
 
     def choose_locations(self, cases: Cases, min_samples: int) -> FitArrays:
-        """Choices (L, ...) by name, for fits to these cases or others; none without a search."""
+        """Choices (L, ...) by name, for fits to these cases or others; empty without a search."""
         return {}
 
     def together(self, choices: FitArrays, in_pool: bool = False) -> FitArrays:
-        """Choices (1, ...) for all places of a kind, from those (L, ...) of a sample of them.
+        """Choices (1, ...) for all places of a kind, from the choices (L, ...) of a sample of them.
 
-        With the evidence of all, where :meth:`with_own` needs it. ``in_pool``: of a component of a
-        pool, in which others balance its errors.
+        Includes the evidence of all places if :meth:`with_own` needs it. ``in_pool`` is for a
+        component of a pool, as others balance its errors.
         """
         return {}
 
     def with_own(
         self, together: FitArrays, own: FitArrays, share: FloatArray, in_pool: bool = False
     ) -> FitArrays:
-        """Choices (L, ...) between those of all places and the own ones, which have a share (L,).
+        """Choices (L, ...) between the joint ones and the own ones, which have a share (L,).
 
-        Where a place has none of its own, those of all places.
+        A place without choices of its own gets the joint ones.
         """
         return together
 
     def fit_locations(self, cases: Cases, min_samples: int, choices: Chosen = None) -> FitArrays:
-        """Parameters, ``n_cases`` and ``status`` (L,), with given choices or its own.
+        """Parameters, ``n_cases`` and ``status`` (L,), with given choices or new ones.
 
-        A fit with given choices searches nothing. They may come from other cases or places, or be
-        joined from several.
+        With given choices the fit skips the search. Choices may come from other cases or places, or
+        be joined from several.
         """
         return count_cases(cases, min_samples)
 
     def try_locations(
         self, cases: Cases, min_samples: int, refits: Callable[[Method], FloatArray]
     ) -> Iterable[Trial]:
-        """Trial of each component that it is in a pool; ``refits`` without parts of the cases.
+        """Trial of each of its components in a pool, by ``refits`` without some of the cases.
 
-        A search has held out the cases already, and overrides this.
+        A method overrides this if its search has held out the cases already.
         """
         choices = self.choose_locations(cases, min_samples)
         return [Trial(choices, self.fit_locations(cases, min_samples, choices), refits(self))]
@@ -451,37 +457,37 @@ class Method(ABC):
     def predict_with_novelty(
         self, new: NewCases, cases: Cases, fitted: FitArrays
     ) -> tuple[Distribution, FloatArray]:
-        """Recalibrated forecasts (L, T), and their novelty, by one comparison with past ones."""
+        """Recalibrated forecasts (L, T) and their novelty, from one comparison with past ones."""
         issued = self.predict_locations(new, cases, fitted)
         return issued, self.novelty_locations(new, cases, fitted)
 
     def novelty_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> FloatArray:
-        """Novelty (L, T) of forecasts, 0 to 1; NaN where it is not known."""
+        """Novelty (L, T) of forecasts, 0 to 1; NaN if unknown."""
         return np.full(new.forecasts.loc.shape[:2], np.nan)
 
     def update_locations(self, added: Cases, fitted: FitArrays, slots: IntArray) -> FitArrays:
-        """Parameters of the added cases (L, n), those over the cases alone.
+        """Parameters of the added cases (L, n): only those with a value for each case.
 
-        ``fitted`` has the other parameters and the status; ``slots`` (n,) are the places of the
-        cases in the order in which they came.
+        ``fitted`` has the other parameters and the status; ``slots`` (n,) are the positions of the
+        cases in order of arrival.
         """
         return {}
 
     def relearn_locations(self, cases: Cases, fitted: FitArrays, min_samples: int) -> FitArrays:
         """Parameters that change, ``n_cases`` and ``status`` (L,), from all cases (L, n).
 
-        ``fitted`` has the parameters and the status as they were, those of each case as they are.
+        ``fitted`` has the previous parameters and status; parameters of each case do not change.
         """
         return self.fit_locations(cases, min_samples)
 
 
 def is_method(value: object) -> TypeGuard[Method]:
-    """Whether a value is a method with its settings; a name or a class is none."""
+    """Return whether a value is a method with its settings, not a name or a class."""
     return isinstance(value, Method)
 
 
 def between(together: FloatArray, own: FloatArray, share: FloatArray) -> FloatArray:
-    """Numbers (L, ...) between those of all places and own ones, which may be unknown."""
+    """Numbers (L, ...) between joint ones and own ones, which may be unknown."""
     own_share = share.reshape(-1, *(1,) * (own.ndim - 1))
     return np.where(np.isnan(own), together, (1 - own_share) * together + own_share * own)
 
@@ -494,17 +500,20 @@ def names_of(condition_on: str | tuple[str, ...] | None) -> tuple[str, ...]:
 
 
 def missing_forecasts(forecasts: Forecasts) -> npt.NDArray[np.bool_]:
-    """Where forecasts (L, T, m) have no member that counts, or an invalid one, (L, T)."""
+    """Mark forecasts (L, T, m) without a member that counts, or with an invalid one, (L, T)."""
     return np.asarray(verdicts(forecasts) != VALID)
 
 
 def equally_likely(members: FloatArray, dtype: npt.DTypeLike, form: type[E]) -> E:
-    """Distributions of a form whose members (L, T, k) have equal weights, NaN where a member is."""
+    """Distributions of one form with equally weighted members (L, T, k).
+
+    NaN with a missing member.
+    """
     weights = np.where(np.isnan(members), np.nan, 1 / members.shape[-1])
     return form(members.astype(dtype), weights.astype(dtype))
 
 
 def count_cases(cases: Cases, min_samples: int) -> dict[str, npt.NDArray[Any]]:
-    """``n_cases`` to learn from at each location (L,), and ``status``: whether they are too few."""
+    """``n_cases``, the number of usable cases at each location (L,), and ``status`` for too few."""
     n_cases = np.isfinite(cases.observations).sum(-1).astype(np.int32)
     return {"n_cases": n_cases, "status": TOO_FEW * (n_cases < min_samples)}

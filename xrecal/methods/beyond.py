@@ -1,4 +1,4 @@
-"""Members beyond the record: tails, and those that past observations give way to."""
+"""Members beyond the record: tails, and errors that replace past observations."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 SPIKES = 0.025
-"""Share of the past observations, on each side, that count as beyond the record."""
+"""Share of the past observations, on each side, that counts as beyond the record."""
 
 
 def shares_left(
@@ -28,14 +28,14 @@ def shares_left(
     own: FloatArray,
     novelty: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
-    """Factors (L, T, 1) for the weights of past observations (L, n), and of others beside them.
+    """Factors (L, T, 1) for the weights of past observations (L, n), and of other members.
 
-    Observations, whose weights sum to ``of_observations`` (L,), keep the smaller of one
-    minus the ``novelty`` (L, T), where it is known, and of the mass that the others have between
-    the outermost of them: these, whose share is ``own`` (L,), get the rest. Novelty alone is late:
-    it is small for a forecast at the record of the forecasts, while half of what may happen lies
-    beyond the observations. A few spikes do not make a range: :data:`SPIKES` of the observations
-    may lie beyond the outermost on each side.
+    The weights of observations sum to ``of_observations`` (L,). Observations keep the smaller of
+    two shares: one minus the ``novelty`` (L, T), if known, and the mass of the other members
+    between the outermost observations. The other members, with a share ``own`` (L,), get the rest.
+    Novelty alone reacts late. It is small for a forecast at the record of past forecasts, but half
+    of the possible values may then lie beyond the observations. A few spikes must not define the
+    range: :data:`SPIKES` of the observations may lie beyond it on each side.
     """
     members, mass = beside
     assert mass is not None
@@ -53,7 +53,7 @@ def shares_left(
 
 
 def _outermost(past: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Smallest and largest (L, 1) of past observations (L, n), but for spikes on either side."""
+    """Smallest and largest (L, 1) of past observations (L, n), without spikes on either side."""
     xp = namespace(past)
     known = xp.isfinite(past)
     ascending = xp.sort(xp.where(known, past, float("inf")), axis=-1)
@@ -67,7 +67,7 @@ def _outermost(past: FloatArray) -> tuple[FloatArray, FloatArray]:
 def joined(
     past: FloatArray, observed: FloatArray, beside: Empirical, gets: FloatArray
 ) -> Empirical:
-    """Past observations (L, n) with weights (L, T, n), and behind them others by a share."""
+    """Join past observations (L, n), with weights (L, T, n), and other members by a share."""
     members, mass = beside
     assert mass is not None
     xp = namespace(members)
@@ -83,17 +83,17 @@ FITTED = {
     "tail_excess": "mean distance from the threshold of a tail, in standard deviations",
     "tail_shape": "shape of the generalised Pareto distribution of a tail",
 }
-"""Parameters of the state, and what they are."""
+"""Parameters of the state, with their descriptions."""
 
 COPIES = 12
-"""Copies of weighted ensembles that exist while tails are added."""
+"""Number of copies of weighted ensembles while tails are added."""
 
 CACHED = 300_000
-"""Bytes of an array that many operations follow each other on: processors keep a few at hand."""
+"""Bytes of an array for many successive operations, so that it stays in the processor's cache."""
 
 
 def with_tail_slots(cases: IntArray, components: Sequence[str]) -> tuple[IntArray, Sequence[str]]:
-    """Slots (n,) and their components, and behind them those of the tails, which are of no case."""
+    """Slots (n,) and their components, followed by the slots of tails, which belong to no case."""
     from xrecal.arrays.distributions.tails import POINTS
 
     n_tail = 2 * POINTS
@@ -127,9 +127,9 @@ def tailed(issued: Empirical, tails: Tails, bounds: Any) -> Tailed:
 def tails_of_mixture(
     quantiles: FloatArray, weight: FloatArray, observations: FloatArray, bounds: FloatArray
 ) -> Tails:
-    """Tails of a mixture, from how far observations (L, n) lay beyond held-out forecasts.
+    """Tails of a mixture, from distances of observations (L, n) beyond held-out forecasts.
 
-    These are quantiles (L, C, n, Q) of the components, mixed by their weights (L, C).
+    The forecasts are quantiles (L, C, n, Q) of the components, mixed by their weights (L, C).
     """
     from xrecal.arrays.distributions.tails import mass_of, with_exceedances, without_outer
 
@@ -153,7 +153,7 @@ def tails_of_mixture(
             inside = (y > between[0, 0]) & (y < between[0, 1])
             low, high = outer.threshold[0].T
             far = np.stack([low - y[known], y[known] - high])
-            with np.errstate(divide="ignore", invalid="ignore"):  # forecasts without a spread
+            with np.errstate(divide="ignore", invalid="ignore"):  # forecasts without spread
                 far = far / outer.spread[0]
             far = np.where((far > 0) & np.isfinite(far) & inside[known], far, np.nan)
             beyond[cell, :, np.flatnonzero(known) + start] = far.T

@@ -1,4 +1,4 @@
-"""Calls that a signature does not take: what is wrong with them, and what to type instead."""
+"""Errors for calls that do not match a signature: what is wrong, and what to type instead."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ NEEDED = {
     "reference": "another forecast of the same cases, such as the raw one",
     "threshold": "a value of the variable, or several",
 }
-"""What is wanted, where no docstring tells it."""
+"""Descriptions of parameters without a docstring."""
 
 _BEHIND: WeakKeyDictionary[Callable[..., Any], Callable[..., Any]] = WeakKeyDictionary()
-"""Functions whose wrong calls are explained, without the explanation."""
+"""Functions with explained errors, and their originals."""
 
 
 def explained(call: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Decorator of functions whose wrong calls raise a ``TypeError`` that says what to type.
+    """Decorator that makes wrong calls raise a ``TypeError`` that says what to type.
 
-    ``call`` is what stands before the parentheses where the function is called. If it begins with
-    the name of the package, other processes find the function there. Warnings of
-    :func:`~xrecal.chunks.warnings.warn_once` are told once a call.
+    ``call`` is the text before the parentheses of a call. If it begins with the name of the
+    package, other processes find the function there. Warnings of
+    :func:`~xrecal.chunks.warnings.warn_once` are issued once per call.
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
@@ -60,7 +60,7 @@ def explained(call: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
 
 
 def unexplained(function: Callable[P, R]) -> Callable[P, R]:
-    """The function without the explanation of its wrong calls."""
+    """The function without explained errors."""
     plain: Callable[P, R] = _BEHIND.get(function, function)
     return plain
 
@@ -72,9 +72,9 @@ def explain(
     args: Sequence[Any],
     given: Mapping[str, Any],
 ) -> None:
-    """Raise ``TypeError`` that says what to type, if a signature does not take the arguments.
+    """Raise a ``TypeError`` that says what to type if the arguments do not match a signature.
 
-    ``typed`` are the parameters that users give where they type ``call``.
+    ``typed`` are the parameters that users pass when they type ``call``.
     """
     try:
         typed.bind(*args, **given)
@@ -90,7 +90,7 @@ def _explanation(
     args: Sequence[Any],
     given: Mapping[str, Any],
 ) -> str | None:
-    """Text that says what is wrong with a call; None if an argument is given twice."""
+    """Text about the error of a call; None if an argument is given twice."""
     parameters = typed.parameters
     named = [p.name for p in parameters.values() if p.kind is p.KEYWORD_ONLY]
     ordered = [name for name in parameters if name not in named]
@@ -122,7 +122,7 @@ def _explanation(
 
 
 def _described(function: Callable[..., Any], name: str) -> str:
-    """The type of a parameter by the docstring, in parentheses; empty if there is none."""
+    """Type of a parameter, from the docstring, in parentheses; empty without a docstring."""
     text = inspect.getdoc(function) or ""
     line = re.search(rf"^(?:\w+, )*{name}(?:, \w+)* : (.*)$", text, re.MULTILINE)
     description = NEEDED.get(name) if line is None else line[1]
@@ -157,7 +157,7 @@ def _misplaced_settings(
 
 
 def refuse_settings(method: object, call: str) -> NoReturn:
-    """Raise TypeError that says what to type in place of what is no method with its settings."""
+    """Raise a TypeError that says what to type if ``method`` is not a method with its settings."""
     kinds = {kind.__name__: kind for kind in METHODS}
     name = method.__name__ if isinstance(method, type) else str(method)
     plain = name.lower().removeprefix("xrecal.").removesuffix("()")
@@ -176,7 +176,7 @@ def refuse_settings(method: object, call: str) -> NoReturn:
 
 
 def written(call: str, method: str) -> str:
-    """A call with a method, as it would be typed."""
+    """A call with a method, as users would type it."""
     if call == "xrecal.compare":
         return f"{call}(hindcast, observations, [{method}])"
     return f"{call}({'' if '.recal.' in call else 'hindcast, '}observations, {method})"

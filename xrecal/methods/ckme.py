@@ -57,9 +57,8 @@ BY_SUMS = {
     "solver": ("auto", "lowrank"),
     "support": ("auto", "errors", "standardised"),
 }
-"""Values of settings with which places can share a fit to more cases than are compared one by one.
-
-Its members are standardised errors."""
+"""Settings with which places can share a fit to many cases, without comparing them one by one. The
+members are then standardised errors."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -125,7 +124,7 @@ class CKME(Settings):
         Age, in days if a number, at which a calibration case counts half: for forecast systems
         that change. "cv" chooses the age with which past cases predict later ones best.
     bounds : "auto", (lower, upper) or None
-        Values that errors cannot lead beyond, such as 0 for rain. "auto": an end of a location's
+        Values that the variable cannot pass, such as 0 for rain. "auto": an end of a location's
         observed range that at least 5 % of its calibration observations equal exactly, and 0 below
         a variable that by its standard name or unit cannot be negative. Given bounds hold at
         places where no observation violates them; see the status.
@@ -201,7 +200,7 @@ class CKME(Settings):
             )
         if self.shapes and not set(OF_SHAPES) & set(SUPPORTS[self.support]):
             raise ValueError(
-                "CKME: shapes do not say where the observation lies; use support='errors', "
+                "CKME: shapes do not give the position of the observation; use support='errors', "
                 f"'standardised' or 'ratio' with compare='shapes', got support={self.support!r}"
             )
         object.__setattr__(self, "half_life", in_days("CKME", self.half_life))
@@ -209,7 +208,7 @@ class CKME(Settings):
 
     @property
     def supports(self) -> tuple[str, ...]:
-        """Kinds of support of the array layer among which the settings choose."""
+        """Kinds of support of the array layer that the settings allow."""
         supports = SUPPORTS[self.support]
         if self.shapes:
             supports = tuple(s for s in supports if s in OF_SHAPES)
@@ -218,38 +217,38 @@ class CKME(Settings):
         return supports
 
     def of_support(self, support: str | None) -> CKME:
-        """The method with one support, without tails, and without what members give way to."""
+        """The method with one support, without tails or errors that replace observations."""
         alone: dict[str, Any] = {"support": support, "tails": None, "novelty": None}
         return replace(self, **alone)
 
     @property
     def shapes(self) -> bool:
-        """Whether forecasts are compared without their means."""
+        """True if forecasts are compared without their means."""
         return self.compare == "shapes"
 
     @property
     def on_device(self) -> bool:
-        """Whether CuPy arrays are served, by array expressions that know the usual settings."""
+        """True if CuPy arrays are accepted: array expressions support only the usual settings."""
         return self.projection == "euclidean" and self.loss == "crps" and self.solver != "lowrank"
 
     @property
     def shares_members(self) -> bool:
-        """Whether the members are the past observations."""
+        """True if the members are the past observations."""
         return self.support == "observations"
 
     @property
     def between(self) -> Between | None:
-        """Means over levels where members have tails."""
+        """Means over levels if members have tails."""
         return None if self.tails is None or self.shares_members else "mean"
 
     @property
     def gives_way(self) -> bool:
-        """Whether past observations, where they are chosen, may give way to errors."""
+        """True if errors may replace past observations as members."""
         return self.support == "auto" and self.novelty is not None and not self.shapes
 
     @property
     def not_by_sums(self) -> str | None:
-        """The first setting that sums over cases do not have, and what to type instead; or None."""
+        """The first setting that sums over cases do not support, and what to type; or None."""
         for name, allowed in BY_SUMS.items():
             value = getattr(self, name)
             if value not in allowed:
@@ -265,7 +264,7 @@ class CKME(Settings):
         return "ckme_shapes" if self.shapes else "ckme"
 
     def in_time(self, gap: int | str, year_start: str | None) -> CKME:
-        """The method with the gap and the years of a pool where it lacks its own."""
+        """The method with the gap and year start of a pool, if it has none of its own."""
         gap = self.gap if self.folds == "random" else self.gap or gap
         return replace(self, gap=gap, year_start=self.year_start or year_start)
 
@@ -280,7 +279,7 @@ class CKME(Settings):
         return (cases, components) if self.tails is None else with_tail_slots(cases, components)
 
     def parameters(self, n_features: int) -> Mapping[str, Parameter]:
-        """Bandwidth and ridge, and whatever else the settings leave to choose."""
+        """Bandwidth and ridge, and further choices that the settings allow."""
         kept = {
             ("ridge", "bandwidth"): True,
             ("strength", "precision"): n_features > 0,
@@ -296,24 +295,24 @@ class CKME(Settings):
         return own | FROM_PLACES
 
     def parameters_in_pool(self, n_features: int) -> Mapping[str, Parameter]:
-        """Parameters of a component of a pool: the others are those to give way to."""
+        """Parameters of a component of a pool: there, other components replace observations."""
         own = replace(self, novelty=None).parameters(n_features)
         return {name: p for name, p in own.items() if name != CHOSEN_FROM}
 
     def columns(self, n: int) -> int:
-        """Columns of the matrices that n cases of a location take: n, or landmarks at most."""
+        """Columns of the matrices for n cases of a location: n, or the number of landmarks."""
         from xrecal.arrays.ckme.solvers import is_low_rank
 
         return self._landmarks(n) if is_low_rank(self.solver, self.kernel, n) else n
 
     def _landmarks(self, n: int) -> int:
-        """Room for landmarks with n slots."""
+        """Number of landmark slots with n slots."""
         from xrecal.arrays.ckme.solvers import landmark_slots
 
         return landmark_slots(self.solver, self.kernel, n, shapes=self.shapes)
 
     def check(self, axis: CaseAxis, n_cases: int) -> tuple[Method, str | None]:
-        """Raise ValueError if dates are needed for folds, season or half-life and cannot serve."""
+        """Raise ValueError if folds, season or half-life need dates that the cases lack."""
         self.check_dates(axis)
         near = None
         if not self.gap and self.ridge == "cv":
@@ -322,7 +321,7 @@ class CKME(Settings):
         return method, "; ".join(remark for remark in (note, near) if remark) or None
 
     def check_dates(self, axis: CaseAxis) -> None:
-        """Raise ValueError if dates are needed for folds, gap or half-life and cannot serve."""
+        """Raise ValueError if folds, gap or half-life need dates that the cases lack."""
         check_folds("CKME", self.folds, axis, self.year_start)
         check_gap_in_time("CKME", self.gap, axis)
         if self.half_life is not None and axis.days is None:
@@ -352,7 +351,7 @@ class CKME(Settings):
         )
 
     def array_arguments(self, cases: Cases, min_samples: int) -> dict[str, Any]:
-        """Arguments of :func:`xrecal.arrays.fit_ckme`, but for choices."""
+        """Arguments of :func:`xrecal.arrays.fit_ckme`, without choices."""
         n = cases.observations.shape[1]
         groups, blocks = fold_groups(self.folds, cases.axis, n, self.year_start)
         return {
@@ -365,7 +364,7 @@ class CKME(Settings):
             "groups": groups,
             "blocks": blocks,
             "step": cases.axis.step,
-            # Distances of shapes are not those of the forecasts.
+            # Distances of shapes differ from those of the forecasts.
             "squared": None if self.shapes else cases.squared,
         }
 
@@ -452,7 +451,7 @@ class CKME(Settings):
     def _issued(
         self, new: NewCases, cases: Cases, fitted: FitArrays, *, with_novelty: bool = False
     ) -> tuple[Empirical, FloatArray | None]:
-        """Weighted ensembles, of past observations that may give way to errors; and novelty."""
+        """Weighted ensembles, in which errors may replace past observations; and novelty."""
         compared = self.comparison(new, cases, fitted) | {"projection": self.projection}
         of: FittedCKME = compared["fitted"]
         if not self.gives_way:
@@ -484,7 +483,7 @@ class CKME(Settings):
         return arrays.ckme_novelty(**self.comparison(new, cases, fitted))  # type: ignore[no-any-return]
 
     def comparison(self, new: NewCases, cases: Cases, fitted: FitArrays) -> dict[str, Any]:
-        """Arguments of the array layer by which forecasts are compared with the cases."""
+        """Arguments of the array layer for comparing forecasts with the cases."""
         from xrecal.arrays.ckme.embedding import complete_fit
 
         features = cases.covariates.features(self.covariates)
@@ -497,7 +496,7 @@ class CKME(Settings):
             "features": features,
             "new_features": new.covariates.features(self.covariates, cases.covariates),
             "days": cases.axis.days,
-            # Distances of shapes are not those of the forecasts.
+            # Distances of shapes differ from those of the forecasts.
             "across": None if self.shapes else new.across,
             "squared": None if self.shapes else cases.squared,
             "shapes": self.shapes,
@@ -505,7 +504,7 @@ class CKME(Settings):
 
 
 def as_choices(choices: FitArrays | None) -> Choices | None:
-    """Choices as the array layer takes them, if there are any; codes may come as other numbers."""
+    """Choices in the form of the array layer, or None; codes may come as other numbers."""
     from xrecal.arrays.ckme.embedding import Choices
 
     if choices is None:

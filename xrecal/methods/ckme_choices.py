@@ -1,4 +1,4 @@
-"""What the settings of :class:`~xrecal.methods.ckme.CKME` choose among, and what a fit keeps."""
+"""Candidates of the settings of :class:`~xrecal.methods.ckme.CKME`, and parameters of its fits."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Support: TypeAlias = Literal[
     "standardised_plain",
     "standardised_both",
 ]
-"""Where members may lie: past observations, errors of any kind or of one, or the best of all."""
+"""Positions of members: past observations, errors of any or one kind, or the best of all."""
 
 CHOICES = {
     "kernel": ("gaussian", "laplace"),
@@ -33,10 +33,10 @@ CHOICES = {
     "tails": ("auto", None),
     "novelty": ("auto", None),
 }
-"""Values of settings that are names."""
+"""Allowed names of settings."""
 
 PLAIN = ("regression_plain", "standardised_plain")
-"""Kinds of errors around a centre without predictors."""
+"""Kinds of errors around a centre, without predictors."""
 
 ERRORS = ("mean", "regression", "standardised", "ratio", *PLAIN)
 
@@ -46,22 +46,22 @@ SUPPORTS = {
     "standardised_both": ("standardised", "standardised_plain"),
     **{support: (support,) for support in ("observations", *ERRORS)},
 }
-"""Kinds of support of the array layer among which a setting chooses."""
+"""Kinds of support of the array layer for each setting."""
 
 OF_SHAPES = ("standardised", "ratio", "standardised_plain")
-"""Kinds of support where forecasts are compared without their means: they bring the mean back."""
+"""Kinds of support if forecasts are compared without their means: the support restores the mean."""
 
 STRENGTHS = (0.0, 0.25, 1.0, 4.0)
-"""Exponents of the kernel on covariates that are tried."""
+"""Exponents of the kernel on covariates to try."""
 
 WIDE = ((1, 0), (1, 1), (4, 0), (4, 0.25), (4, 1), (16, 0.0625), (16, 0.25))
-"""Factors of the bandwidth, and exponents, that are tried with ``bandwidth="cv"``."""
+"""Factors of the bandwidth, and exponents, to try with ``bandwidth="cv"``."""
 
 WIDE_OF_SHAPES = ((1, 0), (1, 1), (4, 1), (16, 0.25))
-"""The same where shapes are compared."""
+"""The same if shapes are compared."""
 
 WIDE_ALONE = ((1, 0), (4, 0), (16, 0))
-"""Factors of the bandwidth that are tried with ``bandwidth="cv"`` without covariates."""
+"""Factors of the bandwidth to try with ``bandwidth="cv"`` without covariates."""
 
 KERNELS = {
     (None, False): ((1.0, 0.0),),
@@ -71,8 +71,8 @@ KERNELS = {
     ("shapes", False): WIDE_ALONE,
     ("shapes", True): WIDE_OF_SHAPES,
 }
-"""Factors of the bandwidth and exponents that are tried: by what is compared with
-``bandwidth="cv"``, None without; and by whether there are covariates."""
+"""Factors of the bandwidth and exponents to try. The first key is what ``bandwidth="cv"`` compares,
+None without it; the second is whether there are covariates."""
 
 CENTRES = (
     "observations",
@@ -122,4 +122,4 @@ KEPT = {
         of_slots=True,
     ),
 }
-"""Parameters of the state, with dimensions whose sizes the settings and cases decide."""
+"""Parameters of the state; settings and cases determine the sizes of their dimensions."""

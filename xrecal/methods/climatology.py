@@ -1,4 +1,4 @@
-"""Past observations as the forecast, which every other forecast must beat."""
+"""Climatology: past observations as the forecast; other forecasts should be better."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Climatology(Settings):
         return tuple(dict.fromkeys((*names_of(self.condition_on), *day)))
 
     def check(self, axis: CaseAxis, n_cases: int) -> tuple[Method, str | None]:
-        """Raise ValueError if a window is asked for and the cases have no dates."""
+        """Raise ValueError if the settings have a window and the cases have no dates."""
         if self.window is not None and axis.season is None:
             raise ValueError(
                 f"Climatology(window={self.window:g}) needs dates (datetime64 or cftime) along "
@@ -84,7 +84,7 @@ class Climatology(Settings):
 def similarity_weights(
     values: FloatArray, new: NewCases, cases: Cases, names: tuple[str, ...]
 ) -> FloatArray:
-    """Weights (L, T, n) of past values (L, n) by these covariates; equal ones without any."""
+    """Weights (L, T, n) of past values (L, n) by these covariates; equal without covariates."""
     from xrecal.arrays.baselines.climatology import climatology_weights
 
     weights: FloatArray = climatology_weights(

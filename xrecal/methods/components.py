@@ -1,4 +1,4 @@
-"""Components of a linear pool: each fitted, and tried on cases that it has not seen."""
+"""Components of a linear pool: their fits, and their forecasts of held-out cases."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ CASES = "calibration"
 """Dimension of parameters of each case."""
 
 MOST_NAMED = 3
-"""Covariates beside the season that a label names; of more it has the number."""
+"""Number of covariates, besides the season, that a label names; with more, it has their number."""
 
 COMPONENT = "component"
 """Dimension of the weights in the state."""
@@ -53,33 +53,33 @@ MEMBERS = {
     "regression_plain": "past errors around a regression on the forecast mean, without predictors",
     "standardised_plain": "past errors in units of the spread that EMOS without predictors gives",
 }
-"""Members of a CKME by its support, in words."""
+"""Descriptions of the members of a CKME, by its support."""
 
 
 @dataclass(frozen=True)
 class Component:
-    """One of the distributions that are mixed: a method, and of a CKME one of its supports."""
+    """One distribution of a mixture: a method, and for a CKME one of its supports."""
 
     label: str
     method: Method
     support: str | None = None
     n_lacking: int = 0
-    """Features of the season, where the others have it and this one has covariates without it."""
+    """Features of the season, for a component with covariates but without the season."""
 
     @property
     def meaning(self) -> str:
-        """The method that the label stands for, and where members of a CKME come from."""
+        """Description of the method of the label, and of the members of a CKME."""
         members = "" if self.support is None else f", members from {MEMBERS[self.support]}"
         return f"{self.method!r}{members}"
 
     @cached_property
     def forecaster(self) -> Method:
-        """The method as it forecasts here."""
+        """The method in the form that forecasts here."""
         return self.method.of_support(self.support)
 
     @cached_property
     def on_observations(self) -> bool:
-        """Whether its members are the past observations."""
+        """True if its members are the past observations."""
         return self.forecaster.shares_members
 
     @cached_property
@@ -89,63 +89,63 @@ class Component:
 
     @cached_property
     def on_cases(self) -> bool:
-        """Whether each member comes from one past case."""
+        """True if each member belongs to one past case."""
         return self.on_observations or self.support is not None
 
     def parameters(self, n_features: int) -> Mapping[str, Parameter]:
-        """Parameters of the method; covariates that it does not condition on do not count.
+        """Parameters of the method; covariates that it does not use do not count.
 
-        Updates learn from the forecasts, which a pool keeps.
+        Updates learn from the forecasts, which a pool stores.
         """
         n_own = max(n_features - self.n_lacking, 1) if self.method.covariates else 0
         return _own_parameters(self.method, n_own)
 
     def stored_parameters(self, n_features: int) -> dict[str, Parameter]:
-        """Parameters with the names and dimensions that they have in the state of the pool."""
+        """Parameters with their names and dimensions in the state of the pool."""
         return {
             f"{self.label}_{name}": replace(p, dims={self.dim(d): n for d, n in p.dims.items()})
             for name, p in self.parameters(n_features).items()
         }
 
     def dim(self, name: str) -> str:
-        """Name that a dimension of a parameter has in the state: with the label, but for cases."""
+        """Name of a dimension of a parameter in the state: with the label, except for cases."""
         return name if name == CASES or name.startswith(OWN) else f"{self.label}_{name}"
 
     def stored(self, fitted: FitArrays) -> Arrays:
-        """Arrays of the state of the pool from what was fitted."""
+        """Arrays of the state of the pool, from a fit."""
         known = (name for name in self.parameters(1) if name in fitted)
         return {f"{self.label}_{name}": np.array(fitted[name]) for name in known}
 
     def named_as_choices(self, own: Mapping[str, T]) -> dict[str, T]:
-        """Something by choice, under the names of these among those of the pool."""
+        """Values by choice, with the names of choices in the pool."""
         return {f"{self.label}.{name}": value for name, value in own.items()}
 
     def own_choices(self, choices: FitArrays) -> Arrays:
-        """Choices among those of a pool, under their own names."""
+        """Choices of the component among those of a pool, under their own names."""
         start = f"{self.label}."
         named = ((n.removeprefix(start), a) for n, a in choices.items() if n.startswith(start))
         return dict(named)
 
     def together(self, choices: FitArrays) -> Arrays:
-        """Choices (1, ...) for all places among those of a pool, from those (L, ...) of some."""
+        """Joint choices (1, ...) for all places, from the choices (L, ...) of some in a pool."""
         one = self.forecaster.together(self.own_choices(choices), in_pool=True)
         return self.named_as_choices(one)
 
     def with_own(self, together: FitArrays, own: FitArrays, share: FloatArray) -> Arrays:
-        """Choices (L, ...) among those of a pool, between those of all places and the own ones."""
+        """Choices (L, ...) between the joint and the own ones, among those of a pool."""
         of_all, of_place = (self.own_choices(choices) for choices in (together, own))
         one = self.forecaster.with_own(of_all, of_place, share, in_pool=True)
         return self.named_as_choices(one)
 
     def fit(self, cases: Cases, min_samples: int, choices: FitArrays | None) -> FitArrays:
-        """Parameters with its choices among those of a pool, or with its own."""
+        """Parameters with given choices of a pool, or with new ones."""
         if choices is None:
             return self.method.fit_locations(cases, min_samples)
         return self.method.fit_locations(cases, min_samples, self.own_choices(choices))
 
     def taken_from(self, fitted: FitArrays) -> Arrays:
         """Parameters under their own names, from the state of the pool."""
-        # One feature or more names all parameters.
+        # Any number of features names all parameters.
         names = {name: f"{self.label}_{name}" for name in self.parameters(1)}
         own = {name: fitted[stored] for name, stored in names.items() if stored in fitted}
         return own | {"status": fitted["status"]}
@@ -153,23 +153,23 @@ class Component:
     def predict(
         self, new: NewCases, cases: Cases, fitted: FitArrays, weight: FloatArray
     ) -> Distribution:
-        """Forecasts by the state of a pool; one without weight (L,) may be left NaN."""
+        """Forecasts from the state of the pool; may be NaN without weight (L,)."""
         own = self.taken_from(fitted)
         if self.support is not None:
-            own["ridge"] = np.where(weight > 0, own["ridge"], np.nan)  # spares the work
+            own["ridge"] = np.where(weight > 0, own["ridge"], np.nan)  # saves time
         return self.forecaster.predict_locations(new, cases, own)
 
 
 @lru_cache(maxsize=256)
 def _own_parameters(method: Method, n_features: int) -> Mapping[str, Parameter]:
-    """Parameters of a method in a pool; those for updates alone only if it learns from these."""
+    """Parameters of a method in a pool; those for updates only if it learns from updates."""
     every = method.parameters_in_pool(n_features)
     kept = {name: p for name, p in every.items() if method.keeps_sums or not p.for_updates}
     return MappingProxyType(kept)
 
 
 def stored_together(fits: Iterable[tuple[Component, FitArrays]]) -> Arrays:
-    """Parameters of components in the state of a pool, and the ``status`` of all."""
+    """Parameters of components in the state of a pool, and the joint ``status``."""
     state: Arrays = {}
     for component, fitted in fits:
         status = np.asarray(fitted["status"], np.int64) | state.get("status", 0)
@@ -180,7 +180,7 @@ def stored_together(fits: Iterable[tuple[Component, FitArrays]]) -> Arrays:
 def updated_together(
     components: Iterable[Component], added: Cases, fitted: FitArrays, slots: IntArray
 ) -> Arrays:
-    """Parameters of added cases of components that keep what they have learned."""
+    """Parameters of added cases, for components that keep their fit."""
     state: Arrays = {}
     for component in components:
         if component.method.keeps_choices:
@@ -190,7 +190,7 @@ def updated_together(
 
 
 def components_of(methods: Sequence[Method]) -> tuple[Component, ...]:
-    """Components of a pool of methods, in the order in which they are fitted."""
+    """Components of a pool of methods, in the order of their fits."""
     components: list[Component] = []
     taken: list[str] = []
     in_season = any(SEASON in method.covariates for method in methods)
@@ -208,7 +208,7 @@ def components_of(methods: Sequence[Method]) -> tuple[Component, ...]:
 
 
 def _named(covariates: tuple[str, ...]) -> tuple[str, ...]:
-    """Names of covariates in a label, or how many they are beside the season."""
+    """Names of covariates in a label, or their number besides the season."""
     beside = [name for name in covariates if name != SEASON]
     if len(beside) <= MOST_NAMED:
         return covariates
@@ -228,10 +228,10 @@ def require_same_covariates(methods: Iterable[Method], names: tuple[str, ...]) -
 def held_out_by_refits(
     method: Method, cases: Cases, gap: Span = 0, year_start: str | None = None
 ) -> FloatArray:
-    """Quantiles (L, 2, n, Q) from refits without parts of the cases.
+    """Quantiles (L, 2, n, Q) from refits without some of the cases.
 
-    They are of cases forecast without their fold, and of cases forecast from earlier ones alone; in
-    both, without the cases nearer than a gap. Years of cases begin on ``year_start``.
+    The first are of cases forecast without their fold, the second of cases forecast from earlier
+    cases alone. Both leave out cases nearer than a gap. Years of cases begin on ``year_start``.
     """
     from xrecal.arrays.ckme.folds import assign_folds, gap_axis
     from xrecal.arrays.ckme.search import LATER_PARTS
@@ -240,11 +240,12 @@ def held_out_by_refits(
     n_locations, n = known.shape
     groups, blocks = fold_groups("auto", cases.axis, n, year_start)
     fold = assign_folds(groups, known, blocks, cases.axis.step)
-    # Blocks hide a change of the forecast system: later cases are forecast from earlier ones too.
+    # Blocks hide changes of the forecast system, so later cases are also forecast from earlier
+    # ones.
     later = assign_folds(cases.axis.steps(n), known, LATER_PARTS)
     quantiles = np.full((n_locations, 2, n, N_HELD_OUT), np.nan)
     position, length = gap_axis(gap, cases.axis.steps(n), cases.axis.days)
-    # A method that learns nothing forecasts the same, whatever it is trained on: once is enough.
+    # A method without a fit issues the same forecast for any training cases: once is enough.
     issued = None if method.recalibrates else _quantiles(method, cases, np.arange(n))
     for f in range(fold.max() + 1):
         train = known & (fold != f) & _apart(fold == f, position, length)
@@ -256,7 +257,7 @@ def held_out_by_refits(
 
 
 def _apart(held: npt.NDArray[np.bool_], position: FloatArray, gap: float) -> npt.NDArray[np.bool_]:
-    """Where cases (L, n) are further than the gap from all those held out; all without a gap."""
+    """Mark cases (L, n) farther than the gap from all held-out ones; all without a gap."""
     apart = np.ones(held.shape, np.bool_)
     if gap > 0:
         for kept, of_location in zip(apart, held, strict=True):
@@ -273,7 +274,7 @@ def _forecast(
     out: FloatArray,
     issued: FloatArray | None,
 ) -> None:
-    """Quantiles (L, n, Q) of the cases ``held`` (L, n), by others or as they were issued."""
+    """Quantiles (L, n, Q) of the cases ``held`` (L, n), from other cases or from ``issued``."""
     which = np.flatnonzero(held.any(0))
     if which.size == 0:
         return
@@ -287,23 +288,23 @@ def _forecast(
 
 
 def _quantiles(method: Method, learned: Cases, which: IntArray) -> FloatArray:
-    """Quantiles (L, k, Q) of some of the cases, from a fit to those that can be learned from."""
+    """Quantiles (L, k, Q) of some of the cases, from a fit to the usable ones."""
     fitted = method.fit_locations(learned, 2)
     issued = method.predict_locations(learned.as_new(which), learned, fitted)
-    if type(issued) is Empirical:  # rounding must not decide on which side of a step a level falls
+    if type(issued) is Empirical:  # rounding must not decide on which side of a step a level lies
         issued = Tailed(*issued)
     return issued.quantile(equal_mass_levels(N_HELD_OUT))
 
 
 def keep_within(values: FloatArray, bounds: FloatArray) -> None:
-    """Move values (L, ...) beyond bounds (L, 2) to them: forecasts overshoot, rain below zero."""
+    """Move values (L, ...) beyond bounds (L, 2) to the bounds: some forecasts pass them."""
     if np.isfinite(bounds).any():
         low, high = bounds.T.astype(values.dtype).reshape(2, -1, *[1] * (values.ndim - 1))
         np.clip(values, low, high, out=values)
 
 
 class Forecasting:
-    """Components of a pool as they forecast new cases; each is asked once."""
+    """Components of a pool with their forecasts of new cases; each forecast is computed once."""
 
     def __init__(
         self, components: Sequence[Component], new: NewCases, cases: Cases, fitted: FitArrays
@@ -312,7 +313,7 @@ class Forecasting:
         self._known: dict[str, Distribution] = {}
 
     def of(self, component: Component, weight: FloatArray) -> Distribution:
-        """Forecasts of one component, which may be NaN where it has no weight (L,)."""
+        """Forecasts of one component; they may be NaN without weight (L,)."""
         if component.label not in self._known:
             self._known[component.label] = component.predict(
                 self.new, self.cases, self.fitted, weight
@@ -329,7 +330,7 @@ class Forecasting:
         return Empirical(members, np.where(np.isnan(members), np.nan, 1 / N_QUANTILES))
 
     def judged(self) -> FloatArray | None:
-        """Novelty (L, T) of the forecasts to the judge, which forecasts by the same comparison."""
+        """Novelty (L, T) of the forecasts by the judge, from the comparison that also predicts."""
         judge = judge_of(self.components)
         if judge is None:
             return None
@@ -340,9 +341,9 @@ class Forecasting:
         return novelty
 
     def novelty(self) -> FloatArray:
-        """Novelty (L, T) of forecasts to the judge of a pool; none is known without one.
+        """Novelty (L, T) of the forecasts by the judge of a pool; NaN without one.
 
-        Where a place has too short a record, to the component that places share.
+        If a place has too short a record, the shared component is the judge.
         """
         judge = judge_of(self.components)
         asked = [c for c in self.components if c is judge or c.method.by_sums]
@@ -356,7 +357,7 @@ class Forecasting:
 
 
 def median_of_known(values: FloatArray) -> FloatArray:
-    """Median (1, ...) over locations (L, ...) of values that are known; NaN where none is."""
+    """Median (1, ...) over locations (L, ...) of known values; NaN if none is known."""
     known = values[:, ~np.isnan(values).all(0)]
     median = np.full((1, *values.shape[1:]), np.nan)
     median[:, ~np.isnan(values).all(0)] = np.nanmedian(known, axis=0)
@@ -364,7 +365,7 @@ def median_of_known(values: FloatArray) -> FloatArray:
 
 
 def judge_of(components: Sequence[Component]) -> Component | None:
-    """The component that knows the novelty of forecasts: the first CKME, of forecasts first."""
+    """The judge, which computes novelty: the first CKME, if possible one of forecasts."""
     judges = [c for c in components if c.support is not None]
     return min(judges, key=lambda c: c.method.shapes, default=None)
 
@@ -374,7 +375,7 @@ def leave_alone(
     where: npt.NDArray[np.bool_],
     components: Sequence[bool],
 ) -> None:
-    """Give all weight to one of the components at some locations (L,), without tails."""
+    """Give all weight to one component at some locations (L,), without tails."""
     state["pool_weight"][where] = components
     for name in FITTED:
         if name in state:
@@ -382,24 +383,24 @@ def leave_alone(
 
 
 class GivingWay(NamedTuple):
-    """Weights of a pool in which past observations may give way to other components."""
+    """Weights of a pool in which other components may replace past observations."""
 
     mixed: FloatArray
-    """(L, C) with which to mix"""
+    """(L, C) weights of the mixture"""
     of_observations: FloatArray
     """(L,) sum of the weights of past observations"""
     takers: npt.NDArray[np.bool_]
-    """(C,) which components get what observations lose"""
+    """(C,) components that get the weight lost by observations"""
     own: FloatArray
-    """(L,) sum of the weights that these have already"""
+    """(L,) sum of the weights of these components"""
 
 
 def giving_way(components: Sequence[Component], weight: FloatArray) -> GivingWay:
-    """What past observations give way to, of weights (L, C).
+    """Components that replace past observations, given weights (L, C).
 
-    To all that is recalibrated, in proportion: never to the raw forecast, which has a small weight
-    where it was found to be wrong. Where observations would have all the weight but for that, one
-    that has errors as members is mixed too, so that there is something to give way to.
+    All recalibrated components, in proportion to their weights. The raw forecast never does: it has
+    a small weight if it was found to be wrong. If observations had all the weight, a component with
+    errors as members is mixed in, too, as a replacement.
     """
     observed = np.array([c.on_observations for c in components])
     takers = np.array([c.method.recalibrates for c in components]) & ~observed

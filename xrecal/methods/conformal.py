@@ -73,7 +73,7 @@ class ConformalPrediction(KeepsPIT):
         return np.array([-1, -1]), None
 
     def parameters(self, n_features: int) -> Mapping[str, Parameter]:
-        """PIT of the cases, and how far they lay below and above the forecast's own interval."""
+        """PIT of the cases, and their distances below and above the forecast's own interval."""
         return {
             **super().parameters(n_features),
             **{
@@ -98,7 +98,7 @@ class ConformalPrediction(KeepsPIT):
         return {**own, **self._misses(added, own["pit"])}
 
     def _misses(self, cases: Cases, pit: FloatArray) -> dict[str, FloatArray]:
-        """How far observations (L, n) lie below and above; NaN where the PIT is."""
+        """Distances of observations (L, n) below and above the interval; NaN without a PIT."""
         assert cases.forecasts is not None
         low, high = self._own_interval(cases.forecasts)
         unknown = np.where(np.isnan(pit), np.nan, 0.0)
@@ -108,7 +108,7 @@ class ConformalPrediction(KeepsPIT):
         }
 
     def _own_interval(self, forecasts: Forecasts) -> FloatArray:
-        """Ends (2, L, T) of the central interval that forecasts have by themselves."""
+        """Ends (2, L, T) of the central interval of the raw forecasts."""
         levels = np.array([self.alpha / 2, 1 - self.alpha / 2])
         ends = ends_at(forecasts, np.tile(levels, (forecasts.loc.shape[0], 1)))
         return np.moveaxis(ends.astype(np.float64), -1, 0)
@@ -129,7 +129,7 @@ class ConformalPrediction(KeepsPIT):
     def _with_margins(
         self, forecasts: Forecasts, fitted: FitArrays, weights: FloatArray | None
     ) -> FloatArray:
-        """Ends (L, T, 2) moved by margins, no further than to where they meet."""
+        """Ends (L, T, 2) moved by margins, but not past each other."""
         from xrecal.arrays.baselines.conformal import conformal_margins
 
         below, above = (
@@ -159,7 +159,8 @@ class ConformalPrediction(KeepsPIT):
 def ends_at(forecasts: Forecasts, levels: FloatArray) -> FloatArray:
     """Quantiles (L, T, 2) at a lower and an upper level (L, 2).
 
-    Just above the upper level: where the CDF of an ensemble stays at it, the next member.
+    The upper one is just above its level: if the CDF of an ensemble equals the level, it is the
+    next member.
     """
     from xrecal.arrays.baselines.pit_recalibration import recalibrated_members
 

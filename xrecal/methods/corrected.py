@@ -1,4 +1,4 @@
-"""Experts that are corrected by what an online pool remembers of their errors."""
+"""Experts corrected by the errors that an online pool stores."""
 
 from __future__ import annotations
 
@@ -13,29 +13,28 @@ from xrecal.typing import FloatArray, IntArray
 from .base import Cases, FitArrays
 
 REMEMBERED, USED = 500, 400
-"""Errors that are remembered, and the known ones among them that an expert is corrected by.
-
-The others are of forecasts that take long to verify.
-"""
+"""Number of stored errors, and of known ones among them that correct an expert. The others belong
+to forecasts that have not verified."""
 
 RECENT, POOL = "recent_ckme", "pool"
 MOVED_POOL, CORRECTED_POOL, CORRECTED_RECENT = "moved_pool", "corrected_pool", "corrected_recent"
 CORRECTED = (MOVED_POOL, CORRECTED_POOL, CORRECTED_RECENT)
-"""The pool with the error that is to be expected, with the size of it too, and the recent CKME."""
+"""Labels of the experts: the pool corrected in the mean, the pool corrected in mean and spread, and
+the recent CKME."""
 
 
 NONE = np.array([], np.int64)
 
 
 class Errors(NamedTuple):
-    """Of the pool and the recent CKME, in the last n cases that weights were learned from."""
+    """Errors of the pool and the recent CKME, for the last n cases that updated the weights."""
 
     case: IntArray
     """(n,) positions, ascending"""
     score: FloatArray
     """(2, n) normal scores"""
     earlier: IntArray
-    """(n,) how many of them were known when each case was issued"""
+    """(n,) number of errors known when each case was issued"""
     predictors: FloatArray
     """(n, 3) see :func:`predictors`"""
 
@@ -43,7 +42,7 @@ class Errors(NamedTuple):
     def of(
         cls, fitted: FitArrays, cases: Cases, known: IntArray, others: IntArray = NONE
     ) -> tuple[Errors, FloatArray]:
-        """What a model remembers at its only location, and the predictors (T, 3) of other cases."""
+        """Stored errors of a model at its only location, and predictors (T, 3) of other cases."""
         case = fitted["error_case"][0]
         there = case >= 0
         case = case[there].astype(np.int64)
@@ -68,7 +67,7 @@ class Errors(NamedTuple):
         own: FloatArray,
         known: int,
     ) -> Errors:
-        """With one more case, of which experts said quantiles (1, J), its own predictors (1, 3)."""
+        """Errors with one more case, from quantiles (1, J) of experts and its predictors (1, 3)."""
         from xrecal.arrays.online.corrections import normal_scores
 
         score = np.array([normal_scores(said[label][0], observed) for label in (POOL, RECENT)])
@@ -90,7 +89,7 @@ class Errors(NamedTuple):
         known: int,
         bounds: tuple[float, float],
     ) -> dict[str, FloatArray]:
-        """Quantiles (T, J) of the corrected experts, from the errors of the first known cases."""
+        """Quantiles (T, J) of the corrected experts, from errors of the first ``known`` cases."""
         from xrecal.arrays.online.corrections import corrected, corrections
 
         end = int(np.searchsorted(self.case, known))
@@ -107,18 +106,19 @@ class Errors(NamedTuple):
 
 
 def predictors(cases: Cases, forecasts: Forecasts, known: IntArray) -> FloatArray:
-    """What is known of the errors of forecasts (1, T) when they are issued.
+    """Predictors of the errors of forecasts (1, T), known when they are issued.
 
     Returns
     -------
     array of float64, shape (T, 3)
-        How far the mean of each lies from the last observation among the ``known`` (T,) first
-        cases, and from the mean of the forecast of that, 0 without any; and the standard deviation.
+        Mean of each forecast minus the last observation among the first ``known`` (T,) cases; mean
+        minus the mean of the forecast of that observation, 0 without one; and the standard
+        deviation.
     """
     (means,), (variances,) = moments(forecasts)
     observed = cases.observations[0]
     verified = np.where(np.isfinite(observed), np.arange(observed.size), -1)
-    last = np.append(np.maximum.accumulate(verified), -1)[known - 1]  # -1 where none is known
+    last = np.append(np.maximum.accumulate(verified), -1)[known - 1]  # -1 if none is known
     (means_then,), _ = moments(cases.as_new(last).forecasts)
     departure, change = (
         np.where(last >= 0, means - then, 0.0) for then in (observed[last], means_then)

@@ -1,7 +1,8 @@
-"""Covariates of cases and forecasts as methods get them, missing and broken values replaced.
+"""Covariates of cases and forecasts, with missing and broken values replaced.
 
-All methods get their features here, so that all treat a broken predictor alike: its median of the
-record takes its place, and an indicator says so where the record has taught what that means.
+All methods get their features here, so a broken predictor has the same effect on all. The median of
+the record replaces it. An indicator marks this, if the record has enough such cases to learn its
+effect.
 """
 
 from __future__ import annotations
@@ -26,14 +27,17 @@ OF_PLACE = "xrecal_"
 
 
 def may_break(name: str) -> bool:
-    """True for a covariate that may be missing or broken: none from dates or of a place."""
+    """Return whether a covariate may be missing or broken.
+
+    Those from dates or of places may not.
+    """
     return name not in (SEASON, DAY, AHEAD) and not name.startswith(OF_PLACE)
 
 
 def count_features(periods: Mapping[str, float | None]) -> int:
     """Number of features of covariates with these periods.
 
-    A circular covariate has two, any other has one; one that may break has its indicator as well.
+    A circular covariate has two, any other has one, and one more for its indicator if it may break.
     """
     return sum((1 if period is None else 2) + may_break(name) for name, period in periods.items())
 
@@ -46,14 +50,14 @@ class Covariates:
     """(L, n, p), NaN where missing"""
     names: tuple[str, ...] = ()
     periods: tuple[float | None, ...] = ()
-    """(p,) of circular ones, None for others."""
+    """(p,) for circular covariates, None for others."""
     record: Covariates | None = None
-    """Those of the cases of a fit, where these are of further cases."""
+    """Covariates of the cases of a fit, for covariates of further cases."""
     found: dict[str, Usual] = field(default_factory=dict, compare=False)
-    """Usual values by name, once they are asked for."""
+    """Cache of usual values by name."""
 
     def take(self, part: tuple[slice | IntArray, ...]) -> Covariates:
-        """Values of some locations, and perhaps cases."""
+        """Values of some locations, and optionally some cases."""
         record = None if self.record is None else self.record.take(part[:1])
         return replace(self, values=self.values[part], record=record, found={})
 
@@ -70,12 +74,12 @@ class Covariates:
         return self.found[name]
 
     def judged_by(self, names: Sequence[str], numbers: FloatArray) -> Covariates:
-        """The covariates beside a record of which the usual values (L, p, 8) alone are known."""
+        """Covariates, with a record known only by its usual values (L, p, 8)."""
         record = replace(self, found=dict(zip(names, unstacked(numbers), strict=True)))
         return replace(self, record=record, found={})
 
     def as_given(self, names: Sequence[str]) -> Features:
-        """The covariates with these names, as the array layer takes them; nothing is replaced."""
+        """Covariates with these names for the array layer; nothing is replaced."""
         places = [self.names.index(name) for name in names]
         periods = tuple(self.periods[place] for place in places)
         features: Features = arrays.features(self.values[..., places], periods)
@@ -84,10 +88,10 @@ class Covariates:
         return features._replace(predictors=np.flatnonzero(predictors))
 
     def features(self, names: Sequence[str], record: Covariates | None = None) -> Features:
-        """The covariates with these names, as the array layer takes them.
+        """Covariates with these names for the array layer.
 
-        Values that are missing, or that the record cannot have had, are its median. Indicators
-        come last: 0 where the record does not have enough cases with and without a value.
+        The median of the record replaces missing and implausible values. Indicators come last; they
+        are 0 if the record has too few cases with or without a value.
 
         Parameters
         ----------
@@ -112,7 +116,7 @@ class Covariates:
         return features._replace(values=whole, circular=fixed, predictors=predictors)
 
     def replaced(self, record: Covariates) -> Covariates:
-        """The covariates, those replaced by their median of a record that it cannot have had."""
+        """Covariates with implausible values replaced by the median of a record."""
         values = self.values.copy()
         for place, name in enumerate(self.names):
             if may_break(name) and name in record.names:
@@ -121,9 +125,9 @@ class Covariates:
         return replace(self, values=values, found={})
 
     def joining(self, record: Covariates) -> Covariates:
-        """The covariates of cases that join a record, NaN where it cannot have had the value.
+        """Covariates of cases that join a record, with NaN for implausible values.
 
-        Thus a predictor that breaks does not widen the range by which later ones are judged.
+        So a broken predictor does not widen the range for later values.
         """
         xp, values = namespace(self.values), self.values.copy()
         for place, name in enumerate(self.names):

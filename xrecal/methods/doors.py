@@ -1,4 +1,4 @@
-"""Doors and verbs: methods of an accessor and of a model, each made of one function."""
+"""Methods of an accessor and of a model, each made from one function."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 SHOWN = ("Parameters", "Returns", "Raises", "Examples")
-"""Sections of a function's docstring that its door shows; formulas and sources stay with it."""
+"""Sections of a function's docstring that its method shows; it has no formulas or references."""
 
 _SECTIONS = re.compile(r"\n\n(?=[A-Z]\w+\n-{3,}\n)")
 _LINK = re.compile(r":(?:func|meth):`")
@@ -26,10 +26,10 @@ _REFERENCE = re.compile(r"\s*\[\d+\]_")
 
 
 class Accessor:
-    """Forecasts, with doors as methods."""
+    """Base of accessors: forecasts with methods."""
 
     _typed_as: ClassVar[str]
-    """What users type between the forecasts and a door."""
+    """Text that users type between the forecasts and a method."""
 
     def __init__(self, obj: Labelled) -> None:
         self._obj: Labelled = obj
@@ -39,9 +39,9 @@ class Accessor:
 
 
 def door(function: Callable[Concatenate[Labelled, P], R]) -> Callable[Concatenate[Any, P], R]:
-    """Method of :class:`Accessor` that calls a function with the forecasts held there.
+    """Method of :class:`Accessor` that calls a function with the forecasts of the accessor.
 
-    It has the signature of the function without the first parameter. Wrong calls are explained as
+    Its signature is that of the function without the first parameter. Wrong calls are explained as
     by :func:`~xrecal.methods.call_errors.explained`.
     """
     behind = unexplained(function)
@@ -61,13 +61,13 @@ def door(function: Callable[Concatenate[Labelled, P], R]) -> Callable[Concatenat
 
     held = inspect.Parameter("self", first.kind)
     vars(called)["__signature__"] = typed.replace(parameters=[held, *others])
-    called.__module__ = __name__  # so that its examples run with the function alone
+    called.__module__ = __name__  # its examples then run with the function alone
     called.__doc__ = _docstring(function, first.name)
     return called
 
 
 def _docstring(function: Callable[..., Any], first: str) -> str | None:
-    """Docstring of a door: first line and sections of that of the function behind it."""
+    """Docstring of a method: first line and some sections of the docstring of its function."""
     line, sections = shown_sections(function)
     if not sections:
         return function.__doc__
@@ -79,9 +79,9 @@ def _docstring(function: Callable[..., Any], first: str) -> str | None:
 
 
 def shown_sections(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
-    """First line of a function's docstring, and its sections that a door or verb shows.
+    """First line of a function's docstring, and the sections that a method shows.
 
-    Names near the function are written in full, and references to its sources left out.
+    Names near the function are written in full, and references to its sources are left out.
     """
     head, *sections = _SECTIONS.split(_from_afar(function))
     named = {section.partition("\n")[0]: section for section in sections}
@@ -94,7 +94,7 @@ def _from_afar(function: Callable[..., Any]) -> str:
 
 
 def verb(function: Callable[Concatenate[Any, P], R], name: str) -> Callable[Concatenate[Any, P], R]:
-    """Method ``name`` of a model that calls a function with the model; explains wrong calls.
+    """Method ``name`` of a model that calls a function with the model and explains wrong calls.
 
     Signature and docstring are those of the function.
     """
@@ -108,5 +108,5 @@ def verb(function: Callable[Concatenate[Any, P], R], name: str) -> Callable[Conc
     own = signature.replace(parameters=[first.replace(name="self"), *others])
     vars(method)["__signature__"] = own
     method.__name__, method.__qualname__ = name, f"Recalibrator.{name}"
-    del method.__wrapped__  # whose first parameter has another name
+    del method.__wrapped__  # its first parameter has another name
     return explained(f"model.{name}")(method)

@@ -36,7 +36,7 @@ from .settings import Settings
 COEFFICIENTS = ("intercept", "slope", "spread_intercept", "spread_slope")
 
 PREDICTORS = ("ensemble_mean", "ensemble_variance", "ensemble_inverse_size")
-"""Parameters of each case, from which an update learns again."""
+"""Parameters of each case; updates learn from them again."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -89,11 +89,11 @@ class EMOS(Settings):
             raise ValueError(f"EMOS: vary_spread must be True or False, got {self.vary_spread!r}")
 
     def slots(self, n: int) -> tuple[IntArray, None]:
-        """One normal distribution, of no past case."""
+        """One normal distribution, which belongs to no past case."""
         return np.array([-1]), None
 
     def parameters(self, n_features: int) -> Mapping[str, Parameter]:
-        """Coefficients and bounds, and what they are learned from."""
+        """Coefficients and bounds, and the cases that updates need."""
         parameters = {
             "intercept": Parameter("a of the location a + b mean", True),
             "slope": Parameter("b of the location a + b mean"),
@@ -125,12 +125,12 @@ class EMOS(Settings):
         return parameters
 
     def fit_locations(self, cases: Cases, min_samples: int, choices: Chosen = None) -> FitArrays:
-        """Coefficients at each location, and what updates need of the cases (L, n)."""
+        """Coefficients at each location, and values of the cases (L, n) for updates."""
         kept = self.update_locations(cases, {}, np.arange(cases.observations.shape[1]))
         return {**self.relearn_locations(cases, kept, min_samples), **kept}
 
     def update_locations(self, added: Cases, fitted: FitArrays, slots: IntArray) -> FitArrays:
-        """What updates need of the added cases (L, n), NaN where there is no observation."""
+        """Values of the added cases (L, n) for updates, NaN without an observation."""
         assert added.forecasts is not None
         known = np.isfinite(added.observations)
         of_cases = *moments(added.forecasts), inverse_sizes(added.forecasts)

@@ -1,7 +1,7 @@
-"""What the experts of an online pool say of a forecast: quantiles, from what had verified by then.
+"""Experts of an online pool: quantile forecasts from the cases verified at issue.
 
-Slow experts are fitted now and then, and are the same for all forecasts until they are fitted
-again. Fast ones look at the last verified cases each time.
+Slow experts are refitted at intervals, and stay the same until the next fit. Fast experts use the
+last verified cases each time.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ from .pool import LinearPool
 from .shared_ckme import SharedCKME
 
 N_LEVELS = 100
-"""Quantiles that an expert says."""
+"""Number of quantiles of an expert."""
 
 WINDOWS = (30, 60, 120)
-"""Verified cases from which EMOS is fitted each time."""
+"""Numbers of last verified cases to which EMOS is fitted each time."""
 
 N_ERRORS = 91
-"""Verified errors around the ensemble mean: a quarter of daily ones."""
+"""Number of verified errors around the ensemble mean: a quarter of a year of daily ones."""
 
 MEMORY, HALF_LIFE = 250, 60.0
-"""Verified cases whose errors the recent CKME has, and after how many of them one counts half."""
+"""Number of verified cases of the recent CKME, and its half-life in cases."""
 
 PLACES_TOGETHER = 16
-"""Forecasts of several places that experts are asked for at once."""
+"""Number of forecasts at several places that experts compute at once."""
 
 EMOS_LABEL, RAW, ERRORS = "slow_emos", "raw", "errors"
 
@@ -56,13 +56,13 @@ LEVELS = equal_mass_levels(N_LEVELS)
 
 @dataclass(frozen=True)
 class Experts:
-    """Experts around a pool, at one location."""
+    """Experts of a pool at one location."""
 
     pool: LinearPool
-    """With its covariates settled."""
+    """Pool with its covariates."""
     bounds: Bounds = "auto"
     law: SharedCKME | None = None
-    """That all places share"""
+    """Method that all places share"""
 
     @cached_property
     def emos(self) -> Component:
@@ -72,9 +72,10 @@ class Experts:
 
     @cached_property
     def recent(self) -> Component:
-        """Errors around a regression on the mean of the last cases, the newest of which count most.
+        """CKME of errors around a regression on the mean of the last cases.
 
-        Its choices are made where slow experts are fitted, its cases are those of each time.
+        New cases have more weight. Its choices are made when slow experts are fitted; its cases are
+        the last ones each time.
         """
         method = CKME(
             support="regression",
@@ -87,17 +88,17 @@ class Experts:
 
     @cached_property
     def shared(self) -> Component | None:
-        """The law that all places share, as the expert that it is at each."""
+        """The law that all places share, as an expert at each place."""
         return None if self.law is None else components_of((self.law,))[0]
 
     @property
     def mixed(self) -> tuple[Component, ...]:
-        """Components of the pool that are experts by themselves; the raw forecast is one anyway."""
+        """Components of the pool that are also experts; the raw forecast is always one."""
         return tuple(c for c in self.pool.components if c.method.recalibrates)
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Names of the experts, that of the pool last."""
+        """Names of the experts, the pool last."""
         windows = (f"emos_{w}" for w in WINDOWS)
         mixed = [c.label for c in self.mixed]
         if self.shared is not None:
@@ -106,7 +107,7 @@ class Experts:
         return (RAW, EMOS_LABEL, *windows, errors, RECENT, *mixed, *CORRECTED, POOL)
 
     def parameters(self, n_features: int) -> dict[str, Parameter]:
-        """Parameters of the slow experts; what each case has is made from it when it is needed."""
+        """Parameters of the slow experts, without those of each case: these are recomputed."""
         parameters = dict(self.pool.parameters(n_features))
         del parameters[CHOSEN_FROM]
         for component in (self.emos, self.recent):
@@ -136,7 +137,7 @@ class Experts:
     def with_own(
         self, together: FitArrays, own: FitArrays, share: FloatArray
     ) -> dict[str, npt.NDArray[Any]]:
-        """Choices of all places, or nearer to own ones."""
+        """Choices between the joint and the own ones."""
         recent = self.recent.with_own(together, own, share)
         return {**self.pool.with_own(together, own, share), **recent}
 
@@ -149,16 +150,16 @@ class Experts:
     def fit(
         self, cases: Cases, min_samples: int, choices: FitArrays | None = None
     ) -> dict[str, npt.NDArray[Any]]:
-        """Slow experts (1, ...) from all the cases; the recent CKME from the last of them."""
+        """Slow experts (1, ...) from all the cases; the recent CKME from the last ones."""
         learned = dict(self.pool.fit_locations(cases, min_samples, choices))
         for component, own in ((self.emos, cases), (self.recent, last_cases(cases))):
             learned |= component.stored(component.fit(own, min_samples, choices))
         return learned
 
-    def slow_said(
+    def slow_quantiles(
         self, new: NewCases, cases: Cases, slow: FitArrays, n_slow: int
     ) -> dict[str, FloatArray]:
-        """Quantiles (L, T, J) of forecasts by slow experts, fitted to the first cases."""
+        """Quantiles (L, T, J) of the slow experts, fitted to the first cases."""
         learned = cases.select(np.arange(n_slow))
         whole, every = self._with_cases(learned, slow), np.ones(len(learned.observations))
         pooled = Forecasting(self.pool.components, new, learned, whole)
@@ -167,12 +168,12 @@ class Experts:
         found[EMOS_LABEL] = _quantiles(self.emos.predict(new, learned, whole, every))
         return found | {POOL: _quantiles(self.pool.mix(pooled, novelty))}
 
-    def fast_said(
+    def fast_quantiles(
         self, new: NewCases, cases: Cases, slow: FitArrays, known: int
     ) -> dict[str, FloatArray]:
-        """Quantiles (L, T, J) of forecasts by the others, from the first ``known`` cases.
+        """Quantiles (L, T, J) of the fast experts, from the first ``known`` cases.
 
-        The same of these have verified at all L places.
+        The same cases must have verified at all L places.
         """
         places = [slice(i, i + 1) for i in range(len(cases.observations))]
         fitted = {**slow, "status": np.zeros(len(places), np.int64)}
@@ -193,7 +194,7 @@ class Experts:
         ]
         return {RECENT: recent, **{n: np.stack([said[n] for said in each]) for n in each[0]}}
 
-    def said_at(
+    def quantiles_at(
         self,
         new: NewCases,
         cases: Cases,
@@ -201,11 +202,11 @@ class Experts:
         n_slow: IntArray,
         known: IntArray,
     ) -> Iterator[tuple[int, dict[str, FloatArray]]]:
-        """Quantiles (T, J) of forecasts at each place with slow experts, and its number.
+        """Quantiles (T, J) of forecasts at places with slow experts, and the number of the place.
 
-        The slow experts were fitted to the first ``n_slow`` (L,) cases, 0 where there are none, the
-        others know the first ``known`` (L,). Places that know the same are worked on together,
-        which spares calls.
+        The slow experts were fitted to the first ``n_slow`` (L,) cases, 0 without experts; the
+        others know the first ``known`` (L,) cases. Places with the same numbers are computed
+        together, which saves calls.
         """
         step = max(PLACES_TOGETHER // max(new.forecasts.loc.shape[1], 1), 1)
         verified = np.isfinite(cases.observations)
@@ -218,20 +219,22 @@ class Experts:
                 at = np.array(some)
                 own = {name: array[at] for name, array in slow.items()}
                 given = new.take(at), cases.take(at), own
-                said = self.slow_said(*given, fitted_to) | self.fast_said(*given, n_known)
+                said = self.slow_quantiles(*given, fitted_to) | self.fast_quantiles(*given, n_known)
                 for i, place in enumerate(some):
                     yield place, {label: quantiles[i] for label, quantiles in said.items()}
 
-    def shared_said(self, cases: Cases, which: IntArray, known: IntArray) -> dict[str, FloatArray]:
-        """Quantiles (k, J) of some cases by the law of all places, by what was known (k,) then."""
+    def shared_quantiles(
+        self, cases: Cases, which: IntArray, known: IntArray
+    ) -> dict[str, FloatArray]:
+        """Quantiles (k, J) of some cases by the law of all places, as known (k,) at issue."""
         if self.shared is None or self.law is None:
             return {}
         return {self.shared.label: self.law.said(cases, which, known, LEVELS)}
 
-    def shared_says(
+    def shared_with_novelty(
         self, new: NewCases, cases: Cases, fitted: FitArrays
     ) -> tuple[FloatArray | None, FloatArray]:
-        """Quantiles (L, T, J) of forecasts by the law of all places, if any, and their novelty."""
+        """Quantiles (L, T, J) by the law of all places, if there is one, and the novelty."""
         novelty = np.full(new.forecasts.loc.shape[:2], np.nan)
         if self.shared is None or self.law is None:
             return None, novelty
@@ -239,23 +242,23 @@ class Experts:
         return self.law.quantiles_with_novelty(new, cases, own, LEVELS)
 
     def stacked(self, said: Mapping[str, FloatArray]) -> FloatArray:
-        """Quantiles (1, T, K, J) of all experts, of which each said (T, J)."""
+        """Stack quantiles (T, J) of each expert to (1, T, K, J)."""
         return np.stack([said[label] for label in self.labels], axis=1)[np.newaxis]
 
     def novelty(self, new: NewCases, cases: Cases, slow: FitArrays, n_slow: int) -> FloatArray:
-        """Novelty (1, T) of forecasts to the cases that the pool has learned from."""
+        """Novelty (1, T) of forecasts, relative to the cases of the pool."""
         learned = cases.select(np.arange(n_slow))
         return self.pool.novelty_locations(new, learned, self._with_cases(learned, slow))
 
     def limits(self, slow: FitArrays) -> tuple[float, float]:
-        """Lower and upper bound, infinite without."""
+        """Lower and upper bound, infinite without a bound."""
         if self.bounds is None:
             return -np.inf, np.inf
         lower, upper = (float(slow[f"{EMOS_LABEL}_{end}"][0]) for end in ("lower", "upper"))
         return (-np.inf if np.isnan(lower) else lower), (np.inf if np.isnan(upper) else upper)
 
     def _with_cases(self, learned: Cases, slow: FitArrays) -> dict[str, npt.NDArray[Any]]:
-        """Slow experts with what each case has of its own."""
+        """Slow experts with their parameters of each case."""
         whole = dict(slow) | {"status": np.zeros(len(learned.observations), np.int64)}
         slots = np.arange(learned.observations.shape[1])
         for component in self.pool.components:
@@ -267,16 +270,17 @@ class Experts:
 
 
 def last_cases(cases: Cases, known: int | None = None) -> Cases:
-    """The last verified of the first ``known`` cases at a place; all cases if not given.
+    """The last verified cases among the first ``known`` ones at a place; all cases by default.
 
-    At several places the same ones have verified. Their number counts, not the time between them.
+    At several places the same cases must have verified. The number of cases counts, not the time
+    between them.
     """
     which = np.flatnonzero(np.isfinite(cases.observations[0, :known]))[-MEMORY:]
     return replace(cases.select(which), axis=CaseAxis(days=np.arange(which.size, dtype=np.float64)))
 
 
 def rolling(new: NewCases, verified: Cases, bounds: tuple[float, float]) -> dict[str, FloatArray]:
-    """Quantiles (T, J) of experts that are fitted to the last verified cases (1, n)."""
+    """Quantiles (T, J) of experts fitted to the last verified cases (1, n)."""
     from xrecal.arrays.online.rolling import rolling_emos, rolling_errors
 
     n = verified.observations.shape[1]
@@ -294,10 +298,10 @@ def rolling(new: NewCases, verified: Cases, bounds: tuple[float, float]) -> dict
 
 
 def _as_issued(new: NewCases) -> FloatArray:
-    """Quantiles (T, J) of forecasts (1, T) themselves, NaN where missing.
+    """Quantiles (T, J) of raw forecasts (1, T), NaN if missing.
 
-    Between members with weights, such as quantiles, on straight lines from the middle of the mass
-    of one to that of the next.
+    Linear between members with weights, such as quantiles, from the middle of one mass to the
+    middle of the next.
     """
     missing = missing_forecasts(new.forecasts)[0]
     loc, scale, weights = sort_members(new.forecasts)

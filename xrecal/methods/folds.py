@@ -1,4 +1,4 @@
-"""Folds of the cases that a method learns from, and the dates that folds and seasons need."""
+"""Folds of the cases of a method, and the dates that folds and seasons need."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from xrecal.inputs.dates import CaseAxis, spread_of_season, years_of_cases
 from xrecal.typing import IntArray
 
 SHORTEST_SEASON = 240
-"""Days that the cases must span to learn the season from them."""
+"""Least number of days that the cases must span to learn the season."""
 
 WHOLE_YEAR = 350
-"""Days that leave no season out."""
+"""Number of days that contain all seasons."""
 
 
 def period_of_cases(axis: CaseAxis, names: tuple[str, ...], *, method: str) -> str | None:
-    """Remark on a season learned from less than a year, or None; ValueError without dates."""
+    """Remark on a season learned from less than a year, or None; raise ValueError without dates."""
     if SEASON not in names:
         return None
     if axis.season is None or axis.days is None:
@@ -51,11 +51,11 @@ def period_of_cases(axis: CaseAxis, names: tuple[str, ...], *, method: str) -> s
 
 
 NARROW = 10
-"""Standard deviation, in days, of dates of the year below which no season is learned."""
+"""Least standard deviation, in days, of dates of the year for learning the season."""
 
 
 def season_of_pool(axis: CaseAxis) -> tuple[str | tuple[str, ...], str | None]:
-    """Covariates of a pool that are left to the dates: the season or none; and a remark."""
+    """Covariates of a pool without given ones, by the dates: the season or none; and a remark."""
     if axis.days is None:
         return (), "no dates, so the pool leaves the season out"
     span = np.ptp(axis.days)
@@ -70,18 +70,18 @@ def season_of_pool(axis: CaseAxis) -> tuple[str | tuple[str, ...], str | None]:
 
 
 BLOCKS = 5
-"""Folds of cases without years, and of random ones."""
+"""Number of folds for cases without years, and for random folds."""
 
 YEARS_FOR_YEAR_FOLDS = 5
-"""Years from which on each is a fold, with ``folds="auto"``."""
+"""Least number of years for folds by year, with ``folds="auto"``."""
 
 
 def fold_groups(
     folds: str, axis: CaseAxis, n_cases: int, year_start: str | None = None
 ) -> tuple[IntArray, int]:
-    """Group of each case (n,), never divided between folds, and the number of folds.
+    """Group of each case (n,), which folds do not divide, and the number of folds.
 
-    The number is 0 where each group is a fold. Years are those of the cases; see
+    The number is 0 if each group is a fold. Years are those of the cases; see
     :func:`xrecal.inputs.dates.years_of_cases`.
     """
     year = years_of_cases(axis, year_start)
@@ -89,13 +89,13 @@ def fold_groups(
     if year is not None and (folds == "year" or (folds == "auto" and enough)):
         return year, 0
     step = axis.steps(n_cases)
-    if folds == "random":  # one shuffle for all locations, so chunks cannot matter
+    if folds == "random":  # one shuffle for all locations: independent of chunks
         return np.random.default_rng(0).permutation(step[-1:].sum() + 1)[step], BLOCKS
     return step, BLOCKS
 
 
 def check_folds(method: str, folds: str, axis: CaseAxis, year_start: str | None = None) -> None:
-    """Raise ValueError if year folds are asked for and cannot be made."""
+    """Raise ValueError if the settings ask for folds by year and the cases do not allow them."""
     if year_start is not None and axis.month_day is None:
         raise ValueError(
             f"{method}: year_start needs dates along the calibration dimension (datetime64 or "
@@ -112,12 +112,12 @@ def check_folds(method: str, folds: str, axis: CaseAxis, year_start: str | None 
     if np.unique(year).size < 2:
         raise ValueError(
             f"{method}: folds='year' needs two years, but all cases are from {year[0]}"
-            f"{told_year_start(axis, year)}; use folds='block'"
+            f"{note_on_year_start(axis, year)}; use folds='block'"
         )
 
 
-def told_year_start(axis: CaseAxis, year: IntArray) -> str:
-    """Remark where years do not begin on 1 January, for a message on their number."""
+def note_on_year_start(axis: CaseAxis, year: IntArray) -> str:
+    """Remark on years that do not begin on 1 January, for a message about their number."""
     if axis.year is None or np.array_equal(axis.year, year):
         return ""
     return (
@@ -136,18 +136,18 @@ def check_gap_in_time(method: str, gap: int | str, axis: CaseAxis) -> None:
 
 
 WEEK = 7.0
-"""Days within which neighbours are taken to know of each other: about the memory of the weather."""
+"""Number of days within which neighbours are dependent: about the memory of the weather."""
 
 MANY_NEAR = 0.05
-"""Share of the cases with such a neighbour in another fold from which on it is told: a few among
-many give next to nothing away, and the end of each year of days has some."""
+"""Largest share of the cases with a neighbour this near in another fold, without a warning. A few
+among many hardly matter, and daily data have some at the end of each year."""
 
 
 def near_other_folds(folds: str, axis: CaseAxis, year_start: str | None) -> str | None:
-    """Remark on folds without a gap that part many cases from neighbours in time; or None."""
+    """Remark on folds without a gap that separate many cases from close neighbours; or None."""
     from xrecal.arrays.ckme.folds import assign_folds, count_near
 
-    if axis.days is None or folds == "random":  # which are asked for, and known to leak
+    if axis.days is None or folds == "random":  # the user asked for these, and knows that they leak
         return None
     n_cases = axis.days.size
     groups, blocks = fold_groups(folds, axis, n_cases, year_start)
@@ -166,7 +166,7 @@ def near_other_folds(folds: str, axis: CaseAxis, year_start: str | None) -> str 
 
 
 def learned_from_neighbours(near: int, n_cases: int) -> Advice:
-    """Return the warning of splits without a gap, in which so many cases have a near neighbour."""
+    """Return the warning for splits without a gap if ``near`` cases have a near neighbour."""
     return Advice(
         f"{near} of {n_cases} cases are predicted by fits that have learned from a neighbour "
         "within a week, so they may score too well: use ",

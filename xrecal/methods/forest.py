@@ -1,4 +1,4 @@
-"""Past errors weighted by the leaves of a forest: a component of pools with many covariates."""
+"""Past errors weighted by the leaves of a forest, for pools with many covariates."""
 
 from __future__ import annotations
 
@@ -32,14 +32,17 @@ if TYPE_CHECKING:
     from xrecal.arrays.baselines.forest import Predictors
 
 FEWEST_COVARIATES, FEWEST_CASES = 5, 200
-"""Covariates beside the season, and cases, from which on a pool has a forest by itself."""
+"""Least numbers of covariates, besides the season, and of cases for a forest by default."""
 
 TRIED_TREES = 50
-"""Trees of the forests that forecast held-out cases: a fit needs a dozen of these."""
+"""Number of trees of the forests that forecast held-out cases: a fit needs a dozen forests."""
 
 
 def grows(covariates: tuple[str, ...], n_cases: int) -> bool:
-    """Whether covariates and cases are enough for a forest; ImportError if no library grows it."""
+    """Return whether covariates and cases suffice for a forest.
+
+    ImportError without scikit-learn.
+    """
     enough = len({*covariates} - {SEASON}) >= FEWEST_COVARIATES and n_cases >= FEWEST_CASES
     if enough:
         from xrecal.arrays.baselines.forest import require_forest
@@ -61,7 +64,7 @@ class Forest(Method):
     bounds : "auto", (lower, upper) or None
         As in :class:`CKME`.
     condition_on : str or tuple of str, optional
-        Covariates by which trees split, beside mean and spread of the forecast.
+        Covariates for the splits of trees, besides mean and spread of the forecast.
     n_trees : int
         Number of trees.
     seed : int
@@ -130,7 +133,7 @@ class Forest(Method):
     def try_locations(
         self, cases: Cases, min_samples: int, refits: Callable[[Method], FloatArray]
     ) -> Iterable[Trial]:
-        """Trial with fewer trees in each refit, which forecast a little worse."""
+        """Trial with fewer trees in each refit, which makes forecasts slightly worse."""
         few = replace(self, n_trees=min(self.n_trees, TRIED_TREES))
         return [Trial({}, self.fit_locations(cases, min_samples), refits(few))]
 
@@ -142,7 +145,7 @@ class Forest(Method):
         return {"error": errors_of(cases, added.observations, fitted["centre"], bounds)}
 
     def predict_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> Distribution:
-        """Past errors by the leaves that they share with the forecasts."""
+        """Past errors, weighted by the leaves that they share with the forecasts."""
         from xrecal.arrays.baselines.forest import FittedForest, forest_forecasts
 
         members, weights = forest_forecasts(
@@ -155,7 +158,7 @@ class Forest(Method):
         return Empirical(members.astype(dtype), weights.astype(dtype))
 
     def _predictors(self, of: Cases | NewCases, record: Cases | None = None) -> Predictors:
-        """Predictors of cases, or of forecasts beside the record of the cases."""
+        """Predictors of cases, or of forecasts with values compared to the record of the cases."""
         from xrecal.arrays.baselines.forest import Predictors
 
         assert of.forecasts is not None

@@ -1,4 +1,4 @@
-"""Isotonic distributional regression: the baseline that assumes nothing but order."""
+"""Isotonic distributional regression: the baseline that assumes only order."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class IDR(Settings):
         }
 
     def fit_locations(self, cases: Cases, min_samples: int, choices: Chosen = None) -> FitArrays:
-        """Index of the cases; the isotonic step is made for new forecasts."""
+        """Index of the cases; new forecasts do the isotonic step."""
         from xrecal.arrays.baselines.idr import fit_index
 
         assert cases.forecasts is not None
@@ -114,9 +114,9 @@ class IDR(Settings):
 
 
 def _index(coefficients: FloatArray, mean: FloatArray, features: FloatArray) -> FloatArray:
-    """Index (L, n) by which forecasts are ordered."""
+    """Index (L, n) that orders forecasts."""
     from xrecal.arrays.baselines.idr import index_of
 
-    if features.shape[2] == 0:  # the mean itself, so that equal means stay equal
+    if features.shape[2] == 0:  # the mean itself: equal means stay equal
         return mean * coefficients[:, 1:2]
     return np.asarray(index_of(coefficients, mean, features))

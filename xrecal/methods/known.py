@@ -1,4 +1,4 @@
-"""Which cases had verified when a forecast was issued: what was yet to come teaches nothing."""
+"""Cases that had verified when a forecast was issued: only these may be learned from."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from xrecal.typing import FloatArray, IntArray
 
 
 def known_cases(axis: CaseAxis, ahead: FloatArray, delay: int | str) -> IntArray:
-    """How many cases, from the first on, had verified when each was issued.
+    """Number of cases, from the first on, that had verified when each case was issued.
 
     Parameters
     ----------
     axis : CaseAxis
-        Dates of n cases in order, those on which they were issued or for which they are valid.
+        Dates of n cases in order, either of their issue or of their valid time.
     ahead : array of float, shape (n,)
-        Days from the one to the other.
+        Days from issue to valid time.
     delay : int or str
-        How much later than the valid time an observation is known: a number of steps in time, or a
-        length of time such as "2D".
+        Delay of observations after the valid time: a number of steps in time, or a length of time
+        such as "2D".
 
     Returns
     -------
     array of int, shape (n,)
-        At most the number of those before it; never one of the same date.
+        At most the number of cases before it; cases of the same date do not count.
     """
     n = ahead.size
     steps = axis.steps(n)
@@ -39,7 +39,7 @@ def known_cases(axis: CaseAxis, ahead: FloatArray, delay: int | str) -> IntArray
     before = np.searchsorted(dates, dates, side="left")
     late = _late(span)
     if axis.days is not None:
-        # Whichever of the two dates the cases are labelled by.
+        # Cases may be labelled by start or by valid time.
         verified = np.maximum.accumulate(dates + ahead + late) if n else dates
         by_issue = np.searchsorted(verified, dates + ROUNDING, side="right")
         by_valid = np.searchsorted(dates + late, dates - ahead + ROUNDING, side="right")
@@ -63,14 +63,14 @@ def last_known(axis: CaseAxis, starts: FloatArray, delay: int | str) -> IntArray
     axis : CaseAxis
         Dates of n observations in order.
     starts : array of float, shape (k,)
-        Days as ``axis`` counts them.
+        Days, as in ``axis``.
     delay : int or str
         As for :func:`known_cases`; 0 for observations that are known at their own date.
 
     Returns
     -------
     array of int, shape (k,)
-        -1 where no observation is known.
+        -1 if no observation is known.
     """
     assert axis.days is not None
     span = as_span(delay, "delay")
@@ -86,21 +86,21 @@ def _late(span: object) -> float:
 def case_that_knows_late(
     axis: CaseAxis, ahead: xr.DataArray, delay: int | str, dim: Hashable
 ) -> xr.DataArray:
-    """The first case at whose issue each is known, by its position.
+    """Position of the first case that is issued when each case is known.
 
     Parameters
     ----------
     axis, delay
         As for :func:`known_cases`.
     ahead : DataArray
-        Days from issue to valid time, over the n cases and perhaps their leads.
+        Days from issue to valid time, over the n cases and optionally their leads.
     dim : hashable
         Dimension of the cases.
 
     Returns
     -------
     DataArray
-        int64 over the dimensions of ``ahead``; n for those that none of the cases knows of.
+        int64 over the dimensions of ``ahead``; n if none of the cases knows it.
     """
     values = ahead.transpose(dim, ...).to_numpy()
     found = np.empty(values.shape, np.int64)
@@ -113,7 +113,7 @@ def case_that_knows_late(
 
 
 def has_passed(axis: CaseAxis, first: int, last: int, length: int | str, n: int) -> bool:
-    """Whether a length, in steps or of time, lies between two of n cases."""
+    """Return whether a length, in steps or of time, lies between two of n cases."""
     along = measure("refit", as_span(length, "refit"), n, axis.days)
     position = axis.steps(n) if isinstance(length, int) else along.position
     return bool(position[last] - position[first] >= along.length - ROUNDING)
@@ -122,10 +122,10 @@ def has_passed(axis: CaseAxis, first: int, last: int, length: int | str, n: int)
 def first_due(
     axis: CaseAxis, verified: IntArray, known: IntArray, fitted: int, refit: int | str
 ) -> int:
-    """Place of the first verified case with which experts are to be fitted again.
+    """Position of the first verified case after which experts are to be refitted.
 
-    One that was issued by those of the last fit: then no case waits that was issued by the
-    ones before. Beyond the last place if there is none. ``known`` (n,) has the cases that had
+    It was issued with the experts of the last fit, so no open case was issued with older ones.
+    Beyond the last position if there is none. ``known`` (n,) has the number of cases that had
     verified when each was issued.
     """
     for place, case in enumerate(verified):

@@ -1,4 +1,4 @@
-"""Components of a pool to one weighted ensemble: a mixture, and an average of quantiles."""
+"""Mixture of the components of a pool, and average of their quantiles, as one weighted ensemble."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from .base import missing_forecasts
 from .components import OBSERVATIONS, Forecasting, keep_within
 
 AVERAGE = "average"
-"""Name of the block of members that are averages of quantiles."""
+"""Name of the block of members from averaged quantiles."""
 
 AVERAGED = 0.5
-"""Mass of the average of quantiles, beside that of the mixture."""
+"""Share of the mass of the averaged quantiles; the mixture has the rest."""
 
 
 class Mixture(NamedTuple):
-    """A mixture for L locations and T forecasts, with what an average is made of."""
+    """A mixture for L locations and T forecasts, with the inputs of an average."""
 
     members: FloatArray
     """(L, T, k) in blocks, observations first"""
     weights: FloatArray
     """(L, T, k)"""
     quantiles: Mapping[int, FloatArray]
-    """(L, T, 200) of each component that has weight, if an average is wanted"""
+    """(L, T, 200) of each component with weight, if an average is needed"""
     missing: npt.NDArray[np.bool_]
-    """(L, T) where there is no forecast"""
+    """(L, T) true for missing forecasts"""
 
     def average(self, shares: FloatArray, bounds: FloatArray) -> None:
         """Give half of the mass to the last block: the average of the quantiles between bounds.
 
-        With weights (L, T, C) of all components, or (L, 1, C).
+        Weights are (L, T, C) for all components, or (L, 1, C).
         """
         from xrecal.arrays.distributions.pool import average_quantiles
 
@@ -57,9 +57,9 @@ class Mixture(NamedTuple):
 def mixture_of(
     forecasting: Forecasting, weight: FloatArray, blocks: Mapping[str, int], bounds: FloatArray
 ) -> Mixture:
-    """Mixture of the components that have weight (L, C), in blocks of so many members.
+    """Mixture of the components with weight (L, C), in blocks of given numbers of members.
 
-    Between bounds (L, 2), which forecasts may overshoot as they are issued.
+    Members stay between bounds (L, 2), which raw forecasts may exceed.
     """
     components, new = forecasting.components, forecasting.new
     shape, dtype = new.forecasts.loc.shape[:2], new.forecasts.loc.dtype

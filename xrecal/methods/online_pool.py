@@ -47,8 +47,8 @@ from .online_state import (
     earlier_choices,
     known_of,
     learning_settings,
+    quantiles_of_new,
     record_known,
-    said_of_new,
     shaped_like,
     state_of,
     warm_up_cases,
@@ -62,13 +62,13 @@ from .shared_ckme import SharedCKME, as_shared
 OF_POOL = ("methods", "condition_on", "forest", "gap")
 
 FORMER = "former_"
-"""Prefix of the slow experts of before the last fit."""
+"""Prefix of the slow experts before their last fit."""
 
 STRATEGY, SCORED, EXPERT, LEVEL = "pool_strategy", "scored_strategy", "expert", "expert_level"
-"""Dimensions of what weights are made from."""
+"""Dimensions of the weights."""
 
 WHOSE, ERROR = "erring_expert", "remembered_error"
-"""Dimensions of what corrections are made from."""
+"""Dimensions of the corrections."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -184,7 +184,7 @@ class OnlinePool(Settings):
     @property
     @once
     def pool(self) -> LinearPool:
-        """The pool that is fitted now and then."""
+        """The pool that is refitted at intervals."""
         given, bounds = {name: getattr(self, name) for name in OF_POOL}, self.bounds
         if self.methods is not None:
             bounds = "auto"
@@ -195,35 +195,35 @@ class OnlinePool(Settings):
     @property
     @once
     def experts(self) -> Experts:
-        """Those that are weighed."""
+        """All experts that get weights."""
         return Experts(self.pool, self.bounds, self.law)
 
     @property
     def mixed(self) -> tuple[Method, ...]:
-        """The methods of the pool, the others that are fitted as rarely, and the shared law."""
+        """Methods of the pool, the other slow experts, and the shared law."""
         experts, law = self.experts, self.law
         own = (*self.pool.mixed, experts.emos.method, experts.recent.method)
         return own if law is None else (*own, law)
 
     @property
     def shared_by_places(self) -> Method:
-        """The method of the expert that places share where many cases of them are pooled."""
+        """Method of the expert that places share if many of their cases are pooled."""
         return self.pool.shared_by_places
 
     def with_shared(self, method: Method) -> OnlinePool:
-        """The same with one more expert, which places share and which goes on learning."""
+        """The same with one more expert, which places share and which keeps learning."""
         law = replace(as_shared(method), keeps_sums=True)
         methods = (*self.pool.mixed, law)
         return replace(self, methods=methods, condition_on=None, forest="auto")
 
     @property
     def alone(self) -> OnlinePool:
-        """The same without the expert that places share."""
+        """The same without the shared expert."""
         return self if self.law is None else replace(self, methods=self.pool.methods)
 
     @property
     def knows_novelty(self) -> bool:
-        """Whether the pool or the law of all places compares forecasts with past ones."""
+        """True if the pool or the law of all places compares forecasts with past ones."""
         return self.pool.knows_novelty or self.law is not None
 
     @property
@@ -233,22 +233,22 @@ class OnlinePool(Settings):
 
     @property
     def covariates(self) -> tuple[str, ...]:
-        """Names of the covariates of the pool, and when forecasts verify."""
+        """Names of the covariates of the pool, and the verification time."""
         return (*self.pool.covariates, AHEAD)
 
     def slots(self, n: int) -> tuple[IntArray, Sequence[str] | None]:
-        """Quantiles that come from no past case."""
+        """Quantiles that belong to no past case."""
         return np.full(N_LEVELS, -1), None
 
     @once
     def parameters(self, n_features: int) -> Mapping[str, Parameter]:
-        """What each place learns, and the law that all of them share."""
+        """Parameters of each place, and of the shared law."""
         shared, n = self.experts.shared, max(n_features - 1, 0)
         of_all = {} if shared is None else shared.stored_parameters(n)
         return {**self.parameters_of_place(n_features), **of_all}
 
     def parameters_of_place(self, n_features: int) -> Mapping[str, Parameter]:
-        """What weights are made from, and the slow experts, those of before their last fit too."""
+        """Parameters of the weights and of the slow experts, also before their last fit."""
         from xrecal.arrays.online.state import FORGETTING, PARTS
 
         labels = self.experts.labels
@@ -257,7 +257,7 @@ class OnlinePool(Settings):
         by_level = {STRATEGY: n_strategies, EXPERT: len(labels), LEVEL: N_LEVELS}
         by_expert = {STRATEGY: n_strategies, EXPERT: len(labels)}
         last = partial(Parameter, dtype=np.int32, of_slots=True)
-        slow = self.experts.parameters(max(n_features - 1, 0))  # when it verifies is no feature
+        slow = self.experts.parameters(max(n_features - 1, 0))  # without the verification time
         former = {
             FORMER + name: replace(p, labels=(), description="", for_updates=True)
             for name, p in slow.items()
@@ -296,7 +296,7 @@ class OnlinePool(Settings):
         }
 
     def check(self, axis: CaseAxis, n_cases: int) -> tuple[Method, str | None]:
-        """Settle on the covariates; ValueError if lengths of time are asked for without dates."""
+        """Settle the covariates; raise ValueError for lengths of time without dates."""
         for name in ("delay", "refit"):
             if isinstance(getattr(self, name), str) and axis.days is None:
                 raise ValueError(
@@ -327,14 +327,14 @@ class OnlinePool(Settings):
         return {**own, **{EARLIER + name: size for name, size in own.items()}}
 
     def together(self, choices: FitArrays, in_pool: bool = False) -> FitArrays:
-        """Choices of the slow experts together, each for its cases."""
+        """Joint choices of the slow experts, each from its own cases."""
         of_warm_up = self.experts.together(earlier_choices(choices)).items()
         return self.experts.together(choices) | {EARLIER + n: a for n, a in of_warm_up}
 
     def with_own(
         self, together: FitArrays, own: FitArrays, share: FloatArray, in_pool: bool = False
     ) -> FitArrays:
-        """Choices of the slow experts of all places, or nearer to own ones."""
+        """Choices of the slow experts between the joint and the own ones."""
         earlier = (earlier_choices(together), earlier_choices(own))
         of_warm_up = self.experts.with_own(*earlier, share).items()
         both = self.experts.with_own(together, own, share)
@@ -366,24 +366,24 @@ class OnlinePool(Settings):
         )
 
     def relearn_locations(self, cases: Cases, fitted: FitArrays, min_samples: int) -> FitArrays:
-        """Weights that have learned from the new cases, one by one, and experts fitted when due."""
+        """Weights updated with the new cases, one by one, and experts refitted when due."""
         names = self.parameters_of_place(cases.covariates.n_features)
         own = {name: fitted[name] for name in names}
         return self._learned(cases, own, Fitting(min_samples), together=False)
 
     def predict_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> Distribution:
-        """Averages of what the experts say, as equally likely members."""
+        """Averages of the quantiles of the experts, as equally weighted members."""
         from xrecal.arrays.online.aggregation import issue
 
         experts, n = self.experts, cases.observations.shape[1]
         members = np.full((*new.forecasts.loc.shape[:2], N_LEVELS), np.nan)
-        shared, _ = experts.shared_says(new, cases, fitted)
-        if shared is not None:  # alone where the own record is too short
+        shared, _ = experts.shared_with_novelty(new, cases, fitted)
+        if shared is not None:  # alone if the place has too short a record
             members[:] = shared
         of_place = self.parameters_of_place(cases.covariates.n_features)
         slow = {name: fitted[name] for name in of_place.keys() & fitted.keys()}
         fits = (slow["last_fitted"] + 1) * bool(members.shape[1])
-        for i, said in experts.said_at(new, cases, slow, fits, np.full(fits.shape, n)):
+        for i, said in experts.quantiles_at(new, cases, slow, fits, np.full(fits.shape, n)):
             at = slice(i, i + 1)
             own, one, part = new.take(at), cases.take(at), {n: a[at] for n, a in slow.items()}
             if experts.shared is not None and shared is not None:
@@ -396,8 +396,8 @@ class OnlinePool(Settings):
         return equally_likely(members, new.forecasts.loc.dtype, Linear)
 
     def novelty_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> FloatArray:
-        """Novelty (L, T) of forecasts to those that the pool, or the law alone, was fitted to."""
-        _, novelty = self.experts.shared_says(new, cases, fitted)
+        """Novelty (L, T) of forecasts, relative to the cases of the pool or of the shared law."""
+        _, novelty = self.experts.shared_with_novelty(new, cases, fitted)
         if not self.pool.knows_novelty:
             return novelty
         for i, (one, part) in enumerate(each_place(cases, fitted)):
@@ -410,10 +410,10 @@ class OnlinePool(Settings):
     def _learned(
         self, cases: Cases, given: Arrays, fitting: Fitting, *, together: bool
     ) -> FitArrays:
-        """All locations with what their cases teach, from what was learned so far."""
-        parts, said = [], said_of_new(self.experts, self.delay, cases, given)
+        """Update all locations with their cases, from a given state."""
+        parts, said = [], quantiles_of_new(self.experts, self.delay, cases, given)
         for i, (one, part) in enumerate(each_place(cases, given)):
-            if begins := part["last_fitted"][0] < 0:  # of a place that has joined, they are missing
+            if begins := part["last_fitted"][0] < 0:  # missing for a place that has joined
                 part |= {name: np.zeros_like(part[name]) for name in OF_WEIGHTS}
             record_known(one, part)
             if begins:
@@ -430,9 +430,9 @@ class OnlinePool(Settings):
     def _begun(
         self, cases: Cases, blank: Arrays, fitting: Fitting, *, together: bool = False
     ) -> Arrays:
-        """A location's first fit, of as many cases as it takes; with what follows learned.
+        """First fit of a location, to as many cases as it needs, and updates with the later ones.
 
-        ``together``: from all cases at once, of which the last ones teach the weights.
+        ``together``: from all cases at once; the last ones update the weights.
         """
         verified, min_samples = (
             np.flatnonzero(np.isfinite(cases.observations[0])),
@@ -446,7 +446,7 @@ class OnlinePool(Settings):
             if together
             else verified[:0]
         )
-        if enough.size == 0:  # weights will be learned from what is yet to come
+        if enough.size == 0:  # weights will be learned from later cases
             n_first = verified[-1] if together else verified[min_samples - 1]
             part = self._fitted_again(cases, blank, int(n_first), fitting)
             part["last_learned"] = part["last_fitted"]
@@ -469,11 +469,11 @@ class OnlinePool(Settings):
         together: bool = False,
         before: Said = NOTHING_SAID,
     ) -> Arrays:
-        """A location after all cases that have verified since the last one that was learned.
+        """Update a location with all cases that have verified since the last update.
 
-        Each is forecast by itself, so that it makes no difference how many come at once; or all
-        between two fits ``together``, which is faster and the same but for rounding. Of some,
-        what experts said may be known ``before``.
+        Each case is forecast separately, so the result does not depend on how many come at once.
+        With ``together``, all cases between two fits are forecast at once, which is faster and
+        equal up to rounding. ``before`` holds known quantiles of experts for some cases.
         """
         known = known_of(cases, self.delay)
         verified = np.flatnonzero(np.isfinite(cases.observations[0]))
@@ -490,7 +490,7 @@ class OnlinePool(Settings):
         return part
 
     def _weighed(self, cases: Cases, part: Arrays) -> Arrays:
-        """A location with the mean weights of its experts, once they are fitted."""
+        """A location with the mean weights of its experts, after the first fit."""
         from xrecal.arrays.online.aggregation import mean_weights
 
         if part["last_fitted"][0] < 0:
@@ -510,9 +510,9 @@ class OnlinePool(Settings):
         *,
         together: bool,
     ) -> tuple[FloatArray, Errors]:
-        """Quantiles (1, T, K, J) that experts said of some cases when these were issued.
+        """Quantiles (1, T, K, J) that experts issued for some cases.
 
-        And their errors, of these cases too.
+        Also returns the errors of these cases.
         """
         experts, said = self.experts, []
         errors, at_issue = Errors.of(part, cases, known, which)
@@ -523,9 +523,9 @@ class OnlinePool(Settings):
         )
         by_slow = known[which] >= slow[1]
         by_all = together and by_slow.all()
-        every = experts.slow_said(cases.as_new(which), cases, *slow) if by_all else {}
+        every = experts.slow_quantiles(cases.as_new(which), cases, *slow) if by_all else {}
         parts = [slice(None)] if together else [slice(t, t + 1) for t in range(which.size)]
-        asked = [experts.shared_said(cases, which[p], known[which[p]]) for p in parts]
+        asked = [experts.shared_quantiles(cases, which[p], known[which[p]]) for p in parts]
         shared = {label: np.concatenate([a[label] for a in asked]) for label in asked[0]}
         for t, case in enumerate(which):
             of, fits = slow if by_slow[t] or former[1] == 0 else former
@@ -533,10 +533,10 @@ class OnlinePool(Settings):
             own, n_known = at_issue[t : t + 1], int(known[case])
             found = dict(before.get((int(case), fits), {}))
             if not found:
-                said_so = {n: q[:, t : t + 1] for n, q in every.items()}
-                said_so = said_so or experts.slow_said(new, cases, of, fits)
-                said_so |= experts.fast_said(new, cases, of, n_known)
-                found = {label: quantiles[0] for label, quantiles in said_so.items()}
+                issued_now = {n: q[:, t : t + 1] for n, q in every.items()}
+                issued_now = issued_now or experts.slow_quantiles(new, cases, of, fits)
+                issued_now |= experts.fast_quantiles(new, cases, of, n_known)
+                found = {label: quantiles[0] for label, quantiles in issued_now.items()}
             found |= {label: quantiles[t : t + 1] for label, quantiles in shared.items()}
             found |= errors.correct(found, own, n_known, experts.limits(of))
             said.append(experts.stacked(found))
@@ -544,7 +544,7 @@ class OnlinePool(Settings):
         return np.concatenate(said, axis=1), errors
 
     def _fitted_again(self, cases: Cases, part: Arrays, last: int, fitting: Fitting) -> Arrays:
-        """A location whose slow experts are fitted to the cases up to the ``last``."""
+        """Refit the slow experts of a location to the cases up to ``last``."""
         learned = cases.select(np.arange(last + 1))
         names = [n.removeprefix(FORMER) for n in part if n.startswith(FORMER)]
         former = {FORMER + name: part[name] for name in names}

@@ -1,4 +1,4 @@
-"""What an online pool has of one place: how it is fitted, what its weights learned, regrets."""
+"""State of an online pool at one place: its fits, weights and regrets."""
 
 from __future__ import annotations
 
@@ -22,36 +22,36 @@ if TYPE_CHECKING:
     from xrecal.arrays.online.state import State
 
 WARM_UP = 180
-"""Verified cases at the end of the hindcast that weights are learned from, or half of all."""
+"""Number of cases at the end of the hindcast that train the weights, or half of all."""
 
 SHORT = 30
-"""Cases of a place with which experts of its own count as much as the law of all places, before
-any weight is learned."""
+"""Number of cases of a place at which its own experts and the shared law have equal prior
+weights."""
 
 EARLIER = "earlier:"
-"""Prefix of choices that are made without the cases that weights are learned from."""
+"""Prefix of choices made without the cases that train the weights."""
 
 COMMON = "common_regret"
 """Name of the parameter that all places share."""
 
 Said: TypeAlias = Mapping[tuple[int, int], dict[str, FloatArray]]
-"""Quantiles (1, J) of experts by label, of a case and by so many cases as slow ones know."""
+"""Quantiles (1, J) of experts by label, for a case and the number of cases of slow experts."""
 
 NOTHING_SAID: Said = MappingProxyType({})
 
 AHEAD_OF_REFIT = 32
-"""New cases of which experts are asked at many places together: few days come at once."""
+"""Largest number of new cases for which experts at many places are computed together."""
 
 OF_WEIGHTS = ("regret", "square", "largest", "score", "n_scored")
-"""Parameters with the fields of :class:`xrecal.arrays.online.state.State`."""
+"""Parameters named like the fields of :class:`xrecal.arrays.online.state.State`."""
 
 
 class Fitting(NamedTuple):
-    """How slow experts are fitted."""
+    """Inputs for fitting slow experts."""
 
     min_samples: int
     choices: FitArrays | None = None
-    """(L, ...) that are given"""
+    """(L, ...) given choices"""
 
     def at(self, place: int) -> Fitting:
         """The same at one location."""
@@ -61,38 +61,38 @@ class Fitting(NamedTuple):
         return self._replace(choices={name: array[own] for name, array in self.choices.items()})
 
     def in_warm_up(self) -> Fitting:
-        """The same for fits before the warm-up, which must not know of it."""
+        """The same for fits before the warm-up, which must not use its cases."""
         if self.choices is None:
             return self
         return self._replace(choices=earlier_choices(self.choices))
 
 
 def earlier_choices(choices: FitArrays) -> Arrays:
-    """Choices of before the warm-up, under their own names."""
+    """Choices from before the warm-up, under their own names."""
     return {n.removeprefix(EARLIER): a for n, a in choices.items() if n.startswith(EARLIER)}
 
 
 def each_place(cases: Cases, arrays: FitArrays) -> list[tuple[Cases, Arrays]]:
-    """Cases and arrays of one location at a time."""
+    """Yield cases and arrays of one location at a time."""
     places = [slice(i, i + 1) for i in range(cases.observations.shape[0])]
     return [(cases.take(at), {name: a[at] for name, a in arrays.items()}) for at in places]
 
 
 def shaped_like(values: npt.NDArray[Any], like: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Values in the shape of others: of landmarks there may be fewer."""
+    """Values padded to the shape of others: there may be fewer landmarks."""
     room = [(0, size - own) for size, own in zip(like.shape, values.shape, strict=True)]
     return np.pad(values, room, constant_values=-1).astype(like.dtype)
 
 
 def state_of(part: FitArrays) -> State:
-    """What weights have learned."""
+    """State of the weights."""
     from xrecal.arrays.online.state import State
 
     return State(*(np.ascontiguousarray(part[name], np.float64) for name in OF_WEIGHTS))
 
 
 def record_known(cases: Cases, part: FitArrays) -> None:
-    """Record what a location knew before, where a first pass asks for that."""
+    """Record the earlier regrets of a location, if a first pass asks for them."""
     from xrecal.arrays.online.common import Record, comparable
 
     if isinstance(cases.common, Record) and cases.common.with_known:
@@ -100,7 +100,7 @@ def record_known(cases: Cases, part: FitArrays) -> None:
 
 
 def common_at_end(cases: Cases) -> Arrays:
-    """Regrets (1, ...) that locations have in common at the end, where a first pass found any."""
+    """Common regrets (1, ...) of locations at the end, if a first pass found any."""
     from xrecal.arrays.online.common import Timeline
 
     common = cases.common
@@ -108,7 +108,7 @@ def common_at_end(cases: Cases) -> Arrays:
 
 
 def blank_arrays(parameters: Mapping[str, Parameter], n_locations: int, n: int) -> Arrays:
-    """Parameters (L, ...) of locations with n cases and without a fit."""
+    """Empty parameters (L, ...) of locations with n cases."""
     blank: Arrays = {}
     for name, parameter in parameters.items():
         shape = n_locations, *parameter.sizes(n).values()
@@ -118,12 +118,12 @@ def blank_arrays(parameters: Mapping[str, Parameter], n_locations: int, n: int) 
 
 
 def known_of(cases: Cases, delay: int | str) -> IntArray:
-    """How many cases (n,) of a location had verified when each was issued."""
+    """Number of cases (n,) of a location that had verified when each was issued."""
     return known_cases(cases.axis, _ahead(cases), delay)
 
 
 def verification_times(cases: Cases) -> FloatArray:
-    """When cases (n,) of a location verify, in days or steps, which orders those of all."""
+    """Verification times of cases (n,) of a location, in days or steps, over all locations."""
     ahead = _ahead(cases)
     if cases.axis.days is None:
         return cases.axis.steps(ahead.size).astype(np.float64)
@@ -132,24 +132,27 @@ def verification_times(cases: Cases) -> FloatArray:
 
 
 def _ahead(cases: Cases) -> FloatArray:
-    """How far ahead cases (n,) were forecast."""
+    """Lead times of cases (n,)."""
     ahead: FloatArray = cases.covariates.values[0, :, cases.covariates.names.index(AHEAD)]
     return ahead
 
 
 def warm_up_cases(cases: Cases, known: IntArray, min_samples: int) -> IntArray:
-    """Cases at the end that weights are learned from; those with enough that had verified."""
+    """Cases at the end that train the weights.
+
+    Only those with enough verified cases before them.
+    """
     verified = np.flatnonzero(np.isfinite(cases.observations[0]))
     last = verified[verified.size - min(WARM_UP, verified.size // 2) :]
     return last[np.searchsorted(verified, known[last]) >= min_samples]
 
 
 def learning_settings(experts: Experts, cases: Cases, part: FitArrays) -> Learning:
-    """How weights are learned at a location; the pool, named last, is a strategy by itself.
+    """Settings of the weights at a location; the pool, named last, is also a strategy.
 
-    The prior of the raw forecast follows its weight in the pool: where the pool hardly changes
-    forecasts, experts that do have to earn their weight. That of the law of all places is the
-    greater the fewer cases the slow experts of the place were fitted to.
+    The prior of the raw forecast follows its weight in the pool: if the pool hardly changes
+    forecasts, experts that do change them must earn their weight. The prior of the shared law is
+    larger if the slow experts of the place were fitted to fewer cases.
     """
     from xrecal.arrays.online.state import prior_weights, settings_of, with_at_least
 
@@ -166,10 +169,10 @@ def learning_settings(experts: Experts, cases: Cases, part: FitArrays) -> Learni
     return settings._replace(prior=prior)
 
 
-def said_of_new(
+def quantiles_of_new(
     experts: Experts, delay: int | str, cases: Cases, given: FitArrays
 ) -> Sequence[Said]:
-    """What experts of each location said of the first new cases, before any refit."""
+    """Quantiles of the experts of each location for the first new cases, before any refit."""
     n_slow = given["last_fitted"] + 1
     known = np.array([known_of(one, delay) for one, _ in each_place(cases, {})])
     new = np.isfinite(cases.observations) & (n_slow[:, np.newaxis] > 0)
@@ -178,7 +181,7 @@ def said_of_new(
     said: list[dict[tuple[int, int], dict[str, FloatArray]]] = [{} for _ in n_slow]
     for case in np.flatnonzero(new.any(0)).tolist():
         of_case, fits = cases.as_new(np.array([case])), np.where(new[:, case], n_slow, 0)
-        for place, quantiles in experts.said_at(of_case, cases, given, fits, known[:, case]):
+        for place, quantiles in experts.quantiles_at(of_case, cases, given, fits, known[:, case]):
             said[place][case, int(n_slow[place])] = quantiles
     return said
 
@@ -186,7 +189,7 @@ def said_of_new(
 def weights_learned(
     experts: Experts, cases: Cases, part: FitArrays, which: IntArray, said: FloatArray
 ) -> State:
-    """The state of a location's weights after some cases; a first pass records each step."""
+    """State of a location's weights after some cases; a first pass records each step."""
     from xrecal.arrays.online.aggregation import learn
     from xrecal.arrays.online.common import Common, Record, comparable
 

@@ -1,4 +1,4 @@
-"""Recalibration of the probability integral transform (PIT), which a fit keeps of each case."""
+"""Recalibration by the probability integral transforms (PIT) of the calibration cases."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from .climatology import similarity_weights
 from .settings import Settings
 
 SEED = 0
-"""Of the random numbers that place an observation within a jump of the forecast's CDF."""
+"""Seed of the random numbers that place an observation within a jump of the forecast's CDF."""
 
 
 class KeepsPIT(Settings):
-    """Part of methods that learn nothing but the PIT of the calibration cases."""
+    """Base of methods that learn only the PIT of the calibration cases."""
 
     def parameters(self, n_features: int) -> Mapping[str, Parameter]:
         """PIT of the cases."""
@@ -38,7 +38,7 @@ class KeepsPIT(Settings):
         return {"n_cases": n_cases, "status": TOO_FEW * few, "pit": pit}
 
     def update_locations(self, added: Cases, fitted: FitArrays, slots: IntArray) -> FitArrays:
-        """PIT of the added cases (L, n), with random numbers of their own; NaN without a fit."""
+        """PIT of the added cases (L, n), with new random numbers; NaN without a fit."""
         pit = _pit(added, slots)
         pit[(fitted["status"] & TOO_FEW) > 0] = np.nan
         return {"pit": pit}
@@ -74,7 +74,7 @@ class PITRecalibration(KeepsPIT):
     condition_on: str | tuple[str, ...] | None = None
 
     def predict_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> Distribution:
-        """Quantiles at the past levels; see :func:`xrecal.arrays.recalibrated_members`."""
+        """Quantiles at past levels; see :func:`xrecal.arrays.recalibrated_members`."""
         from xrecal.arrays.baselines.pit_recalibration import recalibrated_members
 
         members = recalibrated_members(new.forecasts, fitted["pit"])
@@ -85,9 +85,9 @@ class PITRecalibration(KeepsPIT):
 
 
 def _pit(cases: Cases, slots: IntArray) -> npt.NDArray[Any]:
-    """PIT (L, n) of the cases at these places (n,).
+    """PIT (L, n) of the cases at these positions (n,).
 
-    Random numbers depend on the case alone, so that no chunking can change them.
+    Random numbers depend on the case alone, so chunks cannot change them.
     """
     from xrecal.arrays.baselines.pit_recalibration import pit_values
     from xrecal.arrays.distributions.draws import hash_uniform

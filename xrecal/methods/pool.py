@@ -68,10 +68,10 @@ SCORES = "scores"
 """Evidence of a pool: CRPS of held-out forecasts of each component, in units of the smallest."""
 
 EVIDENCE = "evidence"
-"""Choice of a pool: how far evidence for recalibration goes, 0 to 1; of one place its cases."""
+"""Choice of a pool: trust in recalibration, 0 to 1; for one place its number of cases."""
 
 OF_POOL = ("pool_weight", *FITTED)
-"""Choices of a pool beside those of its components; the state has them under the same names."""
+"""Choices of a pool besides those of its components; they have the same names in the state."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -196,7 +196,7 @@ class LinearPool(Settings):
     @property
     @once
     def mixed(self) -> tuple[Method, ...]:
-        """The methods that are mixed."""
+        """The methods of the mixture."""
         names = names_of(self.condition_on) or None
         mixed = self.methods
         if mixed is None:
@@ -212,7 +212,7 @@ class LinearPool(Settings):
 
     @property
     def shared_by_places(self) -> CKME:
-        """The method of the component that places share where each has a pool of its own."""
+        """Method of the component that places share, if each has a pool of its own."""
         return CKME(
             condition_on=self.covariates or None,
             bounds=self._given_bounds,
@@ -227,19 +227,19 @@ class LinearPool(Settings):
 
     @property
     def alone(self) -> LinearPool:
-        """The pool without a component that places share."""
+        """The pool without a shared component."""
         own = tuple(method for method in self.mixed if not method.by_sums)
         return replace(self, methods=own) if self.has_shared else self
 
     @property
     def _given_bounds(self) -> Bounds:
-        """Bounds of the first method that is mixed and has any."""
+        """Bounds of the first method with bounds."""
         return next((vars(m)["bounds"] for m in self.mixed if "bounds" in vars(m)), "auto")
 
     @property
     @once
     def components(self) -> tuple[Component, ...]:
-        """Distributions that have a weight each."""
+        """Distributions with a weight each."""
         return components_of(self.mixed)
 
     @property
@@ -254,7 +254,7 @@ class LinearPool(Settings):
         return len(self.components)
 
     def blocks(self, n: int) -> dict[str, int]:
-        """Blocks of members and their sizes: shared observations first."""
+        """Blocks of members and their sizes; shared observations come first."""
         shared = any(c.on_observations for c in self.components)
         sizes = {OBSERVATIONS: n} if shared else {}
         for component in self.components:
@@ -263,7 +263,7 @@ class LinearPool(Settings):
         return sizes if self.average is None else sizes | {AVERAGE: N_QUANTILES}
 
     def slots(self, n: int) -> tuple[IntArray, Sequence[str]]:
-        """Cases of the members in all blocks, and the names of these."""
+        """Cases of the members in all blocks, and the names of the blocks."""
         on_cases = {c.label for c in self.components if c.on_cases} | {OBSERVATIONS}
         blocks = self.blocks(n)
         cases = [np.arange(k) if b in on_cases else np.full(k, -1) for b, k in blocks.items()]
@@ -290,7 +290,7 @@ class LinearPool(Settings):
         return parameters | FROM_PLACES
 
     def check(self, axis: CaseAxis, n_cases: int) -> tuple[Method, str | None]:
-        """Settle on the covariates; without enough dates the season drops out, with a remark."""
+        """Settle the covariates; without enough dates the season is dropped, with a remark."""
         check_folds("LinearPool", "auto", axis, self.year_start)
         check_gap_in_time("LinearPool", self.gap, axis)
         near = None
@@ -316,12 +316,12 @@ class LinearPool(Settings):
         return replace(self, condition_on=season).with_forest(n_cases), [note]
 
     def with_forest(self, n_cases: int) -> LinearPool:
-        """The pool with a forest, if that is left to its covariates and cases and these suffice."""
+        """The pool with a forest, if the setting is open, and covariates and cases suffice."""
         left = self.forest == "auto" and self.methods is None
         return replace(self, forest=True) if left and grows(self.covariates, n_cases) else self
 
     def update_locations(self, added: Cases, fitted: FitArrays, slots: IntArray) -> FitArrays:
-        """Parameters of the added cases of components that keep what they have learned."""
+        """Parameters of the added cases, for components that keep their fit."""
         return updated_together(self.components, added, fitted, slots)
 
     @property
@@ -347,7 +347,7 @@ class LinearPool(Settings):
         return sizes
 
     def together(self, choices: FitArrays, in_pool: bool = False) -> FitArrays:
-        """Choices of components together, the mean of weights, and the median of tails."""
+        """Joint choices of the components, the mean of weights, and the median of tails."""
         from xrecal.arrays.distributions.pool import evidence_against, mean_weights
 
         whole: Arrays = {EVIDENCE: np.ones(1)}
@@ -369,7 +369,7 @@ class LinearPool(Settings):
     def with_own(
         self, together: FitArrays, own: FitArrays, share: FloatArray, in_pool: bool = False
     ) -> FitArrays:
-        """Between the weights and tails; components likewise."""
+        """Choices, weights and tails between the joint and the own ones."""
         faded = {**own, "pool_weight": self._faded(own["pool_weight"], together[EVIDENCE])}
         found: Arrays = {
             name: between(together[name], faded[name], share)
@@ -386,16 +386,16 @@ class LinearPool(Settings):
 
     @property
     def _issued(self) -> int | None:
-        """Place of the forecast as it was issued among the components, if it is one."""
+        """Position of the raw forecast among the components; None if it is not one."""
         unchanged = [not c.method.recalibrates for c in self.components]
         return unchanged.index(True) if any(unchanged) else None
 
     def share_as_issued(self, weight: FloatArray) -> float:
-        """Weight of the forecast as it was issued among weights (C,); NaN if it is no component."""
+        """Weight of the raw forecast among weights (C,); NaN if it is not a component."""
         return np.nan if self._issued is None else float(weight[self._issued])
 
     def _faded(self, weight: FloatArray, evidence: FloatArray) -> FloatArray:
-        """Weights (L, C) as far as evidence (L,) for recalibration goes, else as it was issued."""
+        """Weights (L, C) times the trust in recalibration (L,); the raw forecast gets the rest."""
         if self._issued is None:
             return weight
         faded = weight * evidence[:, np.newaxis]
@@ -417,19 +417,19 @@ class LinearPool(Settings):
         n_cases = np.isfinite(cases.observations).sum(-1).astype(np.int32)
         state = {**state, **weighed, "n_cases": n_cases}
         judge = judge_of(self.components)
-        # It issues climatology where all past forecasts are the same; others, such as raw, do not.
+        # A CKME issues climatology if all past forecasts are equal; others, such as raw, do not.
         alike = (state["status"] & IDENTICAL) > 0
         leave_alone(state, alike, [c is judge for c in self.components])
         state["pool_weight"][(state["status"] & TOO_FEW) > 0] = np.nan
         state["status"] |= TOO_FEW * np.isnan(state["pool_weight"]).any(-1)
-        if cases.shared is not None:  # which issues where the own record is too short
+        if cases.shared is not None:  # it issues forecasts if the place has too short a record
             there = np.array([fits is not None for fits in cases.shared.fits])
             alone = there & np.isnan(state["pool_weight"]).any(-1)
             leave_alone(state, alone, [c.method.by_sums for c in self.components])
         return state
 
     def _tried(self, cases: Cases, min_samples: int) -> tuple[Arrays, Arrays]:
-        """Choices, and the components as the search for these has fitted them."""
+        """Choices, and the components as fitted by the search."""
         from xrecal.arrays.rows import location_blocks
 
         n_locations, n = cases.observations.shape
@@ -445,7 +445,7 @@ class LinearPool(Settings):
         return choices, state
 
     def _tried_block(self, cases: Cases, min_samples: int) -> tuple[Arrays, Arrays]:
-        """Try and weigh the components at a few locations."""
+        """Try and weight the components at a few locations."""
         from xrecal.arrays.ckme.search import COMPARED
         from xrecal.arrays.distributions.forms import moments
         from xrecal.arrays.distributions.pool import (
@@ -455,7 +455,7 @@ class LinearPool(Settings):
         )
 
         assert cases.forecasts is not None
-        cases = replace(cases, mean=moments(cases.forecasts)[0])  # refits ask for it again
+        cases = replace(cases, mean=moments(cases.forecasts)[0])  # refits need it again
         n_locations, n = cases.observations.shape
         quantiles = np.empty((n_locations, 2, len(self.components), n, N_HELD_OUT))
         counted = np.ones((n_locations, 2, n), np.bool_)
@@ -475,7 +475,7 @@ class LinearPool(Settings):
                 continue
             choices |= component.named_as_choices(trial.choices)
             fits.append((component, trial.fitted))
-            if component.support is not None:  # of many cases it holds out some, and so do all
+            if component.support is not None:  # it holds out only some of many cases
                 held = ~np.isnan(trial.held_out[..., 0])
                 many = np.asarray(trial.fitted["n_cases"])[:, np.newaxis, np.newaxis] > COMPARED
                 counted &= held | ~(many & held.any(-1, keepdims=True))
@@ -496,7 +496,7 @@ class LinearPool(Settings):
         return choices, stored_together(fits)
 
     def relearn_locations(self, cases: Cases, fitted: FitArrays, min_samples: int) -> FitArrays:
-        """Components fitted to all cases, but for CKMEs: these, weights and tails stay."""
+        """Components refitted to all cases, except for CKMEs, weights and tails, which stay."""
         learned = {"n_cases": np.isfinite(cases.observations).sum(-1).astype(np.int32)}
         status = fitted["status"] & ~NOT_CONVERGED
         for component in self.components:
@@ -508,25 +508,25 @@ class LinearPool(Settings):
         return {**learned, "status": status}
 
     def _bounds(self, cases: Cases) -> FloatArray:
-        """Bounds (L, 2) of the variable, as the methods that are mixed have them."""
+        """Bounds (L, 2) of the variable, from the methods of the mixture."""
         found = find_bounds(cases.observations, self._given_bounds)
         return np.stack(found[:2], axis=-1)
 
     def predict_with_novelty(
         self, new: NewCases, cases: Cases, fitted: FitArrays
     ) -> tuple[Distribution, FloatArray]:
-        """Mixture of the components that have weight, and the novelty (L, T) of the forecasts."""
+        """Mixture of the components with weight, and the novelty (L, T) of the forecasts."""
         novelty = self.novelty_locations(new, cases, fitted)
         return self.predict_locations(new, cases, fitted, novelty), novelty
 
     def predict_locations(
         self, new: NewCases, cases: Cases, fitted: FitArrays, novelty: FloatArray | None = None
     ) -> Distribution:
-        """Mixture of the components that have weight; ``novelty`` (L, T) where it is known."""
+        """Mixture of the components with weight; ``novelty`` (L, T) if known."""
         return self.mix(Forecasting(self.components, new, cases, fitted), novelty)
 
     def mix(self, forecasting: Forecasting, novelty: FloatArray | None = None) -> Distribution:
-        """Mixture of the components that have weight, as they forecast."""
+        """Mixture of the components with weight, from their forecasts."""
         from xrecal.arrays.distributions.tails import Tails, mass_of
 
         new, cases, fitted = forecasting.new, forecasting.cases, forecasting.fitted
@@ -543,7 +543,7 @@ class LinearPool(Settings):
             known = self.novelty_locations(new, cases, fitted) if novelty is None else novelty
             taking = {self.components[i].block for i in np.flatnonzero(way.takers)}
             slots = np.flatnonzero(np.repeat([b in taking for b in blocks], list(blocks.values())))
-            # Rows of one piece each, which are added in the same order however many there are.
+            # Add rows of one piece each in the same order, for any number of rows.
             beside = Empirical(*(np.take(part, slots, axis=-1) for part in (members, weights)))
             given = way.of_observations, way.own, known
             keeps, gets = shares_left(cases.observations, beside, *given)

@@ -1,4 +1,4 @@
-"""The forecast as it was issued."""
+"""The raw forecast, as it was issued."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Raw(Settings):
     recalibrates = False
 
     def slots(self, n: int) -> tuple[IntArray, None]:
-        """Quantiles that come from no past case."""
+        """Quantiles that belong to no past case."""
         return np.full(N_QUANTILES, -1), None
 
     def predict_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> Distribution:

@@ -1,4 +1,4 @@
-"""Weights of a pool whose record is too short to separate a season from a jump."""
+"""Weights of a pool if the record is too short to separate a season from a jump."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from .components import Component
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
 
 MONTH = 31.0
-"""Days that two years of monthly cases lack between the first and the last."""
+"""Tolerance in days: two years of monthly cases are shorter by this from first to last."""
 
 
 def trust_in_season(components: Sequence[Component], cases: Cases) -> FloatArray:
     """Share (L,) of the weight that components given the season may keep.
 
-    See :func:`xrecal.arrays.baselines.jump.season_kept`. One where all others issue past
-    observations or the raw forecast, or none is given the season.
+    See :func:`xrecal.arrays.baselines.jump.season_kept`. It is 1 if no component is given the
+    season, or if all others issue past observations or the raw forecast.
     """
     from xrecal.arrays.baselines.jump import season_kept
 
@@ -41,17 +41,17 @@ def trust_in_season(components: Sequence[Component], cases: Cases) -> FloatArray
 def forget_first_year(
     quantiles: FloatArray, components: Sequence[Component], days: FloatArray | None
 ) -> None:
-    """Make NaN what earlier cases forecast before they had all seasons: quantiles (L, C, n, Q).
+    """Set forecasts (L, C, n, Q) from earlier cases to NaN until these contain all seasons.
 
-    In the first year of a record of two years or more, if a component is given the season. A
-    shorter record keeps them: nothing else shows drift there.
+    That is in the first year of a record of two years or more, if a component is given the season.
+    A shorter record keeps them, as nothing else shows drift there.
     """
     if days is not None and _seasonal(components).any():
         quantiles[:, :, in_first_year(days)] = np.nan
 
 
 def in_first_year(days: FloatArray) -> BoolArray:
-    """Which cases (n,) are of the first year, where a record has two years or more."""
+    """Mark cases (n,) of the first year, if a record has two years or more."""
     from xrecal.arrays.baselines.jump import YEAR
 
     age = days - days.min(initial=np.inf)
@@ -62,9 +62,9 @@ def in_first_year(days: FloatArray) -> BoolArray:
 def with_season_in_doubt(
     components: Sequence[Component], weights: FloatArray, scores: FloatArray, trust: FloatArray
 ) -> FloatArray:
-    """Weights (L, C), those of components given the season lowered to a share (L,).
+    """Weights (L, C), with those of components given the season multiplied by a share (L,).
 
-    The mass that these lose goes by the weights that scores (L, C, C) give to all others.
+    The others get the lost mass, by the weights that follow from their scores (L, C, C).
     """
     from xrecal.arrays.distributions.pool import SMALLEST, weights_of_scores
 

@@ -1,4 +1,4 @@
-"""Settings that users type: their text, the checks that all share, and names misspelt."""
+"""Settings that users type: their text, common checks, and misspelt names."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def once(function: F) -> F:
-    """What equal settings have computed already, such as each forecast of a pool asks for."""
+    """Cache a result of equal settings, such as for the forecasts of a pool."""
     return cast(F, wraps(function)(lru_cache(maxsize=64)(function)))
 
 
@@ -50,13 +50,13 @@ class Settings(Method):
     exchangeable: bool = field(default=True, kw_only=True)
 
     settles_covariates: ClassVar[bool] = False
-    """Whether it chooses covariates by the dates where none are given; ``()`` is for none then."""
+    """True if it chooses covariates by the dates if none are given; ``()`` means no covariates."""
 
     has_own_bounds: ClassVar[bool] = False
-    """Whether it has bounds beside those of the methods that it is given."""
+    """True if it has bounds of its own, besides those of its methods."""
 
     def __new__(cls, *args: Any, **given: Any) -> Self:
-        """Say which settings there are where one is not known; Python's own message does not."""
+        """Name the settings in the error for an unknown one; Python's own message does not."""
         own = settings_of(cls)
         for name in given:
             if name not in own:
@@ -80,7 +80,7 @@ class Settings(Method):
             check_names(self)
 
     def with_bounds(self, bounds: Bounds) -> Self:
-        """Return the settings with these bounds where they, or methods within, leave them open."""
+        """Return the settings with these bounds, if they, or methods within, leave them open."""
         changes: dict[str, Any] = {}
         if (methods := getattr(self, "methods", None)) is not None:
             changes["methods"] = tuple(
@@ -99,23 +99,23 @@ class Settings(Method):
 
 
 def settings_of(kind: type) -> tuple[str, ...]:
-    """Names of the settings of a class, those that all classes have last."""
+    """Names of the settings of a class; common ones come last."""
     every = fields(cast("type[DataclassInstance]", kind))
     return tuple(f.name for f in sorted(every, key=lambda f: f.kw_only is True))
 
 
 def changed(settings: Settings) -> dict[str, Any]:
-    """Settings that are not the default."""
+    """Settings that differ from the default."""
     defaults = {f.name: f.default for f in fields(cast("DataclassInstance", settings))}
     values = {name: getattr(settings, name) for name in settings_of(type(settings))}
     return {name: value for name, value in values.items() if value != defaults[name]}
 
 
 def kinds_with(name: str) -> list[type[Settings]]:
-    """Classes of settings of this package that have one of this name."""
+    """Classes of settings of this package with a setting of this name."""
     owners: list[type[Settings]] = []
     kinds = Settings.__subclasses__()
-    for kind in kinds:  # which grows by the subclasses of each
+    for kind in kinds:  # subclasses are appended during the loop
         kinds += kind.__subclasses__()
         ours = kind.__module__.partition(".")[0] == __name__.partition(".")[0]
         if ours and is_dataclass(kind) and name in settings_of(kind):
@@ -151,13 +151,13 @@ HalfLife: TypeAlias = Literal["cv"] | float | datetime.timedelta | np.timedelta6
 
 
 def is_positive(value: object) -> bool:
-    """Whether a setting is a positive, finite number."""
+    """Return whether a setting is a positive, finite number."""
     number = isinstance(value, (float, np.floating)) or is_whole(value)
     return number and 0 < value < np.inf  # type: ignore[operator]
 
 
 def _without_lists(settings: object) -> str:
-    """Make tuples, in place, of settings that are lists; the name of the method."""
+    """Convert settings that are lists to tuples, in place; return the name of the method."""
     for name, value in list(vars(settings).items()):
         if isinstance(value, list):
             object.__setattr__(settings, name, tuple(value))
@@ -165,7 +165,7 @@ def _without_lists(settings: object) -> str:
 
 
 def check_names(settings: Any) -> None:
-    """Raise ValueError unless ``condition_on`` names covariates; make lists tuples."""
+    """Raise ValueError unless ``condition_on`` names covariates; convert lists to tuples."""
     method, condition_on = _without_lists(settings), settings.condition_on
     names = condition_on if isinstance(condition_on, tuple) else (condition_on,)
     named = bool(names) and all(isinstance(n, str) and n for n in names)
@@ -184,7 +184,7 @@ def check_names(settings: Any) -> None:
 
 
 def check_bounds(settings: Any) -> None:
-    """Raise ValueError unless ``bounds`` are "auto", None or a pair; make lists tuples."""
+    """Raise ValueError unless ``bounds`` are "auto", None or a pair; convert lists to tuples."""
     method, bounds = _without_lists(settings), settings.bounds
     if bounds is None or (isinstance(bounds, str) and bounds == "auto"):
         return
@@ -197,12 +197,12 @@ def check_bounds(settings: Any) -> None:
     if not pair:
         raise ValueError(
             f"{method}: bounds must be 'auto', None or (lower, upper) with lower < upper, where "
-            f"None stands for no bound and 'auto' for one that is found, got {bounds!r}"
+            f"None means no bound and 'auto' a bound found by the fit, got {bounds!r}"
         )
 
 
 def check_choices(method: str, settings: object, choices: Mapping[str, tuple[Any, ...]]) -> None:
-    """Raise ValueError for a setting that is none of its choices."""
+    """Raise ValueError unless a setting is one of its choices."""
     for name, allowed in choices.items():
         value = getattr(settings, name)
         if value not in allowed:
@@ -212,7 +212,7 @@ def check_choices(method: str, settings: object, choices: Mapping[str, tuple[Any
 
 
 def in_days(method: str, length: HalfLife) -> float | Literal["cv"] | None:
-    """A half-life in days; raises ValueError unless it is positive."""
+    """A half-life in days; raise ValueError unless it is positive."""
     if length is None or (isinstance(length, str) and length == "cv"):
         return length
     days: object = length
@@ -229,11 +229,11 @@ def in_days(method: str, length: HalfLife) -> float | Literal["cv"] | None:
 
 
 def nearest(name: str, known: Sequence[str]) -> str | None:
-    """The known name that is most like another; None if none is."""
+    """The known name that is most similar to another; None if none is."""
     return next(iter(get_close_matches(name, known, n=1)), None)
 
 
 def did_you_mean(name: str, known: Sequence[str]) -> str:
-    """End of a sentence about an unknown name: a question for the nearest one, or a full stop."""
+    """End of a sentence about an unknown name: a question with the nearest one, or a full stop."""
     meant = nearest(name, known)
     return "." if meant is None else f"; did you mean {meant!r}?"

@@ -1,4 +1,4 @@
-"""Settings as HTML for notebooks, and the pieces that other HTML of the package is made of."""
+"""Settings as HTML for notebooks, and common parts of other HTML of the package."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import fields
 from html import escape
 from typing import Any
 
-# The notebook's own colours where it has any, so that dark ones stay legible.
+# The notebook's own colours, if it has any, so that text stays legible on dark ones.
 _STYLE = """
 <style>
 .xrecal { color: var(--jp-content-font-color0, inherit); line-height: 1.5; max-width: 900px; }
@@ -24,7 +24,7 @@ _STYLE = """
 
 
 def settings_html(settings: Any) -> str:
-    """Settings of a method, those that are not the default in bold."""
+    """Settings of a method as HTML, those that differ from the default in bold."""
     return framed(f"xrecal.{type(settings).__name__}", settings_table(settings), repr(settings))
 
 
@@ -36,7 +36,7 @@ def framed(title: str, body: str, plain: str) -> str:
 
 
 def settings_table(settings: Any) -> str:
-    """Table of names and values, those that are not the default in bold."""
+    """Table of names and values, those that differ from the default in bold."""
     rows = []
     for field in fields(settings):
         value = getattr(settings, field.name)
@@ -54,5 +54,5 @@ def table(rows: Sequence[tuple[str, str]]) -> str:
 
 
 def folded(title: str, body: str, unfolded: bool = False) -> str:
-    """A title under which the body opens."""
+    """A title that unfolds a body."""
     return f"<details{' open' if unfolded else ''}><summary>{title}</summary>{body}</details>"

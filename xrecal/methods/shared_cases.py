@@ -1,4 +1,4 @@
-"""Cases of many places in memory, as sums over them take them."""
+"""Cases of many places in memory, in the form for sums over them."""
 
 from __future__ import annotations
 
@@ -15,32 +15,32 @@ if TYPE_CHECKING:
     from xrecal.arrays.shared.network import Cases as ArrayCases
 
 DRAWN_MEMBERS = 50
-"""Members that stand for a distribution which is given in another form."""
+"""Number of members that represent a distribution of another form."""
 
 IN_MEMORY = 20_000
-"""Cases that are worked on at once."""
+"""Number of cases processed at once."""
 
 
 class OfDates(NamedTuple):
-    """Parts and weights of n cases, or dates, in sums."""
+    """Parts and weights of n cases, or dates, for sums."""
 
     part: IntArray
-    """(n,) of the folds"""
+    """(n,) part of the folds"""
     weight: FloatArray
     """(n,)"""
 
     @classmethod
     def alike(cls, n: int) -> OfDates:
-        """Return those of n forecasts, which are added to no sums."""
+        """Equal parts and weights of n forecasts, which are not added to sums."""
         return cls(np.zeros(n, np.int64), np.ones(n))
 
     def repeat(self, n: int) -> OfDates:
-        """Return those of n cases of each date."""
+        """Repeat parts and weights for n cases of each date."""
         return OfDates(np.repeat(self.part, n), np.repeat(self.weight, n))
 
 
 class InMemory:
-    """Runs passes over cases in memory, some at a time."""
+    """Runs passes over cases in memory, in pieces."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class InMemory:
 
 
 def members_of(forecasts: Forecasts) -> FloatArray:
-    """Members (..., n, m) of forecasts in any form: as they are, or quantiles of equal mass."""
+    """Members (..., n, m) of forecasts in any form: their own, or quantiles of equal mass."""
     if forecasts.scale is None and forecasts.weights is None:
         members = np.asarray(forecasts.loc, np.float64)
         return np.where(np.isfinite(members), members, np.nan)

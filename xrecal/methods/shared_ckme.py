@@ -1,4 +1,4 @@
-"""The embedding for many places: one law of errors that all of them share."""
+"""CKME for many places: one law of errors that all of them share."""
 
 from __future__ import annotations
 
@@ -51,20 +51,20 @@ if TYPE_CHECKING:
     from xrecal.arrays.shared.samples import Values
 
 PLACE = "xrecal_place"
-"""Covariate with the number of the place of a case, -1 for a place that is not of the fit."""
+"""Covariate with the number of the place of a case, -1 for a place outside the fit."""
 
 FEATURE = "xrecal_feature_"
 """Prefix of covariates that are features of a place."""
 
 OWN = "shared_"
-"""Prefix of the dimensions of the state, which forecasts or results could have, too."""
+"""Prefix of the dimensions of the state, as forecasts or results could have the same names."""
 
 NUMBER, HERE = "place", "here"
-"""Parameters of a location that is one of the places: its number, -1 for one that is not of the
-fit, and its features."""
+"""Parameters of a location that is one of the places: its number, -1 for a place outside the fit,
+and its features."""
 
 SUMMED = "summed"
-"""Parameter of a fit that goes on learning: sums are of so many dates, laws of all."""
+"""Parameter of a fit that keeps learning: number of dates in its sums, for earlier laws."""
 
 
 @dataclass(frozen=True)
@@ -78,13 +78,14 @@ class SharedCKME(Method):
     places : int
         Number of places.
     features : tuple of str
-        What is known of each place: "latitude", "longitude", "height", "lead".
+        Known features of each place: "latitude", "longitude", "height", "lead".
     rank : int
-        Landmarks at most.
+        Largest number of landmarks.
     middle_longitude : float
-        Around which longitudes are counted, in degrees.
+        Centre of longitudes, in degrees.
     keeps_sums : bool
-        Whether it goes on learning where each place has a pool: its sums are then in the state.
+        Whether it keeps learning as a component of pools at each place; the state then has its
+        sums.
     """
 
     method: CKME
@@ -102,12 +103,12 @@ class SharedCKME(Method):
 
     @property
     def exchangeable(self) -> bool:  # type: ignore[override]
-        """As in the settings of the CKME."""
+        """See the settings of the CKME."""
         return self.method.exchangeable
 
     @property
     def condition_on(self) -> str | tuple[str, ...] | None:
-        """Covariates in the settings of the CKME."""
+        """See the settings of the CKME."""
         return self.method.condition_on
 
     @property
@@ -121,17 +122,17 @@ class SharedCKME(Method):
         return tuple(filter(may_break, self.covariates))
 
     def slots(self, n: int) -> tuple[IntArray, None]:
-        """Quantiles of equal mass, of no past case."""
+        """Quantiles of equal mass, which belong to no past case."""
         return np.full(N_QUANTILES, -1), None
 
     def sizes(self, n_covariates: int) -> Sizes:
-        """Sizes of the arrays of the state, with so many columns of covariates."""
+        """Sizes of the arrays of the state, with a given number of columns of covariates."""
         from xrecal.arrays.shared.packed import Sizes
 
         return Sizes(self.places, len(self.features), n_covariates, self.rank)
 
     def parameters(self, n_features: int) -> Mapping[str, Parameter]:
-        """The law, corrections of each place, and the sums that more cases are added to."""
+        """The law, corrections of each place, and the sums for updates."""
         from xrecal.arrays.shared.packed import ENTRIES
 
         sizes = self.sizes(n_features).of_dims
@@ -163,18 +164,18 @@ class SharedCKME(Method):
         return parameters
 
     def check(self, axis: CaseAxis, n_cases: int) -> tuple[Method, str | None]:
-        """See :meth:`CKME.check`; no remark asks for a gap."""
+        """See :meth:`CKME.check`; without a remark about a gap."""
         self.method.check_dates(axis)
         return self, period_of_cases(axis, self.covariates, method="CKME")
 
     def for_cases(self, n: int) -> SharedCKME:
-        """The method with as many landmarks as n cases need."""
+        """The method with the number of landmarks for n cases."""
         from xrecal.arrays.shared.passes import landmarks_for
 
         return replace(self, rank=landmarks_for(n))
 
     def parameters_in_pool(self, n_features: int) -> Mapping[str, Parameter]:
-        """Parameters where each place has a pool, of which this is a component."""
+        """Parameters as a component of the pools of places."""
         number = Parameter("number of the place", dtype=np.int32, within=(-1, self.places - 1))
         every = {**self.parameters(n_features), NUMBER: number}
         if self.features:
@@ -188,7 +189,7 @@ class SharedCKME(Method):
     def in_parts(self, axis: CaseAxis, n: int) -> tuple[OfDates, Folds]:
         """Part and weight of each of n cases, or dates, and their folds.
 
-        These are five at most, of whole years where the settings have years as folds.
+        There are at most five folds, of whole years if the settings have folds by year.
         """
         from xrecal.arrays.ckme.folds import gap_axis
         from xrecal.arrays.shared.folds import folds_of, parts_of
@@ -201,7 +202,10 @@ class SharedCKME(Method):
         return OfDates(part, weights), folds
 
     def weights(self, axis: CaseAxis, n: int) -> FloatArray:
-        """Weight of each of n cases, or dates: a sum of W says as much as W equal cases."""
+        """Weight of each of n cases, or dates.
+
+        Cases with a sum W of weights have the evidence of W equal cases.
+        """
         if self.method.half_life is None:
             return np.ones(n)
         assert axis.days is not None
@@ -211,13 +215,13 @@ class SharedCKME(Method):
 
     @property
     def ridges(self) -> FloatArray:
-        """Ridges among which the fit chooses."""
+        """Ridges to choose from."""
         from xrecal.arrays.shared.law import RIDGES
 
         return RIDGES if isinstance(self.method.ridge, str) else np.array([self.method.ridge])
 
     def values(self, covariates: Covariates, date: IntArray) -> Values:
-        """Covariates (1, n) of cases that may break, with numbers (n,) of their dates."""
+        """Covariates (1, n) of cases that may break, with the numbers (n,) of their dates."""
         from xrecal.arrays.shared.samples import draw_values
 
         at = [covariates.names.index(name) for name in (PLACE, *self.breakable)]
@@ -241,7 +245,7 @@ class SharedCKME(Method):
         return InMemory(own, date, step, usual), features
 
     def _given(self, covariates: Covariates, usual: FloatArray) -> FloatArray:
-        """Features (n, q) of covariates (1, n), missing and broken ones replaced."""
+        """Features (n, q) of covariates (1, n), with missing and broken ones replaced."""
         judged = covariates.judged_by(self.breakable, usual)
         return np.asarray(judged.features(self.covariates).values[0])
 
@@ -253,7 +257,7 @@ class SharedCKME(Method):
         of: OfDates,
         usual: FloatArray,
     ) -> tuple[ArrayCases, FloatArray]:
-        """Cases (1, n) of one fit as the array layer takes them, and features (n, k) of places.
+        """Cases (1, n) of one fit for the array layer, and features (n, k) of places.
 
         ``usual`` are the usual values (1, p, 8) of covariates that may break.
         """
@@ -280,7 +284,7 @@ class SharedCKME(Method):
         of: OfDates,
         usual: FloatArray,
     ) -> ArrayCases:
-        """Forecasts (1, n) at one place of the fit as the array layer takes them."""
+        """Forecasts (1, n) at one place of the fit, for the array layer."""
         from xrecal.arrays.shared.network import Cases as ArrayCases
 
         place, unknown = np.full(of.part.size, number, np.int64), np.full(of.part.size, np.nan)
@@ -288,7 +292,7 @@ class SharedCKME(Method):
         return ArrayCases(members_of(forecasts)[0], unknown, place, of.part, given, of.weight)
 
     def fit_locations(self, cases: Cases, min_samples: int, choices: Chosen = None) -> FitArrays:
-        """All that is learned, at each location, from cases (L, n) of all places in memory."""
+        """Fit each location to cases (L, n) of all places in memory."""
         n = cases.observations.shape[1]
         of_dates, folds = self.in_parts(cases.axis, n)
         date = cases.axis.steps(n)
@@ -304,13 +308,13 @@ class SharedCKME(Method):
         return {name: np.stack([fit[name] for fit in fits]) for name in fits[0]}
 
     def learn(self, engine: Any, features: FloatArray, folds: Folds, min_samples: int) -> Any:
-        """Arrays of the state of one location, as the engine has values."""
+        """Arrays of the state of one location, in the form of the engine."""
         learned = self._run(engine, features, folds)
         packing = Packing(self.sizes(0), self.method.bounds, min_samples)
         return engine.once(packing, learned.fit, learned.sample, engine.usual)
 
     def _run(self, engine: Any, features: FloatArray, folds: Folds) -> Learned:
-        """The passes; ValueError where a gap leaves a fold nothing to learn from."""
+        """Run the passes; raise ValueError if a gap leaves a fold without training cases."""
         from xrecal.arrays.shared.passes import run
 
         alone = (folds.learned == 0).all(1)
@@ -324,7 +328,7 @@ class SharedCKME(Method):
     def learn_and_hold_out(
         self, engine: Any, features: FloatArray, folds: Folds, min_samples: int
     ) -> tuple[Any, Any]:
-        """As :meth:`learn`, and fits that have not seen some dates."""
+        """As :meth:`learn`, and fits without some dates."""
         from xrecal.arrays.shared.held_out import hold_out
         from xrecal.arrays.shared.passes import IfAny
 
@@ -337,7 +341,10 @@ class SharedCKME(Method):
     def try_locations(
         self, cases: Cases, min_samples: int, refits: Callable[[Method], FloatArray]
     ) -> Iterable[Trial]:
-        """Quantiles of cases at places of the fit; passes over the cases of all have fitted."""
+        """Quantiles of cases at places of the fit.
+
+        The passes over all cases have computed them.
+        """
         assert cases.shared is not None
         assert cases.forecasts is not None
         shape = cases.observations.shape
@@ -381,7 +388,7 @@ class SharedCKME(Method):
             if np.isnan(own["regression"]).any():
                 continue
             where = addresses(own)
-            if fit is None or where != unpacked:  # of many places it is the same one
+            if fit is None or where != unpacked:  # many places share one fit
                 fit, unpacked = unpack_fit(own), where
             block = slice(location, location + 1)
             issued = self._issued(fit, new.take(block), cases.take(block), own, levels)
@@ -392,16 +399,16 @@ class SharedCKME(Method):
     def said(
         self, cases: Cases, which: IntArray, known: IntArray, levels: FloatArray
     ) -> FloatArray:
-        """Quantiles (k, q) of some of the cases (1, n), as they were issued at their place.
+        """Quantiles (k, q) of some of the cases (1, n), as issued at their place.
 
-        By the fit of the time, when so many cases (k,) were known; NaN where there is none.
+        By the fit of the time, with so many known cases (k,); NaN without a fit.
         """
         assert cases.shared is not None
         fits, number, features = (part[0] for part in cases.shared)
         found = np.full((which.size, levels.size), np.nan)
         if fits is None:
             return found
-        # A place that is not of the fit adds its own cases to what the fit knows.
+        # A place outside the fit adds its own cases to the fit.
         turn = fits.number[known] if number >= 0 else known
         for one in np.unique(turn):
             rows = np.flatnonzero(turn == one)
@@ -435,7 +442,10 @@ class SharedCKME(Method):
         return issue(fit, self._without_missing(here, new), features, levels)
 
     def _is_bare(self, own: FitArrays, place: Any) -> Any:
-        """Whether places have no record and are issued as new ones: if the fit knows features."""
+        """Return whether places have no record and are issued as new ones.
+
+        Needs a fit with features.
+        """
         return (own["record"][place] == NO_RECORD) & bool(self.features)
 
     def issued_at(
@@ -446,9 +456,9 @@ class SharedCKME(Method):
         at: tuple[int, FloatArray, FloatArray],
         levels: FloatArray,
     ) -> Issued:
-        """Forecasts (1, T) at one place, and its cases (1, n), by its number and features (k,).
+        """Forecasts (1, T) at one place and its cases (1, n), by its number and features (k,).
 
-        Those cases count where the place is not of the fit, -1. Then usual values of covariates.
+        The cases are used for a place outside the fit, -1. Also returns usual values of covariates.
         """
         from xrecal.arrays.shared.issuing import at_own_place, issue
 
@@ -466,26 +476,26 @@ class SharedCKME(Method):
         return issue(fit, self._without_missing(here, new), features, levels)
 
     def _without_missing(self, here: ArrayCases, new: NewCases) -> ArrayCases:
-        """Forecasts (1, T) as the array layer takes them, without members where one is missing."""
+        """Forecasts (1, T) for the array layer; without members if one is missing."""
         gone = missing_forecasts(new.forecasts)[0]
         return here._replace(members=np.where(gone[:, np.newaxis], np.nan, here.members))
 
 
 def unpack_fit(own: FitArrays) -> Shared:
-    """The fit of arrays of one location."""
+    """Rebuild the fit from the arrays of one location."""
     from xrecal.arrays.shared.packed import unpack
 
     return unpack(own)
 
 
 def addresses(own: FitArrays) -> tuple[int, ...]:
-    """Where arrays of a fit lie in memory: those that are the same lie there once."""
+    """Memory addresses of the arrays of a fit: equal arrays are stored once."""
     from xrecal.arrays.shared.packed import ENTRIES
 
     return tuple(own[name].ctypes.data for name in ENTRIES if name in own)
 
 
 def as_shared(method: Method) -> SharedCKME:
-    """A method that learns by sums, for checks of types."""
+    """Return a method that learns by sums, for type checks."""
     assert isinstance(method, SharedCKME)
     return method

@@ -1,4 +1,4 @@
-"""Arrays of the state of a shared fit, and what is known of each of its places."""
+"""Arrays of the state of a shared fit, and the kind of record of each place."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 
 NO_RECORD = 2
 RECORDS = ("own_record", "short_record", "no_record", "unlike_others")
-"""What is known of a place: a record, one shorter than ``min_samples``, none; or a mean error or
-spread so unlike those of all others that nothing is learned from them: perhaps another unit."""
+"""Kind of record of a place: a record, a record shorter than ``min_samples``, none; or a mean error
+or spread so unlike all others that nothing is learned from them: perhaps another unit."""
 
 USUAL = "usual"
 """Parameter with the usual values of covariates."""
 
 
 class Packing:
-    """A shared fit, or None, its sample of cases and usual values in, arrays of the state out."""
+    """Converter of a shared fit (or None), its sample and usual values to arrays of the state."""
 
     __name__ = "packing"
 
@@ -58,7 +58,7 @@ class Packing:
 
 
 def nothing_learned(sizes: Sizes, n_covariates: int) -> dict[str, npt.NDArray[Any]]:
-    """Arrays of a fit that has learned nothing, by name."""
+    """Named arrays of an empty fit."""
     from xrecal.arrays.shared.packed import nothing
 
     record = np.full(sizes.places, NO_RECORD, np.int8)
@@ -66,7 +66,7 @@ def nothing_learned(sizes: Sizes, n_covariates: int) -> dict[str, npt.NDArray[An
 
 
 def packed_fit(sizes: Sizes, fit: Shared, min_samples: int) -> dict[str, npt.NDArray[Any]]:
-    """Arrays of a fit by name, with what is known of each place."""
+    """Named arrays of a fit, with the kind of record of each place."""
     from xrecal.arrays.shared.packed import pack
     from xrecal.arrays.shared.places import NUMBER
 

@@ -1,4 +1,4 @@
-"""The embedding for vectors: variables recalibrated jointly, or a circular one."""
+"""CKME for vectors: variables recalibrated jointly, or a circular one."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ SCALE = "variable_spread"
 class VectorCKME(Method):
     """:class:`CKME` with distances of vectors. Made by ``fit(..., jointly=..., period=...)``.
 
-    Forecasts hold the members of one variable after those of another; observations are those of
-    the variable in question, ``partners`` those of all others.
+    Forecasts have the members of one variable after those of another. Observations are those of the
+    variable to recalibrate; ``partners`` are those of all others.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ class VectorCKME(Method):
     units : tuple of str or None
         Their units.
     own : int
-        The variable in question, by its place.
+        Position of the variable to recalibrate.
     """
 
     method: CKME
@@ -54,7 +54,7 @@ class VectorCKME(Method):
     keeps_choices = True
 
     def __post_init__(self) -> None:
-        if self.method.support == "auto":  # there is nothing else to choose
+        if self.method.support == "auto":  # the only choice
             object.__setattr__(self, "method", replace(self.method, support="observations"))
         of = " and ".join(self.names)
         for name, value, why in (
@@ -70,17 +70,17 @@ class VectorCKME(Method):
 
     @property
     def exchangeable(self) -> bool:  # type: ignore[override]
-        """As in the settings of the CKME."""
+        """See the settings of the CKME."""
         return self.method.exchangeable
 
     @property
     def condition_on(self) -> str | tuple[str, ...] | None:
-        """Covariates in the settings of the CKME."""
+        """See the settings of the CKME."""
         return self.method.condition_on
 
     @property
     def variables(self) -> Variables:
-        """The variables, and the one in question."""
+        """The variables, and the one to recalibrate."""
         return Variables(self.names, self.periods, self.units, self.own)
 
     @property
@@ -89,7 +89,7 @@ class VectorCKME(Method):
         return "vectors need; leave jointly and period out"
 
     def of_variable(self, place: int) -> VectorCKME:
-        """The method for another one of the variables."""
+        """The method for another variable of the vector."""
         return replace(self, own=place)
 
     def columns(self, n: int) -> int:
@@ -97,7 +97,7 @@ class VectorCKME(Method):
         return self.method.columns(n)
 
     def parameters(self, n_features: int) -> Mapping[str, Parameter]:
-        """Parameters of the CKME, and the spread by which each variable is divided."""
+        """Parameters of the CKME, and the spread that divides each variable."""
         of_ckme = self.method.parameters(n_features).items()
         parameters = {k: replace(p, in_units_of_variable=False) for k, p in of_ckme}
         parameters[SCALE] = Parameter(
@@ -189,7 +189,7 @@ class VectorCKME(Method):
         return Circular(cases.observations, weights, period)  # type: ignore[return-value]
 
     def _vectors(self, members: FloatArray, weights: FloatArray | None) -> Vectors:
-        """Ensembles as the array layer takes them."""
+        """Ensembles in the form of the array layer."""
         from xrecal.arrays.ckme.vector_ckme import Vectors
 
         *lead, size = members.shape

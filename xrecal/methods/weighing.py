@@ -1,8 +1,9 @@
-"""Weights of pools at many places with a component for all: from the evidence of all places.
+"""Weights of pools at many places with a shared component, from the evidence of all places.
 
-That component is learned from all cases, the others from those of a place, so that one prior for
-the weights of a place alone, by the CRPS of each component there, says little. Scores of all places
-say much: their mean decides the weights of all, and those of a place are drawn to these.
+The shared component is learned from all cases, the others from those of a place. So a prior for the
+weights of each place alone, by the CRPS of each component there, is weak. The scores of all places
+together are strong evidence: their mean decides the joint weights, and the weights of each place
+are shrunk to these.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from .components import Component
 from .seasons import with_season_in_doubt
 
 MATRIX, TRUST = "relative_scores", "trust_in_season"
-"""Evidence of a pool: scores of held-out forecasts in units of the smallest, of each pair of
+"""Evidence of a pool: scores of held-out forecasts in units of the smallest, for each pair of
 components; and the share of their weight that components given the season may keep."""
 
 
@@ -37,10 +38,10 @@ def evidence(scores: FloatArray, trust: FloatArray) -> dict[str, FloatArray]:
 def weights_of_all(
     components: Sequence[Component], choices: FitArrays, n_cases: FloatArray
 ) -> dict[str, FloatArray]:
-    """Weights (1, C) of all places and their mean evidence, from that of some of them.
+    """Weights (1, C) of all places and their mean evidence, from the evidence of some of them.
 
-    They are drawn to those by the CRPS of each component, the less the more ``n_cases`` (L,) all
-    places have beside one of them.
+    They are shrunk to weights by the CRPS of each component, and less so the more ``n_cases`` (L,)
+    all places have compared with one place.
     """
     from xrecal.arrays.distributions.pool import PULL, weights_of_scores
 
@@ -55,9 +56,9 @@ def weights_of_all(
 def weights_at_places(
     components: Sequence[Component], together: FitArrays, own: FitArrays, share: FloatArray
 ) -> FloatArray:
-    """Weights (L, C) by scores of which those of the place have a share (L,), the mean the rest.
+    """Weights (L, C) by mixed scores: of the place with a share (L,), the rest of all places.
 
-    They are drawn to those of all places, and are these without a share.
+    They are shrunk to the joint weights, and equal them without a share.
     """
     from xrecal.arrays.distributions.pool import weights_of_scores
 
@@ -73,7 +74,7 @@ def weights_at_places(
 
 
 def _mean_of_known(values: FloatArray) -> FloatArray:
-    """Mean (1, ...) over places (L, ...) of values that are known; NaN where none is."""
+    """Mean (1, ...) over places (L, ...) of known values; NaN if none is known."""
     known = ~np.isnan(values)
     count = known.sum(0, keepdims=True)
     total = np.where(known, values, 0.0).sum(0, keepdims=True)

@@ -1,4 +1,4 @@
-"""Costs of work: memory that there is and that a task needs, and the time of one location."""
+"""Costs of work: available memory, memory of a task, and time of one location."""
 
 from __future__ import annotations
 
@@ -28,23 +28,23 @@ from xrecal.methods.covariates import Covariates
 from xrecal.typing import FloatArray
 
 MATRICES = 6
-"""Float64 matrices of its cases that a solver holds for one location."""
+"""Number of float64 matrices of the cases in a solver for one location."""
 PROCESS = 300_000_000
-"""Bytes of a process that has loaded and compiled what it needs, before it holds data."""
+"""Bytes of a process with all code loaded and compiled, without data."""
 PAUSE = 0.8
-"""Part of its memory limit from which a Dask worker starts no more tasks."""
+"""Share of its memory limit at which a Dask worker starts no more tasks."""
 
 FIRST = 100
-"""Cases of the first trial; each further one has twice as many, up to those there are."""
+"""Number of cases of the first trial; each further one has twice as many, up to all cases."""
 LONG_ENOUGH = 1.0
 """Seconds of a trial after which no larger one follows."""
 FEW_FORECASTS, SEVERAL_LOCATIONS = 100, 8
-"""Forecasts that are timed together, and locations where the clock is too coarse for one."""
+"""Number of forecasts timed together, and of locations if one is too fast for the clock."""
 
 
 @dataclass(frozen=True)
 class Resources:
-    """Memory in bytes that one task may use, None if unknown, and tasks that run at a time."""
+    """Memory in bytes that one task may use, None if unknown, and number of parallel tasks."""
 
     memory: int | None
     at_once: int
@@ -55,7 +55,7 @@ def find_resources() -> Resources:
     if "distributed" in sys.modules:
         from distributed import default_client
 
-        with suppress(ValueError):  # there is no client
+        with suppress(ValueError):  # without a client
             client = default_client()  # type: ignore[no-untyped-call]
             if workers := client.scheduler_info()["workers"].values():
                 limits = [
@@ -76,12 +76,12 @@ def find_resources() -> Resources:
 
 
 def available_memory() -> int | None:
-    """Bytes that this process can still take, None where the system does not tell.
+    """Bytes still available to this process, None if unknown.
 
-    Not from psutil, which comes with distributed alone.
+    Without psutil, which is installed only with distributed.
     """
     meminfo = Path("/proc/meminfo")
-    if not meminfo.exists():  # not Linux: all that the machine has, where Python can ask for it
+    if not meminfo.exists():  # not Linux: all memory of the machine, if Python knows it
         if "SC_PHYS_PAGES" not in getattr(os, "sysconf_names", {}):
             return None
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
@@ -94,10 +94,10 @@ def available_memory() -> int | None:
 
 
 def fit_workspace(method: Method, n_cases: int, n_members: int, n_locations: int) -> int:
-    """Bytes that a fit of some locations takes beside its input and output, about.
+    """Approximate bytes of a fit of some locations, besides input and output.
 
-    Copies of the cases of a block of locations, float64 whatever the input, held-out forecasts
-    where methods are weighed, and matrices of one location at a time.
+    They are for float64 copies of the cases of a block of locations, held-out forecasts if methods
+    are weighted, and matrices of one location at a time.
     """
     from xrecal.arrays.ckme.solvers import KEPT
     from xrecal.arrays.rows import WORKSPACE
@@ -106,7 +106,7 @@ def fit_workspace(method: Method, n_cases: int, n_members: int, n_locations: int
     method = method.mostly
     each += 2 * 8 * method.n_weighed * n_cases * N_HELD_OUT
     matrices = _matrices(method, n_cases)
-    # Of several kernels the solvers are kept until the best is known.
+    # With several kernels, solvers are kept until the best one is known.
     kept = min(KEPT, 2 * matrices) if method.covariates else 0
     return max(each, min(n_locations * each, WORKSPACE)) * 2 + matrices + kept
 
@@ -114,10 +114,10 @@ def fit_workspace(method: Method, n_cases: int, n_members: int, n_locations: int
 def apply_workspace(
     method: Method, n_cases: int, n_forecasts: int, n_members: int, n_locations: int
 ) -> int:
-    """Bytes that a product of some locations takes beside its input and output, about.
+    """Approximate bytes of a product of some locations, besides input and output.
 
-    Weights of a block of locations, and members where forecasts have their own; copies of cases
-    and forecasts; matrices of one location at a time.
+    They are for weights of a block of locations, and members if forecasts have their own; copies of
+    cases and forecasts; and matrices of one location at a time.
     """
     from xrecal.arrays.rows import WORKSPACE
 
@@ -130,13 +130,13 @@ def apply_workspace(
 
 
 def _matrices(method: Method, n_cases: int) -> int:
-    """Bytes of the matrices of one location, of all pairs of cases or of cases and landmarks."""
+    """Bytes of the matrices of one location: of all pairs of cases, or of cases and landmarks."""
     return MATRICES * 8 * n_cases * method.columns(n_cases)
 
 
 @dataclass(frozen=True)
 class Setup:
-    """Method, form and sizes that decide how long a location takes."""
+    """Method, form and sizes that determine the time of a location."""
 
     method: Method
     kind: Kind
@@ -147,7 +147,7 @@ class Setup:
     min_samples: int
     dtype: npt.DTypeLike
     n_together: int = 1
-    """Places that choose together; a sample of them is searched."""
+    """Number of places that choose together; a sample of them is searched."""
 
 
 class Probe(NamedTuple):
@@ -155,23 +155,23 @@ class Probe(NamedTuple):
 
     fit: float
     rebuild: float
-    """To prepare a task's first forecast from the fitted state."""
+    """Seconds to prepare a task's first forecast from the fitted state."""
     each: float
-    """Of each further forecast."""
+    """Seconds of each further forecast."""
     n_tried: int
-    """Cases of the largest trial."""
+    """Number of cases of the largest trial."""
 
 
 def probe_of(setup: Setup) -> Probe:
     """Time fits and forecasts of synthetic cases of growing number, and extrapolate.
 
-    The values of the user's data are never read: forecasts have skill and a bias, observations
-    serial independence. What a method chooses by the values may take it longer or shorter.
+    The values of the user's data are never read. Synthetic forecasts have skill and a bias, and
+    observations are autocorrelated. Choices that depend on the values may take more or less time.
     """
     with one_blas_thread():
         n = min(setup.n_cases, FIRST)
         _trial(setup, n, 1)  # compiles
-        trials = [(n, _trial(setup, n, 1))]  # now without compiling
+        trials = [(n, _trial(setup, n, 1))]  # now compiled
         while n < setup.n_cases and trials[-1][1][0] < LONG_ENOUGH:
             n = min(2 * n, setup.n_cases)
             trials.append((n, _trial(setup, n, 1)))
@@ -182,9 +182,9 @@ def probe_of(setup: Setup) -> Probe:
 
 
 def _extrapolated(trials: list[tuple[int, FloatArray]], n: int) -> FloatArray:
-    """Seconds of n cases, by the power of the last two trials, between the first and the third.
+    """Seconds of n cases, by the exponent of the last two trials, limited to 1 to 3.
 
-    A single trial is extrapolated by the third power, that of decompositions.
+    A single trial is extrapolated with the exponent 3, that of decompositions.
     """
     last, seconds = trials[-1]
     if last == n or len(trials) == 1:
@@ -210,7 +210,7 @@ def _trial(setup: Setup, n: int, n_locations: int) -> FloatArray:
     for k in (1, few):
         new = cases.as_new(np.arange(k))
         distribution = setup.method.predict_locations(new, cases, fitted)
-        distribution.quantile(equal_mass_levels(3))  # the only ones on a circle
+        distribution.quantile(equal_mass_levels(3))  # a circle allows only these
         times.append(perf_counter())
     fit, one, all_of_them = np.diff(times)
     each = max(all_of_them - one, 0.0) / max(few - 1, 1)
@@ -218,7 +218,7 @@ def _trial(setup: Setup, n: int, n_locations: int) -> FloatArray:
 
 
 def _synthetic_cases(setup: Setup, n: int, n_locations: int) -> Cases:
-    """Random cases whose forecasts have skill and a bias, at some locations."""
+    """Random cases with skilful, biased forecasts, at some locations."""
     from xrecal.arrays.distributions.forms import Forecasts, sort_members
 
     rng = np.random.default_rng(0)

@@ -41,11 +41,11 @@ if TYPE_CHECKING:
     from xrecal.fit.fitted import Fitted
 
 BEST_BYTES = 128 * 2**20
-"""Input and output of a task that chunks are suggested for, at most."""
+"""Largest input and output of a task with the suggested chunks."""
 BEST_SECONDS = 300.0
-"""Duration of such a task, at most, so that little is lost with a worker."""
+"""Longest duration of such a task, so that little is lost with a worker."""
 ROUNDS = 4
-"""Tasks for each that can run at a time, at least, so that none waits long for the last one."""
+"""Least number of tasks per parallel task, so that the last one causes no long wait."""
 
 IN_MEMORY = "NumPy arrays are one task on one thread; the suggested chunks make more"
 REFITTED = "the model is not in memory; unless persisted, each product fits it again"
@@ -206,7 +206,7 @@ def plan_forecast(
     for name, (form, fitted) in matched.items():
         given = given_or_missing(covariates, form, fitted, missing_covariates)
         work = work_of_product(name, form, fitted, values, given)
-        # A single lead is no dimension to cut along.
+        # Chunks are not along a single lead.
         work = replace(work, fits=tuple(d for d in work.fits if d in forecast.dims))
         timed = probe and not fitted.method.by_sums
         parts.append(_task_plan(work, resources, timed))
@@ -217,7 +217,7 @@ def plan_forecast(
 
 
 def _refuse_splits_of_many(held_out: HeldOut) -> None:
-    """Raise ValueError for splits of a fit that many places share, or of pools with such a part."""
+    """Raise ValueError for splits of a shared fit, or of pools with a shared component."""
     pool = held_out.prepared.pairs.pool
     if pool is not None and any(
         fold.method.by_sums or pools_share(fold.method, pool, fold.train.size)
@@ -230,7 +230,7 @@ def _refuse_splits_of_many(held_out: HeldOut) -> None:
 
 
 def _task_plan(work: Work, resources: Resources, timed: bool) -> TaskPlan:
-    """The work in tasks as its chunks are, and better ones."""
+    """The tasks of the work with its current chunks, and better chunks."""
     chunks, location = work.tasks.chunksizes, work.location
     block = {d: max(sizes, default=0) for d, sizes in chunks.items()}
     taken, made, workspace = work.bytes_of(block)
@@ -260,7 +260,7 @@ def _task_plan(work: Work, resources: Resources, timed: bool) -> TaskPlan:
 def _suggested_chunks(
     work: Work, block: Mapping[Hashable, int], resources: Resources, seconds: float | None
 ) -> dict[Hashable, int]:
-    """Chunks of the largest tasks that are small and short enough, and numerous enough."""
+    """Chunks with the largest tasks that are small and short enough, and numerous enough."""
     cut = work.cut
     one = {**block, **dict.fromkeys(cut, 1)}
     n, fits_each = math.prod(cut.values()), work.locations(one)

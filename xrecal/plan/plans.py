@@ -20,7 +20,7 @@ Chunks: TypeAlias = Mapping[Hashable, int]
 
 
 Kind: TypeAlias = Literal["fit", "shared fit", "cross-validation", "apply"]
-"""What the work is."""
+"""Kind of work."""
 
 
 class MemoryPlanError(ValueError):
@@ -34,30 +34,30 @@ class TaskPlan:
     variable: Hashable | None
     work: Kind
     cases: int
-    """Calibration cases of a location, pooled ones together."""
+    """Number of calibration cases of a location, including pooled ones."""
     members: int
     forecasts: int
-    """New forecasts of a location, or those held out; 0 in a fit."""
+    """Number of new or held-out forecasts of a location; 0 for a fit."""
     splits: int
-    """Of a cross-validation, each with a fit; 0 elsewhere."""
+    """Number of splits of a cross-validation, each with a fit; 0 otherwise."""
     locations: int
-    """Those with a fit each; of a shared fit, its cases."""
+    """Number of locations with a fit each; for a shared fit, of its cases."""
     tasks: int
     locations_per_task: int
     input_bytes: int
     output_bytes: int
     workspace_bytes: int
-    """Beside input and output, about."""
+    """Approximate bytes besides input and output."""
     seconds_per_location: float | None
-    """Of one core, an estimate; None without a probe."""
+    """Estimated seconds of one core; None without a probe."""
     cases_tried: int
-    """Cases of the synthetic location that was timed."""
+    """Number of cases of the synthetic location that was timed."""
     chunks: Chunks
     """Suggested chunks of the hindcast or forecast, -1 for a whole dimension."""
     sizes: Mapping[Hashable, int]
-    """Of the dimensions that tasks may be cut along."""
+    """Sizes of the dimensions along which tasks may be divided."""
     bytes_of_smallest: int
-    """Of a task with a single location: chunks cannot lead below."""
+    """Bytes of a task with a single location: chunks cannot make it smaller."""
 
     def chunks_within(self, limit: int) -> dict[Hashable, int]:
         """Suggested chunks, smaller if a task may use less memory than the plan has assumed."""
@@ -123,13 +123,16 @@ class Plan:
 
     @property
     def fits(self) -> bool:
-        """Whether memory is enough for every task, as far as the plan knows."""
+        """True if memory is enough for every task, as far as the plan knows."""
         memory = self.resources.memory
         return memory is None or self.task_bytes <= memory
 
     @property
     def seconds(self) -> float | None:
-        """Estimated wall clock of all tasks, with as many at a time as can run; None if unknown."""
+        """Estimated wall clock time of all tasks, run in parallel as far as possible.
+
+        None if unknown.
+        """
         total = 0.0
         for part in self.variables:
             if part.seconds_per_location is None:
@@ -181,9 +184,9 @@ class Plan:
 
 
 def refusal(plan: Plan, limit: int | None = None) -> Advice | None:
-    """Message on the memory that is lacking, with what to type instead.
+    """Message about the lack of memory, with what to type instead.
 
-    None where all tasks fit the limit, or the plan's own, as far as is known.
+    None if all tasks fit the limit, or the plan's own limit, as far as is known.
     """
     limit = plan.resources.memory if limit is None else limit
     if limit is None or plan.task_bytes <= limit:
@@ -229,7 +232,7 @@ def check_plan(plan: Plan, limit: int | None = None, *, force: bool = False) -> 
 
 
 def split(most: int, sizes: Mapping[Hashable, int]) -> dict[Hashable, int]:
-    """Sizes of chunks with at most so many labels together, whole along the last dimensions."""
+    """Sizes of chunks with at most so many labels, whole along the last dimensions."""
     chunks: dict[Hashable, int] = {}
     for d, n in reversed(list(sizes.items())):
         pieces = -(-n // max(min(most, n), 1))
@@ -239,12 +242,12 @@ def split(most: int, sizes: Mapping[Hashable, int]) -> dict[Hashable, int]:
 
 
 def _size(n_bytes: int) -> str:
-    """Bytes for people."""
+    """Bytes as text."""
     return format_bytes(n_bytes).replace(".00 ", " ")
 
 
 def _duration(seconds: float) -> str:
-    """Seconds for people, to two digits."""
+    """Seconds as text, to two digits."""
     units = (("h", 3600.0), ("min", 60.0), ("s", 1.0), ("ms", 0.001))
     unit, length = next((u for u in units if seconds >= u[1]), units[-1])
     count = seconds / length
@@ -286,7 +289,7 @@ def _lines(part: TaskPlan, suggested: str) -> list[str]:
 
 
 def _total(plan: Plan) -> list[str]:
-    """Lines of the table on all variables together: time and memory."""
+    """Lines of the table about all variables together: time and memory."""
     memory, at_once = plan.resources.memory, plan.resources.at_once
     lines = []
     if plan.seconds is not None:

@@ -1,4 +1,4 @@
-"""Work that is planned: a fit, the splits of a cross-validation, or a product."""
+"""Planned work: a fit, the splits of a cross-validation, or a product."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from .costs import Probe, Setup, apply_workspace, fit_workspace
 from .plans import Kind
 
 N_VALUES = 5
-"""Of each forecast that is held out: as many as cross_validate makes quantiles by default."""
+"""Number of values per held-out forecast: the default number of quantiles of cross_validate."""
 
 
 @dataclass(frozen=True)
 class Work:
-    """Work on one variable, before it is known in how many tasks."""
+    """Work on one variable, before it is divided into tasks."""
 
     variable: Hashable | None
     kind: Kind
@@ -38,22 +38,22 @@ class Work:
     forecasts: int
     splits: int
     tasks: xr.DataArray
-    """Lazy, with the chunks of the result."""
+    """Lazy array, with the chunks of the result."""
     fits: tuple[Hashable, ...]
     """Dimensions with a fit of their own."""
     whole: tuple[Hashable, ...]
-    """Dimensions that no task can do without."""
+    """Dimensions that every task needs whole."""
     given: Sequence[xr.DataArray]
     made: Sequence[tuple[xr.DataArray, int]]
-    """Results, and how many values they have for each of theirs."""
+    """Results, and the number of values along their own dimensions."""
     workspace: Callable[[int], int]
-    """Bytes for a number of locations."""
+    """Workspace in bytes, for a number of locations."""
     seconds: Callable[[Probe], float]
-    """Of a location."""
+    """Inputs for timing a location."""
 
     @property
     def cut(self) -> dict[Hashable, int]:
-        """Dimensions that tasks may be cut along, and their sizes."""
+        """Dimensions along which tasks may be divided, and their sizes."""
         return {d: self.tasks.sizes[d] for d in self.fits if d not in self.whole}
 
     def locations(self, block: Mapping[Hashable, int]) -> int:
@@ -61,14 +61,14 @@ class Work:
         return math.prod(block.get(d, self.tasks.sizes[d]) for d in self.fits)
 
     def bytes_of(self, block: Mapping[Hashable, int]) -> tuple[int, int, int]:
-        """Input, output and workspace of a task with so many labels along some dimensions."""
+        """Input, output and workspace of a task with these numbers of labels by dimension."""
         taken = sum(_bytes(array, block) for array in self.given)
         made = sum(_bytes(array, block) * each for array, each in self.made)
         return taken, made, self.workspace(self.locations(block))
 
 
 def _bytes(array: xr.DataArray, block: Mapping[Hashable, int]) -> int:
-    """Bytes of a part of an array, whole along the dimensions that are not named."""
+    """Bytes of a part of an array, whole along the other dimensions."""
     return array.dtype.itemsize * math.prod(block.get(d, n) for d, n in array.sizes.items())
 
 
@@ -203,7 +203,7 @@ def work_of_splits(name: Hashable | None, held_out: HeldOut) -> Work:
 
 
 def _turns(held_out: HeldOut) -> tuple[int, list[int], list[int]]:
-    """Number of fits, and the cases that each split, or model as updated, knows and predicts."""
+    """Number of fits, and cases that each split, or each state of the model, knows and predicts."""
     learned, tested = [], []
     pool = held_out.prepared.pairs.pool
     n_each = 1 if pool is None else len(pool.taken)
@@ -211,7 +211,7 @@ def _turns(held_out: HeldOut) -> tuple[int, list[int], list[int]]:
     for turn in held_out.rounds:
         new = turn.learn.size * n_each
         known = turn.fit.n_cases if turn.fit else known + new
-        if known:  # before the first fit nothing is predicted
+        if known:  # nothing is predicted before the first fit
             learned.append(known)
             tested.append(turn.test.size)
     return len(held_out.folds), learned, tested
@@ -224,7 +224,7 @@ def work_of_product(
     values: int | None,
     covariates: Given,
 ) -> Work:
-    """A product of a variable with so many values a forecast; see :func:`plan_forecast`."""
+    """A product of a variable with a number of values per forecast; see :func:`plan_forecast`."""
     method, state = fitted.method, fitted.state
     lazy = replace(fitted, state=state.map(array_without_values, keep_attrs=True))
     (tasks,) = Recalibrated(without_values(form), lazy, covariates).reduce(mean_of, {})
@@ -243,10 +243,10 @@ def work_of_product(
     n_forecasts = math.prod(_length(form, d) for d in shared)
     n_pieces = math.prod(len(tasks.chunksizes[d]) for d in shared)
     longest = math.prod(max(tasks.chunksizes[d], default=0) for d in shared)
-    if values is None:  # weights of all members, and these where they differ between forecasts
+    if values is None:  # weights of all members, and members if forecasts have their own
         slots, components = method.slots(n_cases)
         values = slots.size * (1 if method.shares_members else 2)
-        values += method.knows_novelty + (not method.shares_members)  # beside the weights
+        values += method.knows_novelty + (not method.shares_members)  # in addition to the weights
         values += len(SIDES) * (TAIL in (components or ()))  # shapes
     return Work(
         variable=name,
@@ -271,12 +271,12 @@ def _length(form: Form, dim: Hashable) -> int:
 
 
 def without_values(form: Form) -> Form:
-    """The forecast with lazy arrays in place of its own."""
+    """The forecast with lazy arrays of the same labels."""
     return form.with_parts({k: array_without_values(v) for k, v in form.parts.items()})
 
 
 def array_without_values(array: xr.DataArray) -> xr.DataArray:
-    """A lazy array of the same labels, type and chunks, one chunk for NumPy."""
+    """A lazy array with the same labels, type and chunks; one chunk for NumPy."""
     import dask.array
 
     chunks = array.shape if array.chunks is None else array.chunks

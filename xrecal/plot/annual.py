@@ -21,7 +21,7 @@ from .reading import Floats
 QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
 
 CYCLE = "annual_cycle"
-"""Variable with the range of the cycle that was taken off, in the unit of the variable."""
+"""Variable with the range of the subtracted cycle, in the unit of the variable."""
 
 
 def quantile_reliability(
@@ -33,16 +33,15 @@ def quantile_reliability(
     member_dim: Hashable | None = None,
     beside: Evidence | None = None,
 ) -> xr.Dataset:
-    """Reliability of quantiles, of forecasts and observations minus the cycle of the former.
+    """Reliability of quantiles of forecasts and observations minus the cycle of the forecasts.
 
-    As :func:`xrecal.diagnostics.quantile_reliability`, with the range of the cycle, 0 where the
-    year and half-year waves explain half of the variance of the means of the forecasts or less at
-    each location, as in :func:`xrecal.diagnostics.skce_test`. Else most of the curve is the cycle,
-    and lies on the diagonal whatever the forecasts say beyond it. What is calibrated stays so, as
-    the cycle follows from forecasts and dates alone.
-
-    ``beside`` are other forecasts of the same cases: then the cycle is theirs, so that the curves
-    of both are of the same observations and have an axis in common.
+    As :func:`xrecal.diagnostics.quantile_reliability`, with the range of the cycle. The range is 0
+    if the yearly and half-yearly waves explain at most half of the variance of the forecast means
+    at each location, as in :func:`xrecal.diagnostics.skce_test`. Otherwise the cycle would be most
+    of the curve, and put it on the diagonal for any forecast. Calibrated forecasts stay calibrated,
+    as the cycle depends on forecasts and dates alone. ``beside`` are other forecasts of the same
+    cases. The cycle is then theirs, so that both curves have the same observations and a common
+    axis.
     """
     levels = read_levels(q)
     evidence = read_evidence(forecast, observations, dim, member_dim, ordered=False)
@@ -59,7 +58,7 @@ def quantile_reliability(
         (values - cycle).transpose(*values.dims).reset_coords(drop=True).assign_attrs(attrs)
         for values in (issued, evidence.observations)
     )  # paired already, so without single leads and valid times
-    # Of quantiles the issued levels are these quantiles themselves.
+    # For quantiles, the issued levels are these quantiles themselves.
     found = diagnostics.quantile_reliability(relative, observed, q, dim)
     reach = (cycle.max([evidence.time]) - cycle.min([evidence.time])).max()
     return found.assign({CYCLE: reach.assign_attrs(evidence.units)})
@@ -88,7 +87,7 @@ def _cycle_of(evidence: Evidence) -> xr.DataArray | None:
 
 
 def _cycle(mean: Floats, season: Floats) -> Floats:
-    """Annual cycle (n,) of means (n,), NaN where these are; 0 where it does not dominate."""
+    """Annual cycle (n,) of means (n,), NaN for NaN means; 0 if it does not dominate."""
     from xrecal.arrays.calibration.skce_locations import annual_cycle
 
     known = np.isfinite(mean)

@@ -1,4 +1,4 @@
-"""Bands of calibrated forecasts: where what is counted lies, by the number of cases alone."""
+"""Bands of calibrated forecasts, from the number of cases alone."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from .style import BAND, GREY, Style, veil
 ENDS = ((1 - BAND) / 2, (1 + BAND) / 2)
 
 N_GROUPS = 1.5
-"""Number of groups of cases, in third roots of the number of cases."""
+"""Number of groups of cases, in cube roots of the number of cases."""
 
 
 def share_limits(n: npt.ArrayLike, probability: npt.ArrayLike) -> Floats:
-    """Central range (2, ...) of the share of ``n`` independent cases that have a probability.
+    """Central range (2, ...) of the share of ``n`` independent cases, for a given probability.
 
     Exact, by the binomial distribution; NaN without cases.
     """
@@ -30,9 +30,9 @@ def share_limits(n: npt.ArrayLike, probability: npt.ArrayLike) -> Floats:
 
 
 def error_limits(n: npt.ArrayLike) -> Floats:
-    """Central range (2, ...) of the ratio of the root mean square error of ``n`` cases and its own.
+    """Central range (2, ...) of the ratio of an observed to the true root mean square error.
 
-    Exact for independent normal errors, by the chi-square distribution; NaN without cases.
+    Exact for ``n`` independent normal errors, by the chi-square distribution; NaN without cases.
     """
     from scipy.stats import chi2
 
@@ -44,9 +44,9 @@ def error_limits(n: npt.ArrayLike) -> Floats:
 def reliability_limits(probability: Floats) -> tuple[Floats, Floats]:
     """Issued probabilities (k,), and the range (2, k) of the regression of events on them.
 
-    By groups of cases of about equal size, whose number k grows with the root of third degree of
-    the number of cases: then the error of the regression and that of a group are alike, and a
-    factor of 1.5 makes about the nominal share of calibrated curves lie within the range.
+    Cases are in groups of similar size; their number k grows with the cube root of the number of
+    cases. Then the regression and the share of a group have similar errors. With a factor of 1.5,
+    approximately the nominal share of calibrated curves lies within the range.
     """
     ascending = np.sort(probability)
     n = ascending.size
@@ -55,9 +55,9 @@ def reliability_limits(probability: Floats) -> tuple[Floats, Floats]:
     group = np.unique(np.searchsorted(ascending[inner], ascending, "right"), return_inverse=True)[1]
     size = np.bincount(group)
     last = np.cumsum(size) - 1
-    mean = np.bincount(group, ascending) / size  # rounded: not beyond its group
+    mean = np.bincount(group, ascending) / size  # rounding must not leave the group
     mean = mean.clip(ascending[last - size + 1], ascending[last])
-    # The first and the last case stand for the groups that they are in.
+    # The first and the last case represent their groups.
     at = np.concatenate([ascending[:1], mean, ascending[-1:]])
     at, first = np.unique(at.clip(0, 1), return_index=True)
     sizes = np.concatenate([size[:1], size, size[-1:]])[first]
@@ -65,7 +65,7 @@ def reliability_limits(probability: Floats) -> tuple[Floats, Floats]:
 
 
 def draw_band(ax: Axes, x: Floats, low: Floats, high: Floats) -> None:
-    """Shade what lies between the ends of a band, behind all else; a bar at a single point."""
+    """Shade the area of a band, behind everything else; a bar at a single point."""
     shade: Style = {"color": GREY, "alpha": veil(ax, 0.25), "label": f"calibrated ({BAND:.0%})"}
     if x.size == 1:
         ax.vlines(x, low, high, lw=8, zorder=1, **shade)

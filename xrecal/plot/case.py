@@ -1,4 +1,4 @@
-"""Figures of one forecast: its distribution, and the past cases that carry its weight."""
+"""Figures of one forecast: its distribution, and the past cases with the most weight."""
 
 from __future__ import annotations
 
@@ -34,31 +34,31 @@ from .style import (
 )
 
 N_NAMED = 5
-"""Past cases named in a figure, at most."""
+"""Largest number of past cases named in a figure."""
 
 TAILS = (0.0005, 0.9995)
-"""Levels between which normal distributions are drawn."""
+"""Range of levels for drawing normal distributions."""
 
 MASS = (0.002, 0.998)
-"""Levels between which members are drawn."""
+"""Range of levels for drawing members."""
 
 N_POINTS = 400
-"""Points of the curve of a normal distribution."""
+"""Number of points of the curve of a normal distribution."""
 
 APART_IN_CDF = 0.07
 """Least distance between the names of past cases in a cumulative distribution, in probability."""
 
 APART_IN_DENSITY = 0.05
-"""Least distance between these names in a density, in parts of the range of the members."""
+"""Least distance between these names in a density, as a share of the range of the members."""
 
 MARGIN = 0.06
-"""Room on either side, in parts of the range of the members."""
+"""Margin on either side, as a share of the range of the members."""
 
 STEMS = 0.4
-"""Height of the heaviest past case, in parts of that of the density."""
+"""Height of the heaviest past case, as a share of the height of the density."""
 
 MAX_BINS = 60
-"""Bins of the histogram of a density, at most."""
+"""Largest number of bins of the histogram of a density."""
 
 
 def cdf(
@@ -205,11 +205,11 @@ class Members(NamedTuple):
     values: Floats
     masses: Floats
     names: tuple[str, ...] | None
-    """Of the past cases that members come from, where these are labelled; empty for others."""
+    """Labels of the past cases of members, if they have labels; empty for others."""
 
     @property
     def past(self) -> npt.NDArray[np.bool_]:
-        """Which members come from a past case, unlike quantiles of a component of a pool."""
+        """Mark members from a past case, in contrast to quantiles of a component of a pool."""
         return np.array([bool(name) for name in self.names or [""] * self.values.size])
 
 
@@ -218,13 +218,13 @@ class OneCase:
     """A forecast of one variable at one location and time, in memory."""
 
     form: Form
-    """With parts along the members alone, or without any dimension."""
+    """Parts along the members alone, or without any dimension."""
     labelled: xr.DataArray | xr.Dataset
-    """The forecast as it was given, of one case."""
+    """The given forecast of one case."""
 
     @property
     def has_members(self) -> bool:
-        """Whether it is members or quantiles rather than normal distributions."""
+        """True for members or quantiles, False for normal distributions."""
         return not self.form.traits.has_scale
 
     def members(self) -> Members:
@@ -243,7 +243,7 @@ class OneCase:
         return Members(values[order], masses[order] / masses[order].sum(), names)
 
     def _case_labels(self) -> np.ndarray | None:
-        """Labels of the past case that each member comes from."""
+        """Labels of the past case of each member."""
         if self.form.kind != "weighted":
             return None
         coordinates: Mapping[str, xr.DataArray] = {
@@ -262,7 +262,7 @@ def read_case(forecast: Labelled, *, name: str, figure: str) -> OneCase:
     Raises
     ------
     ValueError
-        If there are several variables, locations or cases, or nothing but missing values.
+        If there are several variables, locations or cases, or only missing values.
     """
     form = only_form(forecast, name=name)
     for part in form.parts.values():
@@ -277,7 +277,7 @@ def read_case(forecast: Labelled, *, name: str, figure: str) -> OneCase:
 
 
 def reach(case: OneCase) -> Floats:
-    """Values between which nearly all of normal distributions lies, evenly spaced."""
+    """Evenly spaced values over nearly all of a normal distribution."""
     ends = only_variable(quantile(case.labelled, list(TAILS)), name="forecast").to_numpy()
     return np.linspace(float(ends[0]), float(ends[1]), N_POINTS)
 
@@ -288,10 +288,10 @@ def shown_range(
     observations: Labelled | None,
     before: tuple[float, float] | None = None,
 ) -> tuple[float, float]:
-    """Ends of the axis: nearly all of the mass, the raw ensemble, and what verified.
+    """Ends of the axis: nearly all of the mass, the raw ensemble, and the observation.
 
-    So that members of hardly any weight do not squeeze the others. ``before`` are the ends of what
-    is drawn already.
+    So members with almost no weight do not compress the others. ``before`` are the ends of earlier
+    drawings.
     """
     ends = list(_mass_range(case.members())) if case.has_members else []
     ends += [] if case.has_members else [reach(case).item(0), reach(case).item(-1)]
@@ -304,7 +304,7 @@ def shown_range(
 
 
 def _mass_range(members: Members) -> tuple[float, float]:
-    """Values between which nearly all of the mass of members lies."""
+    """Range of values with nearly all of the mass of members."""
     share = np.cumsum(members.masses)
     last = members.values.size - 1
     low = min(int(np.searchsorted(share, MASS[0], side="right")), last)
@@ -321,7 +321,7 @@ def read_raw(raw: Labelled, case: OneCase, *, figure: str) -> Members:
 
 
 def draw_observation(ax: Axes, observations: Labelled | None, case: OneCase) -> None:
-    """Draw the observation as a vertical line; nothing where it is missing."""
+    """Draw the observation as a vertical line; nothing if it is missing."""
     if observations is None:
         return
     value = _observed(observations, case)
@@ -330,14 +330,14 @@ def draw_observation(ax: Axes, observations: Labelled | None, case: OneCase) -> 
 
 
 def _observed(observations: Labelled, case: OneCase) -> float:
-    """What verified, which may be missing."""
+    """Observation, which may be missing."""
     observed = only_variable(observations, name="observations")
     same_quantity(case.form.loc, observed, names=("forecast", "observations"))
     return float(require_one(observed, (), figure="observations").compute())
 
 
 def _names(labels: npt.NDArray[Any]) -> tuple[str, ...]:
-    """Labels as they are shown; nothing for missing ones, which have no say in the format."""
+    """Labels as text; empty for missing ones, which do not affect the format."""
     names = np.full(labels.size, "", dtype=object)
     there = xr.DataArray(labels).notnull().to_numpy()
     names[there] = shown_labels(labels[there])
@@ -345,9 +345,9 @@ def _names(labels: npt.NDArray[Any]) -> tuple[str, ...]:
 
 
 def heaviest(masses: Floats, at: Floats, names: Sequence[str], apart: float) -> list[int]:
-    """Positions of the heaviest members, whose names stand ``apart`` from each other.
+    """Positions of the heaviest members with names at least ``apart`` from each other.
 
-    Each name once, as the members that components of a pool make of one date share it.
+    Each name occurs once, as members of one date from several components share it.
     """
     heavy: list[int] = []
     for i in np.argsort(-masses, kind="stable").tolist():
@@ -360,7 +360,7 @@ def heaviest(masses: Floats, at: Floats, names: Sequence[str], apart: float) -> 
 
 
 def _draw_steps(ax: Axes, members: Members, colour: str, width: float, label: str | None) -> Any:
-    """Steps, level from the ends of the members to a little beyond them."""
+    """Steps from the ends of the members to slightly beyond them."""
     room = MARGIN * (np.ptp(members.values) or 1.0)
     x = np.concatenate([members.values[:1] - room, members.values, members.values[-1:] + room])
     y = np.concatenate([[0.0], np.cumsum(members.masses), [1.0]])
@@ -368,7 +368,7 @@ def _draw_steps(ax: Axes, members: Members, colour: str, width: float, label: st
 
 
 def _name_steps(ax: Axes, members: Members, names: tuple[str, ...], colour: str) -> None:
-    """Points on the steps of past cases, and names of the heaviest."""
+    """Points on the steps of past cases, and names of the heaviest ones."""
     middle = np.cumsum(members.masses) - members.masses / 2
     sizes = 40 * members.masses / members.masses.max()
     past = members.past
@@ -376,7 +376,7 @@ def _name_steps(ax: Axes, members: Members, names: tuple[str, ...], colour: str)
     points: Style = {"color": colour, "alpha": 0.6, "lw": 0, "zorder": 3}
     ax.scatter(members.values[past], middle[past], s=sizes[past], **points)
     for i in heaviest(members.masses, middle, names, APART_IN_CDF):
-        right = members.values[i] <= low + 0.7 * (high - low)  # else it would leave the Axes
+        right = members.values[i] <= low + 0.7 * (high - low)  # otherwise it would leave the Axes
         ax.annotate(
             names[i], (members.values[i], middle[i]), (7 if right else -7, -3 if right else 4),
             textcoords="offset points", fontsize="x-small", color=ink(ax), va="center",
@@ -385,7 +385,7 @@ def _name_steps(ax: Axes, members: Members, names: tuple[str, ...], colour: str)
 
 
 def _normal_cdf(case: OneCase) -> tuple[Floats, Floats]:
-    """Values, and the probability of at most these; jumps at bounds are vertical."""
+    """Values, and the probability of at most these values; jumps at bounds are vertical."""
     x = reach(case)
     bounds = [part for part in (case.form.lower, case.form.upper) if part is not None]
     ends = np.array([float(bound) for bound in bounds if np.isfinite(bound)])
@@ -415,7 +415,7 @@ def _draw_members(ax: Axes, members: Members) -> None:
 
 
 def _histogram(members: Members) -> tuple[Floats, Floats]:
-    """Densities and edges of bins as wide as the effective number of members asks for."""
+    """Densities and edges of bins; the effective number of members gives their width."""
     values, masses = members.values, members.masses
     at = np.searchsorted(np.cumsum(masses), [0.25, 0.75]).clip(0, values.size - 1)
     width = 2 * np.ptp(values[at]) * (masses**2).sum() ** (1 / 3)

@@ -1,4 +1,4 @@
-"""Coastlines of maps, from files that cartopy has on this machine; nothing is downloaded."""
+"""Coastlines of maps, from files of cartopy on this machine; nothing is downloaded."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from .reading import Floats
 from .style import ink
 
 SCALES = (("10m", 15.0), ("50m", 90.0), ("110m", np.inf))
-"""Of Natural Earth, and degrees across up to which each is drawn, where it is there."""
+"""Resolutions of Natural Earth, and the largest width in degrees for each, if available."""
 
 
 def draw_coastlines(ax: Axes, x: Floats, y: Floats, **how: Any) -> None:
     """Draw coastlines within the ends of longitudes and latitudes in degrees.
 
-    Nothing where cartopy is not installed, or has not been used to download them before. ``how``
-    may hold the transform of the coordinates.
+    Nothing without cartopy, or if cartopy has not downloaded them before. ``how`` may contain the
+    transform of the coordinates.
     """
     left, right, low, high = float(x.min()), float(x.max()), float(y.min()), float(y.max())
     path = _file(max(right - left, high - low))
@@ -43,7 +43,7 @@ def draw_coastlines(ax: Axes, x: Floats, y: Floats, **how: Any) -> None:
 
 
 def _file(across: float) -> Path | None:
-    """The finest file that suits so many degrees, else the next finest; None if there is none."""
+    """The finest file that suits the width, else the next finest one; None if there is none."""
     if find_spec("cartopy") is None:
         return None
     from cartopy import config

@@ -1,4 +1,4 @@
-"""One page on the last months of a daily cycle."""
+"""One page about the last months of a daily cycle."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from .page import RAW, RECALIBRATED, SIZE
 from .style import BAND, GREY, PALETTE, Style, dress, ink, legend_above
 
 LEVELS = (0.5, 0.9)
-"""Central intervals whose coverage is drawn."""
+"""Levels of central intervals for the coverage."""
 
 WIDTH, MOST_LINES = 168, 17
-"""Letters of a line of text, and lines that fit below the panels of one variable."""
+"""Letters per line of text, and number of lines below the panels of one variable."""
 
 FOOT = (
     f"Grey bands hold {BAND:.0%} of calibrated forecasts with as many independent cases. The "
@@ -37,10 +37,10 @@ FOOT = (
 def cycle_page(
     scores: xr.Dataset, watched: xr.Dataset, status: str, first: np.datetime64
 ) -> Figure:
-    """Draw scores and coverage by lead, the monitor, and the status in words.
+    """Draw scores and coverage by lead, the monitor, and the status as text.
 
-    ``scores`` and ``watched`` are the files of a cycle, of which the starts from ``first`` on are
-    drawn; ``status`` is the text for people.
+    ``scores`` and ``watched`` are the files of a cycle; the page shows the starts from ``first``
+    on. ``status`` is the text for people.
     """
     dim = watched["restarts"].dims[0]
     names = [str(n).removesuffix("_crps_raw") for n in scores if str(n).endswith("_crps_raw")]
@@ -70,7 +70,7 @@ def cycle_page(
 
 
 def _by_lead(array: xr.DataArray) -> tuple[list[Hashable], npt.NDArray[np.float64], str]:
-    """The dimension of leads, if there is one, its positions on an axis, and their label."""
+    """The dimension of leads, if there is one, its positions on an axis, and the axis label."""
     lead = [d for d in Roles(array).leads if d in array.dims][:1]
     if not lead:
         return lead, np.zeros(1), ""
@@ -114,7 +114,7 @@ def _draw_coverage(ax: Axes, pit: xr.DataArray) -> None:
 
 
 def _mark_leads(ax: Axes, x: npt.NDArray[np.float64]) -> None:
-    """Put ticks at leads where they are few, and none where there is no lead."""
+    """Put ticks at leads if there are few, and none without leads."""
     if x.size == 1:
         ax.set_xlim(x[0] - 1, x[0] + 1)
     if x.size <= 8:
@@ -124,7 +124,7 @@ def _mark_leads(ax: Axes, x: npt.NDArray[np.float64]) -> None:
 def _draw_monitor(
     ax: Axes, watched: xr.Dataset, name: str, dim: Hashable, first: np.datetime64
 ) -> str:
-    """Draw the monitor of the place and lead with the most evidence; where that is."""
+    """Draw the monitor of the place and lead with the most evidence; return its labels."""
     own = {n: str(n).removeprefix(f"{name}_") for n in watched if str(n).startswith(f"{name}_")}
     data = watched[list(own)].rename(own)
     late = data["e_value"].isel({dim: data.indexes[dim] >= first})
@@ -140,7 +140,7 @@ def _draw_monitor(
 
 
 def _write(ax: Axes, status: str) -> None:
-    """Write the status, as much of it as there is room for."""
+    """Write as many lines of the status as there is room for."""
     ax.axis("off")
     lines = [
         line

@@ -1,4 +1,4 @@
-"""Diagrams of yes and no: relative operating characteristics, and performance."""
+"""Diagrams for yes or no forecasts: relative operating characteristics, and performance."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ from .style import (
 THRESHOLD, LEVEL = "threshold", "probability_level"
 
 GRID = np.linspace(0, 1, 101)
-"""False alarm rates at which the curves of many locations are compared."""
+"""False alarm rates for comparing the curves of many locations."""
 
 NUMBERED = (0.1, 0.3, 0.5, 0.7, 0.9)
-"""Probabilities that are written beside the curve."""
+"""Probabilities to write beside the curve."""
 
 BIASES = (0.3, 0.5, 0.8, 1.0, 1.3, 2.0, 4.0)
-"""Frequencies of the bias whose lines are drawn in a performance diagram."""
+"""Frequency biases of the lines in a performance diagram."""
 
 INDICES = np.arange(1, 10) / 10
-"""Critical success indices whose lines are drawn."""
+"""Critical success indices of these lines."""
 
 NAMES = ("hit_rate", "false_alarm_rate", "area", "area_error", "base_rate", "n_cases")
 
@@ -53,7 +53,7 @@ class _Curve(NamedTuple):
     name: str
 
     def rates(self) -> tuple[Floats, Floats]:
-        """Hit and false alarm rates (locations, levels), where there are some."""
+        """Hit and false alarm rates (locations, levels), without missing locations."""
         hits, alarms = (
             self.data[name].transpose(..., LEVEL).to_numpy().astype(np.float64)
             for name in NAMES[:2]
@@ -212,7 +212,7 @@ def _curves(data: xr.Dataset) -> list[_Curve]:
 
 
 def _area(data: xr.Dataset) -> str:
-    """Area under the curve, with its error at a single location."""
+    """Area under the curve, with its standard error for a single location."""
     area = float(data["area"].mean())
     error = data["area_error"]
     if error.size == 1 and np.isfinite(error.item()):
@@ -231,7 +231,7 @@ def _draw_roc(ax: Axes, hits: Floats, alarms: Floats, colour: str, label: str) -
     x, y = (np.concatenate([ends[1], a, ends[0]], axis=1)[:, ::-1] for a in (alarms, hits))
     if len(hits) == 1:
         return ax.plot(x[0], y[0], **style)[0]
-    # Where a curve rises straight up, its upper end counts.
+    # Where a curve rises vertically, its upper end counts.
     on_grid = [np.interp(GRID, a + 1e-9 * np.arange(a.size), b) for a, b in zip(x, y, strict=True)]
     middle, low, high = Range(*range_of(np.array(on_grid)))
     if low is not None and high is not None:
@@ -240,12 +240,12 @@ def _draw_roc(ax: Axes, hits: Floats, alarms: Floats, colour: str, label: str) -
 
 
 def _number(ax: Axes, data: xr.Dataset, at: tuple[Floats, Floats], colour: str) -> None:
-    """Points of some probabilities, with these beside them where there is room."""
+    """Points of some probabilities, with the probabilities beside them if there is room."""
     levels = data[LEVEL].to_numpy()
     chosen = [int(np.abs(levels - wanted).argmin()) for wanted in NUMBERED]
     chosen = [i for i, n in zip(chosen, NUMBERED, strict=True) if abs(levels[i] - n) < 0.005]
     places: dict[tuple[float, float], float] = {}
-    for i in chosen:  # the lowest of those at one point
+    for i in chosen:  # the lowest probability at a point
         places.setdefault((float(at[0][i]), float(at[1][i])), float(levels[i]))
     x, y = zip(*places, strict=True) if places else ((), ())
     ax.plot(x, y, ls="", marker="o", ms=3.5, color=colour, zorder=3.1)
@@ -253,7 +253,7 @@ def _number(ax: Axes, data: xr.Dataset, at: tuple[Floats, Floats], colour: str) 
 
 
 def _draw_lines(ax: Axes) -> None:
-    """Critical success index and frequency bias of all places in a performance diagram."""
+    """Critical success index and frequency bias over the whole performance diagram."""
     axis = np.linspace(0.001, 1, 200)
     ratio, hits = np.meshgrid(axis, axis)
     index = 1 / (1 / ratio + 1 / hits - 1)
@@ -269,5 +269,5 @@ def _draw_lines(ax: Axes) -> None:
             fontsize="xx-small", color=ink(ax), alpha=0.8, annotation_clip=False,
             ha="center" if over else "left", va="bottom" if over else "center",
         )  # fmt: skip
-    line = ax.plot((0, 1), (0, 1), alpha=0)[0]  # found by a second call on the same Axes
+    line = ax.plot((0, 1), (0, 1), alpha=0)[0]  # a second call on the same Axes finds it
     line.set_gid("xrecal-reference")

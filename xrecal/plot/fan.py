@@ -28,7 +28,7 @@ LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 """Levels of a fan: the central 90 and 50 %, and the median."""
 
 GAP = 3
-"""Usual steps between two cases, from which on nothing is drawn between them."""
+"""Gaps longer than this, in usual steps between cases, interrupt lines and areas."""
 
 
 def fan(
@@ -110,7 +110,7 @@ def _over_one_dim(form: Form) -> tuple[xr.DataArray, Hashable]:
     roles = Roles(values)
     usual = [*roles.cases, *roles.leads]
     if not others:
-        # One date or lead is a fan of one step.
+        # One date or lead is a fan with one step.
         roles = Roles(form.loc)
         named = [*roles.cases, *roles.leads][:1]
         if not named:
@@ -140,7 +140,7 @@ def _levels(
 
 
 def _with_gaps(x: npt.NDArray[Any], order: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Positions in ascending order, -1 in each gap between dates."""
+    """Positions in ascending order, with -1 in each gap between dates."""
     if x.size < 3 or not is_date(x):
         return order
     steps = np.diff(x)
@@ -183,7 +183,7 @@ def _draw_bands(
 
 
 def _alone(missing: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """Cases without neighbours, of which lines and areas show nothing."""
+    """Cases without neighbours, which lines and areas do not show."""
     around = np.concatenate([[True], missing, [True]])
     return np.asarray(~missing & around[:-2] & around[2:])
 

@@ -1,4 +1,4 @@
-"""The table of figures of forecasts, for ``.recal.plot``: each makes the evidence, and draws it.
+"""The table of figures of forecasts, for ``.recal.plot``: each computes and draws evidence.
 
 To add a figure, write the function that draws evidence, and add lines to ``xrecal.plot`` and to
 :class:`Figures`.
@@ -88,10 +88,10 @@ def _figure(
     without: Sequence[str] = (),
     **defaults: Any,
 ) -> Callable[..., Axes]:
-    """The door to a figure that makes its evidence.
+    """Method of a figure that computes its evidence.
 
     It takes ``ax``, the ``label`` of the drawing function if there is one, and the parameters of
-    the evidence: all but those ``without``, some with other ``defaults``.
+    the evidence: all except those ``without``, some with other ``defaults``.
     """
     made = [p for n, p in inspect.signature(evidence).parameters.items() if n not in without]
     made = [p.replace(default=defaults.get(p.name, p.default)) for p in made]
@@ -129,19 +129,19 @@ def _crps_skill(
 def _terciles(
     forecast: Labelled, edges: Edges, *, member_dim: Hashable | None = None
 ) -> xr.DataArray:
-    """Probabilities of the terciles of one forecast; ``edges`` are the lower and the upper one."""
+    """Probabilities of the terciles of one forecast; ``edges`` are the lower and upper tercile."""
     return only_variable(categories(forecast, edges, member_dim=member_dim), name="forecast")
 
 
 def _with_usual_members(forecast: Labelled, member_dim: Hashable | None) -> Labelled:
-    """A forecast whose members lie along ``member``, if they have another dimension."""
+    """Rename the dimension of members to ``member``."""
     return forecast if member_dim is None else forecast.rename({member_dim: "member"})
 
 
 def _matched(
     observations: Observations | None, forecast: Labelled, dim: Hashable | None = None
 ) -> xr.DataArray | None:
-    """What verified each forecast, at its labels; a single case finds its own in a series."""
+    """Observation of each forecast, at its labels; a single case finds its own in a series."""
     if observations is None:
         return None
     only_form(forecast, name="forecast")
@@ -150,7 +150,7 @@ def _matched(
 
 
 def _beside(raw: Labelled | None, forecast: Labelled) -> Labelled | None:
-    """The raw forecast at the labels of a forecast that was selected at one of them."""
+    """The raw forecast at the labels of a selected forecast."""
     return None if raw is None else at_scalars(raw, forecast, names=("forecast", "raw forecasts"))
 
 
@@ -203,7 +203,7 @@ class Figures(Accessor):
         plot.p_value_map,
         diagnostics.skce_test,
         "Map of tests of calibration given the forecast",
-        test="serial",  # as in the summary, whose count of rejections are the dots
+        test="serial",  # as in the summary; the dots count its rejections
     )
     ridge_curve = _figure(
         plot.ridge_curve, diagnostics.ridge_curve, "Held-out loss of this hindcast with each ridge"

@@ -1,4 +1,4 @@
-"""Histograms of where observations fall within their forecasts."""
+"""Histograms of the positions of observations within their forecasts."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def rank_histogram(histogram: xr.Dataset, *, ax: Axes | None = None) -> Axes:
 
 
 def _draw(ax: Axes, data: xr.Dataset, dim: Hashable, at: Floats, width: float) -> None:
-    """Bars of the relative frequencies at the bins, with band, range of locations and notes."""
+    """Bars of the relative frequencies of bins, with band, range of locations and notes."""
     n_bins = at.size
     counts, n = data["n_in_bin"], data["n_cases"]
     usable = n > 0
@@ -126,7 +126,7 @@ def _draw(ax: Axes, data: xr.Dataset, dim: Hashable, at: Floats, width: float) -
     usual = int(np.round(n.where(usable).median()))
     low, high = share_limits(usual, 1 / n_bins) * n_bins
     ax.axhspan(low, high, color=GREY, alpha=veil(ax, 0.25), lw=0, label=f"calibrated ({BAND:.0%})")
-    for height in (low, high):  # in front of the bars, which hide the band
+    for height in (low, high):  # in front of the bars, which would hide the band
         ax.axhline(height, color=ink(ax), alpha=0.5, lw=0.7, zorder=2.5)
     ax.bar(at, everywhere.to_numpy(), 0.92 * width, color=PALETTE[0], alpha=0.75, zorder=2)
     if n.size > 1:
@@ -143,9 +143,9 @@ def _draw(ax: Axes, data: xr.Dataset, dim: Hashable, at: Floats, width: float) -
 
 
 def outline(ax: Axes, histogram: xr.Dataset, label: str) -> None:
-    """Draw the outline of another histogram of the same kind over one that is there.
+    """Draw the outline of another histogram of the same kind over an existing one.
 
-    Ranks of ensembles of another size are as wide as fills the same axis.
+    Ranks of ensembles of another size are scaled to the same axis.
     """
     counts, n = histogram["n_in_bin"], int(histogram["n_cases"].sum())
     dim = "rank" if "rank" in counts.dims else "pit_bin"

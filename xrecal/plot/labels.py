@@ -20,7 +20,7 @@ from xrecal.diagnostics.p_values import shown_p
 from xrecal.inputs.metadata import same_units, shown_units
 
 WIDTH, WIDTH_BELOW = 36, 64
-"""Characters in a line of a label; of one below the Axes, which are wider than high."""
+"""Characters per line of a label; for one below the Axes, which are wider than high."""
 
 _SIGNS = {"degC": "°C", "degF": "°F", "degree": "°"}
 _DEGREES = {"degrees_east": "°E", "degree_east": "°E", "degrees_north": "°N", "degree_north": "°N"}
@@ -28,12 +28,12 @@ _EXPONENT = re.compile(r"(?<=[A-Za-z])(?:\*\*|\^)?([+-]?\d+)")
 
 
 def as_typed(text: str) -> str:
-    """Text that matplotlib shows as it is, as dollars would begin mathematics."""
+    """Text that matplotlib shows unchanged, as dollars would begin mathematics."""
     return text.replace("$", r"\$")
 
 
 def pretty_units(attrs: Mapping[Any, Any]) -> str:
-    """Units as they are printed, with raised exponents; nothing for a dimensionless variable."""
+    """Units to print, with raised exponents; empty for a dimensionless variable."""
     units = shown_units(attrs)
     for name, sign in _SIGNS.items():
         if units and same_units(units, name):
@@ -42,13 +42,13 @@ def pretty_units(attrs: Mapping[Any, Any]) -> str:
 
 
 def with_units(text: str, attrs: Mapping[Any, Any], width: int = WIDTH) -> str:
-    """Text with units in brackets, on as many lines of about equal length as needed."""
+    """Text with units in brackets, on the number of lines needed, of similar length."""
     units = pretty_units(attrs)
     return wrapped(text, width) + (f" ({units})" if units else "")
 
 
 def wrapped(text: str, width: int = WIDTH) -> str:
-    """Text as it is typed, on as few lines as there must be, of about equal length."""
+    """Text without mathematics, on as few lines as possible, of similar length."""
     n_lines = len(textwrap.wrap(text, width))
     while n_lines > 1 and len(textwrap.wrap(text, width - 1)) == n_lines:
         width -= 1
@@ -68,16 +68,16 @@ def label_of(array: xr.DataArray, fallback: Hashable = "value", width: int = WID
 
 
 def width_beside(ax: Axes) -> int:
-    """Number of letters of a label that fit beside Axes of this height; not very few."""
+    """Number of letters of a label beside Axes of this height, with a minimum."""
     height = ax.get_window_extent().height * 72 / ax.figure.dpi
     letter = 0.55 * FontProperties(size=rcParams["axes.labelsize"]).get_size_in_points()
     return int(np.clip(height / letter, WIDTH // 2, WIDTH))
 
 
 def positions(coordinate: xr.DataArray) -> tuple[npt.NDArray[Any], str]:
-    """Positions of the labels of a coordinate on an axis, and the label of that axis.
+    """Positions of the labels of a coordinate on an axis, and the axis label.
 
-    Lengths of time become hours or days. Dates of the time speak for themselves.
+    Lengths of time become hours or days. Dates need no axis label.
 
     Raises
     ------
@@ -98,14 +98,14 @@ def positions(coordinate: xr.DataArray) -> tuple[npt.NDArray[Any], str]:
 
 
 def is_date(values: npt.NDArray[Any]) -> bool:
-    """Whether labels are dates of any calendar."""
+    """Return whether labels are dates of any calendar."""
     return values.dtype.kind == "M" or bool(
         values.dtype == object and values.size and hasattr(values.flat[0], "dayofyr")
     )
 
 
 def date_ticks(axis: Axis, values: npt.NDArray[Any]) -> None:
-    """Few ticks with short dates; those of other calendars have their own."""
+    """A few ticks with short dates; other calendars have their own ticks."""
     if values.dtype.kind == "M":
         locator = mdates.AutoDateLocator(minticks=3, maxticks=7)
         axis.set_major_locator(locator)
@@ -113,7 +113,7 @@ def date_ticks(axis: Axis, values: npt.NDArray[Any]) -> None:
 
 
 def shown_labels(values: npt.NDArray[Any]) -> list[str]:
-    """Labels of cases: dates without a time of day that is the same for all of them."""
+    """Labels of cases as text: dates, without a time of day common to all of them."""
     if values.dtype.kind == "M":
         days = values.astype("datetime64[D]")
         same = np.unique(values - days).size <= 1
@@ -125,7 +125,7 @@ def shown_labels(values: npt.NDArray[Any]) -> list[str]:
 
 
 def shown_relation(p: float) -> str:
-    """A p-value as it goes on after "p"."""
+    """A p-value as text after "p"."""
     text = shown_p(p)
     return f"< {text[1:]}" if text.startswith("<") else f"= {text}"
 
@@ -143,7 +143,7 @@ def _require_calendars(date: Any) -> None:
 
 
 def event_of(data: xr.Dataset) -> str:
-    """The event of the only threshold in words; nothing for several."""
+    """Text of the event of the only threshold; empty for several thresholds."""
     if "threshold" not in data.coords or data["threshold"].size > 1:
         return ""
     value = data["threshold"]
@@ -156,7 +156,7 @@ def name_of_event(threshold: xr.DataArray) -> str:
 
 
 def single_labels(array: xr.DataArray) -> list[str]:
-    """Scalar coordinates in words: a station, a place, a lead; no dates."""
+    """Scalar coordinates as text: a station, a place, a lead; no dates."""
     told = []
     for name, coordinate in array.coords.items():
         if coordinate.ndim or is_date(coordinate.to_numpy().reshape(-1)):
@@ -178,7 +178,7 @@ def range_of_leads(leads: xr.DataArray) -> str:
 
 
 def _number_of(value: xr.DataArray) -> tuple[str, str]:
-    """A number and its units; lengths of time in days, or in hours where they are no whole days."""
+    """A number and its units; lengths of time in days, or in hours unless they are whole days."""
     if value.dtype.kind != "m":
         return f"{value.item():g}", pretty_units(value.attrs)
     hours = value.to_numpy() / np.timedelta64(1, "h")

@@ -108,7 +108,7 @@ def skill_by_lead(
 
 
 def _lead_dim(skill: xr.DataArray, dim: Hashable | None) -> Hashable:
-    """Dimension of leads: the named one, or the only one that is recognised."""
+    """Dimension of leads: the named one, or the only one recognised."""
     if dim is not None:
         if dim not in skill.dims:
             raise ValueError(f"skill has no dimension {dim!r}; it has {list(skill.dims)}")
@@ -123,7 +123,7 @@ def _lead_dim(skill: xr.DataArray, dim: Hashable | None) -> Hashable:
 
 
 def _draw(ax: Axes, x: np.ndarray, data: xr.Dataset, dim: Hashable, label: str | None) -> bool:
-    """Draw one curve; True if it is that of many locations."""
+    """Draw one curve; return True if it is that of many locations."""
     colour = next_colour(ax)
     middle, low, high = over_locations(data["skill"], (dim,))
     several = low is not None

@@ -22,16 +22,16 @@ from .reading import drop_single, first_along
 from .style import GREY, SMALL, Style, aside, dress, ink, open_axes, veil
 
 SKILL_COLOURS = "RdBu"
-"""Red is worse than the reference, blue is better: told apart by colour-blind readers."""
+"""Red is worse than the reference, blue is better: colour-blind readers can separate them."""
 
 TERCILE_COLOURS = (
     ("#0B3C6F", "#2C73B0", "#74A9D6", "#BCD7EE"),
     ("#D9EFD2", "#A3D398", "#55A868", "#22703A"),
     ("#FBD3A8", "#F0A057", "#D2691E", "#8C3B06"),
 )
-"""Of below, near and above normal; each in the order in which they stand on the bar."""
+"""Colours of below, near and above normal, in their order on the colour bar."""
 TERCILE_EDGES = (0.4, 0.5, 0.6, 0.7)
-"""Probabilities between shades; below the first no category stands out."""
+"""Probabilities between shades; below the first, no category is shown as likeliest."""
 
 P_COLOURS = "YlOrBr_r"
 P_EDGES = (0, 0.001, 0.01, 0.05, 0.1, 0.5, 1)
@@ -197,7 +197,7 @@ def tercile_map(probabilities: Labelled, *, ax: Axes | None = None) -> Axes:
     likeliest = _field(place.max(CATEGORY, skipna=False), "tercile_map")
     which = drop_single(place.fillna(-1.0).argmax(CATEGORY)).compute()
     below, near, above = TERCILE_COLOURS
-    shades = np.digitize(likeliest, TERCILE_EDGES)  # 0 where none stands out
+    shades = np.digitize(likeliest, TERCILE_EDGES)  # 0 if no category is likely enough
     columns = np.choose(which.transpose(*likeliest.dims), [4 - shades, 4 + shades, 8 + shades])
     columns = np.where(shades == 0, 4, columns)
     field = likeliest.copy(data=np.where(likeliest.isnull(), np.nan, columns))
@@ -209,7 +209,7 @@ def tercile_map(probabilities: Labelled, *, ax: Axes | None = None) -> Axes:
 
 
 def _bar_of_terciles(ax: Axes, mesh: Any) -> None:
-    """Colour bar below a map, of three categories."""
+    """Colour bar of three categories, below a map."""
     percent = [f"{edge:.0%}".rstrip("%") for edge in TERCILE_EDGES]
     at = [0.5, 1.5, 2.5, 3.5, 4.5, 5.5, 6.5, 7.5, 8.5, 9.5, 10.5, 11.5]
     labels = [*percent[:0:-1], *percent[:1], *percent, *percent]
@@ -228,7 +228,7 @@ def _bar_of_terciles(ax: Axes, mesh: Any) -> None:
 
 
 def _what_skill(skill: Labelled, values: xr.DataArray) -> str:
-    """The skill of which score, against which reference, as far as attributes tell."""
+    """Score and reference of the skill, from attributes."""
     if values.name == "rpss":
         return "ranked probability skill score\nover equal odds"
     score = str(skill.attrs.get("score", "")).partition(" in ")[0]
@@ -271,7 +271,7 @@ def _field(values: xr.DataArray, figure: str) -> xr.DataArray:
 def _draw(
     ax: Axes | None, field: xr.DataArray, options: dict[str, Any]
 ) -> tuple[Axes, Any, dict[str, Any]]:
-    """Draw the coloured field; returns Axes, field, and how its locations are drawn."""
+    """Draw the coloured field; return Axes, field, and options for drawing its locations."""
     x, y, geographic = _coordinates(field)
     ax = open_axes(ax, (5.6, 3.8))
     how: dict[str, Any] = {}
@@ -304,7 +304,7 @@ def _ticks_of_projection(ax: Any) -> None:
 
 
 def _coordinates(field: xr.DataArray) -> tuple[xr.DataArray, xr.DataArray, bool]:
-    """Coordinates to the right and up, and whether they are longitude and latitude."""
+    """Horizontal and vertical coordinates, and whether they are longitude and latitude."""
     for right, up, geographic in ((LONGITUDE, LATITUDE, True), (EASTING, NORTHING, False)):
         x, y = _matching(field, right), _matching(field, up)
         if x is not None and y is not None and x.ndim == y.ndim:
@@ -314,15 +314,15 @@ def _coordinates(field: xr.DataArray) -> tuple[xr.DataArray, xr.DataArray, bool]
 
 
 def _matching(field: xr.DataArray, mark: Mark) -> xr.DataArray | None:
-    """Coordinate over dimensions of the field that has a mark."""
+    """Coordinate over dimensions of the field, identified by a mark."""
     matching = [c for name, c in field.coords.items() if c.dims and mark.fits(name, c)]
-    matching.sort(key=lambda c: -c.ndim)  # of a curvilinear grid the fields, not its indices
+    matching.sort(key=lambda c: -c.ndim)  # a curvilinear grid has fields, not indices
     return matching[0] if matching else None
 
 
 def _bar(ax: Axes, mesh: Any, text: str, **options: Any) -> None:
     """Colour bar beside a map."""
-    # Inset, so that it is as high as the map, whose aspect is fixed.
+    # Inset, so that it is as high as the map with its fixed aspect.
     place = ax.inset_axes((1.02, 0.04, 0.028, 0.92))
     bar = ax.figure.colorbar(mesh, cax=place, **options)
     bar.set_label(text, fontsize=SMALL)
@@ -335,7 +335,7 @@ def _stipple(
 ) -> None:
     """Dots where p-values are significant after control of false discoveries, and their number.
 
-    Locations that are scored but have no p-value are counted too.
+    Locations with a score but without a p-value count, too.
     """
     adjusted = drop_single(adjusted_p_values(p_values)).compute()
     scored = drop_single(scored).compute().transpose(*adjusted.dims)
@@ -345,6 +345,6 @@ def _stipple(
     how = {key: value for key, value in at.items() if key == "transform"}
     dots: Style = {"s": 5, "lw": 0.4, "facecolor": "white", "edgecolor": "black", "zorder": 3}
     ax.scatter(x.to_numpy()[marked], y.to_numpy()[marked], **dots, **how)
-    n, untold = int(adjusted.notnull().sum()), int((adjusted.isnull() & scored).sum())
-    few = f", {untold} have too few cases" if untold else ""
+    n, untested = int(adjusted.notnull().sum()), int((adjusted.isnull() & scored).sum())
+    few = f", {untested} have too few cases" if untested else ""
     aside(ax, f"{marked.sum()} of {n} locations {what}{few}")

@@ -25,10 +25,10 @@ from .style import (
 )
 
 LOWEST, ABOVE = 1e-2, 1e2
-"""Ends of the axis: the lowest evidence shown, and the highest in parts of the higher limit."""
+"""Ends of the axis: the lowest evidence shown, and the highest relative to the higher limit."""
 
 FOR_LEGEND = 0.12
-"""Room above all that, in parts of the height of the axis."""
+"""Margin above, as a share of the height of the axis."""
 
 
 def monitor(watched: xr.Dataset, *, ax: Axes | None = None) -> Axes:
@@ -116,7 +116,7 @@ def _draw(
     colour: str,
     label: str,
 ) -> None:
-    """Draw one curve, cut where it begins anew."""
+    """Draw one curve, interrupted where it restarts."""
     cuts = np.flatnonzero(begins)
     middle = 10.0**logs.middle
     if logs.low is not None and logs.high is not None:

@@ -1,4 +1,4 @@
-"""Numbers at the points of curves, where they cover no other curve and no other number."""
+"""Numbers at the points of curves, placed without covering curves or other numbers."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ SIZE = "x-small"
 _NUMBER = "xrecal-number"
 
 AWAY = 5
-"""Points between a number and the point that it belongs to, along both axes."""
+"""Points between a number and its point, along both axes."""
 
 LETTER = 0.65
-"""Width of a digit, in sizes of the font."""
+"""Width of a digit, in font sizes."""
 
 MARGIN = 1
-"""Points that stay free around a number."""
+"""Margin around a number, in points."""
 
 
 class _Box(NamedTuple):
-    """Where a number would stand, in points from the origin of unit Axes."""
+    """Box of a number, in points from the origin of unit Axes."""
 
     left: float
     right: float
@@ -36,12 +36,12 @@ class _Box(NamedTuple):
     high: float
 
     def meets(self, other: _Box) -> bool:
-        """Whether two numbers would overlap."""
+        """Return whether two numbers overlap."""
         apart = self.left > other.right or other.left > self.right
         return not (apart or self.low > other.high or other.low > self.high)
 
     def crossed_by(self, curve: Floats) -> bool:
-        """Whether a curve (n, 2), drawn from left to right, goes through it."""
+        """Return whether a curve (n, 2), drawn from left to right, crosses the box."""
         x = np.linspace(self.left, self.right, 20)
         y = np.interp(x, curve[:, 0], curve[:, 1], left=np.nan, right=np.nan)
         return bool(((y >= self.low) & (y <= self.high)).any())
@@ -50,8 +50,9 @@ class _Box(NamedTuple):
 def number_points(ax: Axes, points: Iterable[tuple[float, float, float]], colour: object) -> None:
     """Write the third of each triple at the point of the first two, on Axes from 0 to 1.
 
-    Below and to the right of rising curves, else above and to the left; left out where a curve,
-    number or end of the same Axes is in the way, also at points that had a number before.
+    Numbers are below and to the right of rising curves, else above and to the left. A number is
+    left out if a curve, another number or the end of the Axes is in the way, also at points that
+    had a number before.
     """
     for x, y, value in points:
         style: Style = {"textcoords": "offset points", "fontsize": SIZE, "color": colour}
@@ -61,7 +62,7 @@ def number_points(ax: Axes, points: Iterable[tuple[float, float, float]], colour
 
 
 def _arrange(ax: Axes) -> None:
-    """Put each number of the Axes where it is free, or hide it."""
+    """Move each number of the Axes to a free position, or hide it."""
     figure = ax.get_figure(root=True)
     assert figure is not None
     unit = 72 / figure.dpi * min(ax.bbox.width, ax.bbox.height)

@@ -49,8 +49,8 @@ SIZE = (11.69, 8.27)
 """A4, in inches."""
 
 TABLE_WIDTH, TABLE_SHARE = 0.75, 0.5
-"""Of a column with the table alone: of one location in parts of the width of a panel, and of many,
-which has more columns, in parts of that of all panels beside it."""
+"""Width of a column with the table alone: for one location relative to a panel, and for many, with
+more columns, relative to all panels beside it."""
 
 SUFFIXES = (".pdf", ".png")
 DPI = 200
@@ -64,18 +64,18 @@ FOOT = (
 )
 
 RAW, RECALIBRATED = "raw", "recalibrated"
-"""Labels of two forecasts on one page, and what the names of the data of the first begin with."""
+"""Labels of two forecasts on one page, and the prefix of the data names of the first."""
 
 
 class Panel(NamedTuple):
     """A panel of the page."""
 
     name: str
-    """Of its data."""
+    """Name of its data."""
     title: str
     function: Callable[..., Axes]
     beside: Literal["curve", "curves", "outline"]
-    """How the raw forecast is drawn with it: as a second curve, curves or an outline."""
+    """How the raw forecast is drawn with it: as a second curve, as curves or as an outline."""
 
     def draw(self, ax: Axes, data: xr.Dataset, raw: xr.Dataset | None) -> None:
         """Draw a forecast, and another one with it."""
@@ -198,9 +198,9 @@ def check_page(path: str | PathLike[str] | None) -> None:
 
 
 def write_page(figure: Figure, path: str | PathLike[str]) -> None:
-    """Write a page as its path says."""
+    """Write a page in the format of its path."""
     kind, page = Path(path).suffix.lower().removeprefix("."), BytesIO()
-    metadata = {"CreationDate": None} if kind == "pdf" else None  # equal pages are equal files
+    metadata = {"CreationDate": None} if kind == "pdf" else None  # equal pages give equal files
     figure.savefig(page, format=kind, dpi=DPI, metadata=metadata)
     write_whole(Path(path), page.getvalue())
 
@@ -213,9 +213,9 @@ def _evidence_of(
     options: dict[str, Any],
     beside: Evidence | None = None,
 ) -> dict[str, xr.Dataset]:
-    """What the panels of a forecast draw, by the names of the panels.
+    """Data for the panels of a forecast, by the names of the panels.
 
-    ``beside`` is the forecast that has the page, where this is the raw one.
+    ``beside`` is the main forecast of the page, if this is the raw one.
     """
     given = {k: v for k, v in options.items() if k == "member_dim"}
     drawn = given | {"seed": options["seed"]}
@@ -234,14 +234,14 @@ def _evidence_of(
 
 
 def _marked(forecast: Labelled, mark: dict[str, str]) -> Labelled:
-    """A forecast with attributes on each of its variables."""
+    """A forecast with attributes added to each of its variables."""
     if isinstance(forecast, xr.DataArray):
         return forecast.assign_attrs(mark)
     return forecast.assign({name: array.assign_attrs(mark) for name, array in forecast.items()})
 
 
 def _of_same_cases(raw: Labelled, forecast: Labelled, evidence: Evidence) -> Labelled:
-    """The raw forecast at the place and of the cases of the other; ValueError if it lacks some."""
+    """The raw forecast at the place and cases of the other one; ValueError if it lacks some."""
     same = at_scalars(raw, forecast, names=("forecast", "raw"))
     for d in evidence.dims:
         wanted = evidence.observations.indexes.get(d)
@@ -267,7 +267,7 @@ def _computed(datasets: dict[str, xr.Dataset]) -> dict[str, xr.Dataset]:
         for variable in data.data_vars
         if data[variable].chunks is not None
     ]
-    # As arrays: Dask may lose a task of a Dataset, one of whose variables is made of another.
+    # As arrays: Dask may lose a task of a Dataset whose variables depend on each other.
     arrays = compute(*(datasets[name][variable].data for name, variable in lazy))
     for (name, variable), array in zip(lazy, arrays, strict=True):
         datasets[name] = datasets[name].assign(
@@ -277,7 +277,7 @@ def _computed(datasets: dict[str, xr.Dataset]) -> dict[str, xr.Dataset]:
 
 
 def _title(evidence: Evidence) -> str:
-    """The variable, with units, and where it is at a single place or lead."""
+    """Title: the variable with units, and the place or lead if there is a single one."""
     loc = evidence.form.loc
     name = "forecast" if evidence.form.name is None else evidence.form.name
     units = pretty_units(loc.attrs)
@@ -287,7 +287,7 @@ def _title(evidence: Evidence) -> str:
 
 
 def _subtitle(evidence: Evidence, has_raw: bool) -> str:
-    """Form of the forecast, cases with their first and last label, leads, number of locations."""
+    """Subtitle: form of the forecast, cases with first and last label, leads, locations."""
     form = evidence.form
     cases = as_typed(" and ".join(map(str, evidence.dims)))
     text = (
@@ -309,13 +309,13 @@ def _subtitle(evidence: Evidence, has_raw: bool) -> str:
 
 
 def _draw(datasets: dict[str, xr.Dataset], title: str, subtitle: str) -> Figure:
-    """The page: a panel for each Dataset but the summary, which is the table."""
+    """The page: a panel for each Dataset except the summary, which is the table."""
     panels = [panel for panel in PANELS if panel.name in datasets]
     raw = {n.removeprefix(f"{RAW} "): d for n, d in datasets.items() if n.startswith(f"{RAW} ")}
     layout = ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.1, rect=(0.01, 0.05, 0.98, 0.86))
     figure = Figure(figsize=SIZE, layout=layout)
     n_columns = math.ceil(len(panels) / 2)
-    alone = len(panels) % 2 == 0  # else the table takes the place that is left
+    alone = len(panels) % 2 == 0  # otherwise the table fills the free panel
     summary = datasets["summary"]
     assert isinstance(summary, Summary)
     width = TABLE_SHARE * n_columns if summary["n_cases"].size > 1 else TABLE_WIDTH
@@ -364,14 +364,14 @@ def _draw_table(ax: Axes, summary: Summary, raw: Summary | None, n_rows: int) ->
 
 
 def _with_raw(table: Table, raw: Table) -> Table:
-    """A table with the first column of numbers of another one before its own."""
+    """A table with the first column of numbers of another table before its own."""
     rows = [[row[0], before[1], *row[1:]] for row, before in zip(table.rows, raw.rows, strict=True)]
     head = ["", f"{RAW} median", *table.head[1:]] if table.head else ["", RAW, RECALIBRATED]
     return Table(head, rows, table.foot)
 
 
 def _with_units_once(row: Sequence[str], units: str) -> list[str]:
-    """The row, with units at its label in place of its values."""
+    """The row, with units after its label instead of its values."""
     if not units or not any(cell.endswith(f" {units}") for cell in row[1:]):
         return list(row)
     return [f"{row[0]} ({units})", *(cell.removesuffix(f" {units}") for cell in row[1:])]

@@ -1,4 +1,4 @@
-"""Reading of what a figure draws: variables in memory, one location or the range of many."""
+"""Reading of data for a figure: variables in memory, one location or the range of many."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Floats = npt.NDArray[np.float64]
 
 
 class Range(NamedTuple):
-    """Middle and ends of a range of locations; the ends are None for one location."""
+    """Middle and ends of a range over locations; the ends are None for one location."""
 
     middle: Floats
     low: Floats | None = None
@@ -32,7 +32,7 @@ def in_memory(data: xr.Dataset, names: Sequence[str], *, figure: str, maker: str
     Raises
     ------
     TypeError, ValueError
-        If it is no Dataset, or lacks one of them.
+        If it is not a Dataset, or lacks one of them.
     """
     if not isinstance(data, xr.Dataset):
         raise TypeError(f"{figure} draws the Dataset of {maker}, got {type(data).__name__}")
@@ -117,9 +117,9 @@ def first_along(dim: Hashable) -> str:
 
 
 def over_locations(array: xr.DataArray, along: Sequence[Hashable], *, mean: bool = False) -> Range:
-    """Median (or mean) and central range over all dimensions but ``along``, whose order is kept.
+    """Median (or mean) and central range over all dimensions but ``along``, in the same order.
 
-    Locations where a value is missing do not count for it.
+    Locations with a missing value are ignored there.
     """
     whole = array.transpose(..., *along)
     shape = tuple(whole.sizes[d] for d in along)
@@ -130,8 +130,8 @@ def over_locations(array: xr.DataArray, along: Sequence[Hashable], *, mean: bool
 
 
 def range_of(values: Floats, *, mean: bool = False) -> Range:
-    """Median (or mean) and central range over the first axis, as of :func:`over_locations`."""
-    # NumPy warns of columns without any value, which are filled here and emptied again below.
+    """Median (or mean) and central range over the first axis, as in :func:`over_locations`."""
+    # NumPy warns about columns without values, so these are filled here and emptied again below.
     known = ~np.isnan(values).all(0)
     filled = np.where(known, values, 0.0)
     middle = np.nanmean(filled, 0) if mean else np.nanmedian(filled, 0)
@@ -140,7 +140,7 @@ def range_of(values: Floats, *, mean: bool = False) -> Range:
 
 
 def corners(x: Floats, y: Floats) -> tuple[Floats, Floats]:
-    """Points of a line without those between equal ones, which do not change it."""
+    """Points of a line, without points between two equal ones, which do not change it."""
     kept = np.ones(y.size, bool)
     kept[1:-1] = (y[1:-1] != y[:-2]) | (y[1:-1] != y[2:])
     return x[kept], y[kept]

@@ -33,21 +33,21 @@ from .style import (
 THRESHOLD, LEVEL = "threshold", "quantile"
 
 GRID = np.linspace(0, 1, 101)
-"""Probabilities at which the curves of many locations are compared."""
+"""Probabilities for comparing the curves of many locations."""
 
 FEW_VALUES = 30
-"""Different probabilities up to which each is a point."""
+"""Largest number of different probabilities that are drawn as points."""
 
 SHADES = (0.08, 0.82)
-"""Part of the colours of viridis that is legible on white and on black."""
+"""Part of the colour map viridis that is legible on white and on black."""
 
 N_BARS = 20
-"""Bars of the distribution of issued probabilities."""
+"""Number of bars of the distribution of issued probabilities."""
 
 INSET = "xrecal-issued"
 
 MANY_TIMES = 30
-"""Ratio of the highest bar to the lowest from which on the axis of the bars is logarithmic."""
+"""Ratio of the highest to the lowest bar above which their axis is logarithmic."""
 
 
 def reliability(
@@ -142,14 +142,14 @@ def reliability(
 
 
 def _by_threshold(data: xr.Dataset) -> dict[str, xr.Dataset]:
-    """Results of each threshold under its name; one threshold has none."""
+    """Results of each threshold by its name; a single threshold has none."""
     if THRESHOLD not in data.dims:
         return {"": data}
     return {name_of_event(value): data.sel({THRESHOLD: value}) for value in data[THRESHOLD]}
 
 
 def _constant(name: str, locations: list[tuple[Floats, Floats]]) -> str:
-    """Note that most locations have one probability in all cases, which draws no curve."""
+    """Note that most locations have one probability in all cases, so they have no curve."""
     fixed = [issued[0] for issued, _ in locations if issued[0] == issued[-1]]
     if len(fixed) <= len(locations) / 2:
         return ""
@@ -194,7 +194,7 @@ def _draw_curve(
 
 
 def _on_grid(locations: list[tuple[Floats, Floats]]) -> Range:
-    """Range of the curves of many locations, where half of them or more have one."""
+    """Range of the curves of many locations, where at least half of them have a curve."""
     curves = []
     for issued, conditional in locations:
         x, at = np.unique(issued, return_index=True)
@@ -205,8 +205,8 @@ def _on_grid(locations: list[tuple[Floats, Floats]]) -> Range:
 
 
 def _draw_climatology(ax: Axes, locations: list[tuple[Floats, Floats]]) -> None:
-    """Lines of the share of events, and half way between it and the diagonal: no skill beyond."""
-    # The regression keeps the mean of what happened.
+    """Lines of the share of events, and of no skill, half way between it and the diagonal."""
+    # The regression does not change the mean of the events.
     share = float(np.concatenate([happened for _, happened in locations]).mean())
     style: Style = {"color": ink(ax), "alpha": 0.5, "lw": 0.8, "zorder": 1.8}
     ax.axhline(share, ls=":", label=f"climatology {share:.2g}", **style)
@@ -215,7 +215,7 @@ def _draw_climatology(ax: Axes, locations: list[tuple[Floats, Floats]]) -> None:
 
 
 def _draw_issued(ax: Axes, issued: Floats, colour: str) -> None:
-    """Numbers of issued probabilities, in a corner below the diagonal; logarithmic where needed."""
+    """Numbers of issued probabilities, in a corner below the diagonal; logarithmic if needed."""
     insets = [child for child in ax.child_axes if isinstance(child, Axes)]
     inset = next((child for child in insets if child.get_label() == INSET), None)
     if inset is None:
@@ -329,7 +329,7 @@ def quantile_reliability(reliability: xr.Dataset, *, ax: Axes | None = None) -> 
 
 
 def quantiles_beside(ax: Axes, reliability: xr.Dataset, label: str) -> None:
-    """Draw the curves of other forecasts of the same levels behind those that are there."""
+    """Draw the curves of other forecasts of the same levels behind the existing ones."""
     curves = _quantile_curves(reliability)
     style: Style = {"lw": 1.1, "ls": (0, (1.5, 1.2)), "zorder": 1.95}
     for colour, _, x, y in curves:
@@ -340,7 +340,7 @@ def quantiles_beside(ax: Axes, reliability: xr.Dataset, label: str) -> None:
 
 
 def _quantile_curves(data: xr.Dataset) -> list[tuple[Any, str, Floats, Floats]]:
-    """Colour, label, issued and conditional quantiles of each level that has cases."""
+    """Colour, label, issued and conditional quantiles of each level with cases."""
     data = data if LEVEL in data.dims else data.expand_dims(LEVEL)
     data = data.sortby(LEVEL)
     curves = []

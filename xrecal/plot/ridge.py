@@ -24,7 +24,7 @@ from .style import (
 RIDGE = "ridge"
 
 SHOWN = 0.4
-"""Largest loss shown above the smallest, in parts of it: the choice is made among small ones."""
+"""Largest loss shown, relative to the smallest one: differences between small losses matter."""
 
 
 def ridge_curve(curve: xr.Dataset, *, ax: Axes | None = None, label: str | None = None) -> Axes:

@@ -1,4 +1,4 @@
-"""How figures look: colours, frames, notes and legends, set on each Axes and never globally."""
+"""Style of figures: colours, frames, notes and legends, set on each Axes and never globally."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from matplotlib.colors import to_rgb
 from matplotlib.font_manager import FontProperties
 
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#B8639A", "#8C7A00", "#3A9BD0")
-"""Apart for colour-blind readers too, and legible on white and on black (after Okabe & Ito)."""
+"""Colours for colour-blind readers, legible on white and on black (after Okabe & Ito)."""
 
 GREY = "#808080"
 
@@ -22,7 +22,7 @@ BAND = 0.9
 """Share of calibrated forecasts, or of locations, within a band."""
 
 SMALL = "small"
-"""Size of the text in an Axes, relative to that of the user."""
+"""Size of the text in Axes, relative to the user's setting."""
 
 SIZE = (5.0, 3.6)
 SQUARE = (4.2, 4.2)
@@ -31,24 +31,24 @@ Style: TypeAlias = dict[str, Any]
 """Keyword arguments of matplotlib."""
 
 LETTER, LINE = 0.6, 1.6
-"""Mean width of a letter and height of a row of a legend, in sizes of the font."""
+"""Mean width of a letter and height of a row of a legend, in font sizes."""
 
 AROUND = 5
-"""Letters as wide as the handle of an entry of a legend and the gaps around it."""
+"""Width of the handle of a legend entry and its gaps, in letters."""
 
 MOST = 0.5
-"""Room for a legend above, at most, in parts of the height of the Axes."""
+"""Largest room for a legend above, as a share of the height of the Axes."""
 
 _CURVE, _REFERENCE = "xrecal-curve-", "xrecal-reference"
 
 
 def open_axes(ax: Axes | None, size: tuple[float, float] = SIZE) -> Axes:
-    """The Axes that were given, or those of a new figure.
+    """The given Axes, or those of a new figure.
 
     Raises
     ------
     TypeError
-        If it is no Axes, such as the array of all that ``plt.subplots`` returns.
+        If it is not an Axes, such as the array that ``plt.subplots`` returns.
     """
     if ax is None:
         return plt.subplots(figsize=size, layout="constrained")[1]
@@ -66,14 +66,14 @@ def ink(ax: Axes) -> Any:
 
 
 def veil(ax: Axes, alpha: float) -> float:
-    """Opacity of a filled area: more on dark backgrounds, where colours lose more."""
+    """Opacity of a filled area: higher on dark backgrounds, which weaken colours."""
     red, green, blue = to_rgb(ink(ax))
     light_ink = 0.3 * red + 0.6 * green + 0.1 * blue > 0.5
     return min(0.6, 1.7 * alpha) if light_ink else alpha
 
 
 def dress(ax: Axes, *, grid: Literal["y", "both"] | None = "y") -> None:
-    """Light frame, small text and a faint grid."""
+    """Draw a light frame, small text and a faint grid."""
     colour = ink(ax)
     for side, spine in ax.spines.items():
         spine.set_visible(side in ("left", "bottom"))
@@ -88,7 +88,7 @@ def dress(ax: Axes, *, grid: Literal["y", "both"] | None = "y") -> None:
 
 
 def note(ax: Axes, text: str, x: float = 0.03, y: float = 0.97) -> None:
-    """Small text in a corner, in parts of the Axes."""
+    """Small text in a corner, positioned in fractions of the Axes."""
     corner: Style = {"ha": "left" if x < 0.5 else "right", "va": "top" if y > 0.5 else "bottom"}
     ax.text(x, y, text, transform=ax.transAxes, fontsize="x-small", color=ink(ax), **corner)
 
@@ -99,7 +99,7 @@ def aside(ax: Axes, text: str) -> None:
 
 
 def next_colour(ax: Axes) -> str:
-    """Colour of the next curve, so that a second call on the same Axes can be told apart."""
+    """Colour of the next curve, which differs after a second call on the same Axes."""
     return PALETTE[_n_curves(ax) % len(PALETTE)]
 
 
@@ -111,7 +111,7 @@ def mark_curve(artist: Artist) -> None:
 
 
 def is_first(ax: Axes) -> bool:
-    """Whether references, such as the diagonal, still have to be drawn."""
+    """True if references, such as the diagonal, are still to be drawn."""
     return not any(artist.get_gid() == _REFERENCE for artist in ax.get_children())
 
 
@@ -122,7 +122,7 @@ def reference(ax: Axes, x: Sequence[float], y: Sequence[float]) -> None:
 
 
 def reference_height(ax: Axes, y: float) -> None:
-    """A level line of no gain, or of a flat histogram."""
+    """A horizontal line of no gain, or of a flat histogram."""
     line = ax.axhline(y, color=ink(ax), alpha=0.55, lw=0.9, ls=(0, (4, 3)), zorder=1.9)
     line.set_gid(_REFERENCE)
 
@@ -138,12 +138,12 @@ def _n_curves(ax: Axes) -> int:
 
 
 def legend(ax: Axes, *, loc: str = "best") -> None:
-    """Legend of what has a label, without an edge, on a veil over what it covers."""
+    """Legend of artists with a label, without an edge, on a translucent background."""
     _legend(ax, loc, 1)
 
 
 def legend_above(ax: Axes) -> None:
-    """Legend above all that is drawn, in as few rows as fit the width of the Axes."""
+    """Legend above the figure, in as few rows as fit the width of the Axes."""
     labels = ax.get_legend_handles_labels()[1]
     size = FontProperties(size=SMALL).get_size_in_points() / 72
     inches = ax.bbox.transformed(ax.figure.dpi_scale_trans.inverted())
@@ -156,13 +156,13 @@ def legend_above(ax: Axes) -> None:
 
 
 def head_room(ax: Axes, share: float) -> None:
-    """Room above all that is drawn, in parts of its height."""
+    """Margin above the drawing, as a share of its height."""
     low, high = ax.get_ylim()
     ax.set_ylim(low, high + share * (high - low))
 
 
 def _letters(labels: Sequence[str], n_rows: int) -> int:
-    """Width of a legend, which is filled column by column, in letters."""
+    """Width in letters of a legend, which is filled column by column."""
     columns = (labels[i : i + n_rows] for i in range(0, len(labels), n_rows))
     return sum(max(map(len, column)) + AROUND for column in columns)
 

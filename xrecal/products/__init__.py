@@ -1,11 +1,11 @@
-"""Products of distributions, each once, whatever the source: issued, recalibrated or held out.
+"""Products of distributions: one function each for raw, recalibrated and held-out forecasts.
 
 =====================================  ==========================================================
-source, recalibrated, reductions       where distributions come from, and how they are reduced
+source, recalibrated, reductions       sources of distributions, and reductions
 statistics, probabilities, categories  means, quantiles, probabilities of events
-members, coherence                     members, and members that are fields
-scores                                 scores, and where observations fall within distributions
+members, coherence                     members, also coherent over places
+scores                                 scores, and probability integral transforms
 apply                                  the recalibrated distributions themselves
-cross_validate                         products of cases that fits have not seen
+cross_validate                         products of held-out cases
 =====================================  ==========================================================
 """

@@ -36,9 +36,9 @@ def weights_of(distribution: Empirical) -> tuple[FloatArray, ...]:
 
 @on_device
 def members_and_weights(distribution: Empirical) -> tuple[FloatArray, ...]:
-    """Members and weights (L, T, n) of weighted ensembles with members of their own.
+    """Members and weights (L, T, n) of weighted ensembles with their own members.
 
-    Of those with tails the shapes (L, T, 2) as well.
+    With tails also their shapes (L, T, 2).
     """
     members, weights = distribution
     assert weights is not None
@@ -54,7 +54,7 @@ OF_SHAPE = {
 """Attributes of the shapes of tails."""
 
 FAR = 0.05
-"""Mass beyond the record by more than its range above which a forecast is counted."""
+"""Least mass far beyond the record, by more than its range, for a forecast to be counted."""
 
 
 def normal_parameters(distribution: Normal) -> tuple[FloatArray, ...]:
@@ -149,7 +149,7 @@ def model_apply(
             warn_of_novel(issued[f"{base}_novelty"], name)
         variables |= issued
     attrs = forecast.attrs
-    if isinstance(forecast, xr.DataArray):  # the others describe the variable
+    if isinstance(forecast, xr.DataArray):  # other attributes describe the variable
         attrs = {name: value for name, value in attrs.items() if name == "history"}
     line = joined(f"recalibrated by {model.method}", sources.remark)
     history = history_line(attrs, line)
@@ -164,7 +164,7 @@ def issue(
     line: str,
     missing_covariates: Missing = "refuse",
 ) -> xr.Dataset:
-    """A product of each variable, and its novelty and its mass far beyond the record.
+    """A product of each variable, its novelty, and its mass far beyond the record.
 
     Parameters
     ----------
@@ -198,7 +198,7 @@ def issue(
 
 
 def _require_free_names(base: Hashable, source: Recalibrated) -> None:
-    """Raise ValueError if the forecast has dimensions or coordinates named as those of results."""
+    """Raise ValueError if the forecast has dimensions or coordinates with names of results."""
     form, fitted = source.form, source.fitted
     ends: tuple[str, ...] = ("loc", "scale", "lower", "upper", "status")
     taken: set[Hashable] = set()
@@ -221,7 +221,7 @@ def _require_same_places(
     issued: Mapping[Hashable, xr.DataArray],
     along: dict[Hashable, Hashable],
 ) -> None:
-    """Raise ValueError if labels would be ``along`` several dimensions, which gains new ones."""
+    """Raise ValueError if labels would differ ``along`` several dimensions."""
     for variable in issued.values():
         for label, coordinate in variable.coords.items():
             if coordinate.ndim != 1:
@@ -236,7 +236,7 @@ def _require_same_places(
 
 
 def _normal(source: Recalibrated, base: Hashable) -> dict[Hashable, xr.DataArray]:
-    """Normal distributions, and where they may be censored."""
+    """Parameters of normal distributions, with bounds if they are censored."""
     loc, scale = source.reduce(normal_parameters, {}, {})
     state, attrs = source.fitted.state, source.attrs
     units = {k: v for k, v in attrs.items() if k == "units"}
@@ -260,7 +260,7 @@ def _normal(source: Recalibrated, base: Hashable) -> dict[Hashable, xr.DataArray
 def _weighted(
     source: Recalibrated, base: Hashable, weights: xr.DataArray | None
 ) -> dict[Hashable, xr.DataArray]:
-    """Members and their weights, unless these are there already."""
+    """Members and their weights, unless these are given."""
     fitted, member = source.fitted, source.form.member_dim_of_results
     n_cases = fitted.state.sizes[CASE]
     shape: list[xr.DataArray] = []
@@ -269,7 +269,7 @@ def _weighted(
             (weights,) = source.reduce(weights_of, {CASE: n_cases})
         members = fitted.state["observations"]
         members = members.drop_vars(
-            [  # may differ between hindcast and forecast: the latter's count
+            [  # the number of the forecast counts, if it differs
                 name
                 for name, coordinate in members.coords.items()
                 if name not in members.indexes and (name in weights.coords or not coordinate.dims)
@@ -277,7 +277,7 @@ def _weighted(
         ).rename({CASE: member})
         dims = [d for d in weights.dims if d in members.dims]
         members = members.transpose(*dims)
-        members.attrs = {}  # of what was observed, not of what is forecast
+        members.attrs = {}  # these describe observations, not forecasts
     else:
         slots: dict[Hashable, int] = {SLOT: fitted.method.slots(n_cases)[0].size}
         tails = TAIL in (fitted.method.slots(n_cases)[1] or ())
@@ -298,7 +298,7 @@ def _weighted(
 def _warn_of_far(
     base: Hashable, members: xr.DataArray, weights: xr.DataArray, source: Recalibrated
 ) -> None:
-    """Warn if more than a tenth of forecasts in memory have much mass far beyond the record."""
+    """Warn if more than a tenth of the forecasts in memory have much mass far beyond the record."""
     assert source.beside is not None
     beyond = source.beside["beyond"]
     if beyond.chunks is not None:
@@ -311,15 +311,15 @@ def _warn_of_far(
     where = first_place(beyond.copy(data=far))
     where += _component(members, weights.where(beyond > FAR), record_of(source.fitted.observed))
     warn(
-        f"{n_far} of {n} forecasts of {base!r} have more than {FAR:.0%} of their mass beyond the "
-        f"observed record by more than its range, up to {np.nanmax(values):.0%}{where}. If that is "
+        f"{n_far} of {n} forecasts of {base!r} have more than {FAR:.0%} of their mass outside the "
+        f"observed range by more than its width, up to {np.nanmax(values):.0%}{where}. If that is "
         "not plausible, give the method bounds=, more cases, or members that are past "
-        f"observations; {base}_beyond tells which they are",
+        f"observations; {base}_beyond identifies them",
     )
 
 
 def _component(members: xr.DataArray, weights: xr.DataArray, record: Sequence[xr.DataArray]) -> str:
-    """The component that most of the mass far beyond the record comes from, if they are known."""
+    """Component with most of the mass far beyond the record, if components are known."""
     if "component" not in members.coords:
         return ""
     low, high = record
@@ -328,6 +328,6 @@ def _component(members: xr.DataArray, weights: xr.DataArray, record: Sequence[xr
     dim = members["component"].dims[0]
     mass = weights.where(far).sum([d for d in weights.dims if d != dim])
     masses = mass.as_numpy().groupby("component").sum()
-    # An average is as far off as its parts, and these are to be named.
+    # The average is as far off as its components, so a component is named.
     label = masses.drop_sel(component=AVERAGE, errors="ignore").idxmax().item()
     return f", most of it from the component {label!r}"

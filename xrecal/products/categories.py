@@ -33,9 +33,9 @@ from .source import Source, issued, reduce
 CATEGORY = "category"
 """Dimension of the categories."""
 EDGE = "category_edge"
-"""Dimension of the edges between them inside a task."""
+"""Dimension of the edges in a task."""
 _DATE = "xrecal_date_of_year"
-"""Dimension of the different dates of forecasts inside a task."""
+"""Dimension of the different dates of forecasts in a task."""
 TERCILES = ("below_normal", "near_normal", "above_normal")
 
 
@@ -103,7 +103,7 @@ def categories(forecast: Labelled, edges: Edges, *, member_dim: Hashable | None 
 
 
 def issued_categories(obj: Labelled) -> xr.DataArray | None:
-    """Probabilities of categories in an object, of its one such variable; None if it has others."""
+    """Probabilities of categories in an object with one such variable; None for other objects."""
     if not isinstance(obj, xr.DataArray | xr.Dataset):
         return None
     found = [obj] if isinstance(obj, xr.DataArray) else list(obj.data_vars.values())
@@ -114,20 +114,21 @@ def issued_categories(obj: Labelled) -> xr.DataArray | None:
 def as_members(
     forecast: Labelled, member_dim: Hashable | None
 ) -> tuple[Labelled, xr.DataArray | None, Hashable | None]:
-    """Probabilities of categories as a weighted ensemble with a member in each of them.
+    """Probabilities of categories as a weighted ensemble with one member in each category.
 
     Parameters
     ----------
     forecast : DataArray or Dataset
-        From :func:`categories`, a model or ``cross_validate``; other forecasts come back as given.
+        Forecast from :func:`categories`, a model or ``cross_validate``; others are returned
+        unchanged.
     member_dim : hashable, optional
-        As given.
+        Dimension of the members of other forecasts.
 
     Returns
     -------
     forecast : DataArray or Dataset
     edges : DataArray or None
-        Between the categories, along a dimension of their own; None for other forecasts.
+        Edges between the categories, along their own dimension; None for other forecasts.
     member_dim : hashable or None
     """
     given = issued_categories(forecast)
@@ -139,7 +140,7 @@ def as_members(
     bare = given.drop_vars([c for c in given.coords if {CATEGORY} <= {*given[c].dims}])
     edges = upper.drop_vars(CATEGORY).isel({CATEGORY: slice(None, -1)})
     last = edges.isel({CATEGORY: [-1]})
-    beyond = np.nextafter(last, last.dtype.type(np.inf))  # which only the last category holds
+    beyond = np.nextafter(last, last.dtype.type(np.inf))  # only the last category contains it
     values = xr.concat([edges, beyond], CATEGORY).where(bare.notnull())
     if values.chunks is not None:
         values, bare = (array.chunk({CATEGORY: -1}) for array in (values, bare))
@@ -220,13 +221,13 @@ def model_categories(
 
 
 CATEGORIES_LINE = "probabilities of categories of the climatology of all cases"
-"""For the history."""
+"""Text for the history."""
 
 
 def climatological(
     source: Recalibrated, levels: FloatArray, named: bool, window: float | None = None
 ) -> xr.DataArray:
-    """Probabilities of categories between quantiles of the climatology, of one variable."""
+    """Probabilities of categories between quantiles of the climatology, for one variable."""
     require_free(source.form.dims, [CATEGORY])
     warn_of_pooled_edges(source.fitted.pool, source.fitted.dim)
     edges = _climatology_edges(source, levels, window)
@@ -234,14 +235,14 @@ def climatological(
 
 
 def warn_of_pooled_edges(pool: Pool | None, dim: Hashable | None) -> None:
-    """Warn of edges that positions share, which then tell wet places from dry ones."""
+    """Warn about edges that positions share, as they then separate wet places from dry ones."""
     if pool is None or pool.widths is not None:
         return
     positions = " and ".join(map(repr, pool.dims))
     warn_once(
         f"the edges of the categories are those of all positions along {positions} together, as "
-        "the fit has pooled them: where these differ, categories tell places apart rather than "
-        "dates. Each has its own edges in model.apply(forecast).recal.categories("
+        "the fit has pooled them: if positions differ, categories separate places rather "
+        "than dates. For separate edges use model.apply(forecast).recal.categories("
         f"observations.quantile([1/3, 2/3], {dim!r}))"
     )
 
@@ -264,10 +265,10 @@ def category_attributes(attrs: Mapping[Any, Any]) -> dict[str, Any]:
 def with_edges(
     result: xr.DataArray, edges: xr.DataArray, labels: Sequence[str], form: Form, named: bool
 ) -> xr.DataArray:
-    """Probabilities with labels of the categories and the edges of each.
+    """Probabilities with labels of the categories and their edges.
 
-    ``named`` puts the name of the variable before those of the edges: in a Dataset variables have
-    edges of their own.
+    ``named`` adds the name of the variable to those of the edges, as variables in a Dataset have
+    their own edges.
     """
     units = {k: v for k, v in form.loc.attrs.items() if k == "units"}
     prefix = f"{form.name}_" if named else ""
@@ -287,9 +288,9 @@ def with_edges(
 
 
 def _labels(edges: Edges, wanted: Thresholds) -> list[str]:
-    """Names of the categories between edges: by their values, their levels, or their number.
+    """Names of the categories between edges: by values, levels, or numbers.
 
-    Never by units, so that the variables of a Dataset have the same.
+    Never by units, so that all variables of a Dataset have the same names.
     """
     if not isinstance(edges, xr.DataArray):
         return labels_of_numbers(np.asarray(edges, np.float64))
@@ -324,7 +325,7 @@ def labels_of_numbers(edges: np.ndarray) -> list[str]:
 def _climatology_edges(
     source: Recalibrated, levels: FloatArray, window: float | None
 ) -> xr.DataArray:
-    """Quantiles of the calibration observations at each location, perhaps near each date."""
+    """Quantiles of the calibration observations at each location, optionally near each date."""
     form, fitted = source.form, source.fitted
     season = None if window is None else _season(form, fitted, window)
     dates, position = None, None
@@ -345,7 +346,7 @@ def _climatology_edges(
 
 
 def _season(form: Form, fitted: FittedVariable, window: float) -> xr.DataArray:
-    """Calendar day of each forecast; ValueError where dates are not known."""
+    """Calendar day of each forecast; ValueError for unknown dates."""
     season = season_of(form, fitted.dim, by_day=True)
     for owner, dates in (("the hindcast had", _known_days(fitted)), ("the forecast has", season)):
         if dates is None:
@@ -369,7 +370,7 @@ def _known_days(fitted: FittedVariable) -> FloatArray | None:
 
 @dataclass(frozen=True)
 class _Edges:
-    """Observations (L, n) of a chunk to edges (L, k), or (L, T, k) for T dates."""
+    """Task from observations (L, n) of a chunk to edges (L, k), or (L, T, k) for T dates."""
 
     levels: FloatArray
     season: FloatArray | None

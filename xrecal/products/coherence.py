@@ -1,13 +1,13 @@
-"""Members that belong together: across locations, lead times and variables of a case.
+"""Coherent members: consistent across locations, lead times and variables of a case.
 
 ===========  ================================================================  ====================
 ``ecc``      calibrated quantiles in the order of the raw members              :func:`like_raw`
 ``schaake``  calibrated quantiles in the order of observations at past dates   :func:`like_past`
-``dates``    observations of past dates that are drawn for a whole field       ``coherence_dates``
+``dates``    observations of past dates, drawn for whole fields                ``coherence_dates``
 ===========  ================================================================  ====================
 
-The first two rearrange what each location has, so their distributions stay; tasks need nothing from
-other locations.
+The first two rearrange the members of each location, so distributions do not change, and tasks need
+nothing from other locations.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from .source import Sources, check_count, reduce
 Coherence: TypeAlias = Literal["ecc", "schaake", "dates"]
 
 RAW = "xrecal_raw_member"
-"""Dimension of the raw members inside a task, where results have theirs."""
+"""Dimension of the raw members in a task, as results have their own."""
 
 _ORDERS = {
     "ecc": "in the order of the raw members (ensemble copula coupling)",
@@ -89,7 +89,7 @@ def coherent_members(
     template: Template,
     seed: int,
 ) -> Labelled:
-    """Members of recalibrated forecasts that belong together; see :meth:`Recalibrator.members`."""
+    """Coherent members of recalibrated forecasts; see :meth:`Recalibrator.members`."""
     if coherence != "ecc":
         _require_one_member_dim(sources.variables)
     size = check_count(_count(n, coherence, template, sources.variables), seed)
@@ -136,7 +136,7 @@ def _count(
     template: Template,
     variables: Mapping[Hashable, Recalibrated],
 ) -> int:
-    """Number of members: as many as there are raw ones or template dates, where these count."""
+    """Number of members; by default that of the raw members or template dates, if these matter."""
     if coherence == "ecc":
         for name, source in variables.items():
             size = _raw_size(name, source.form)
@@ -144,7 +144,7 @@ def _count(
                 raise ValueError(
                     f"coherence='ecc' makes one member of each raw one, and "
                     f"{_named(name)} has {size}, but n={n}; leave n out, or take "
-                    "coherence='schaake', whose number is free"
+                    "coherence='schaake', which allows any number"
                 )
         return size
     if template is not None:
@@ -164,7 +164,7 @@ def _count(
 
 
 def _require_one_member_dim(variables: Mapping[Hashable, Recalibrated]) -> None:
-    """Raise ValueError unless the dates of members can stand along one dimension."""
+    """Raise ValueError unless the dates of members can be along one dimension."""
     (first, member), *others = (
         (name, source.form.member_dim_of_results) for name, source in variables.items()
     )

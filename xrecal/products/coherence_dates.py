@@ -1,4 +1,4 @@
-"""Members that are past dates, drawn for whole fields from weights averaged over the locations."""
+"""Members from past dates, drawn for whole fields with weights averaged over the locations."""
 
 from __future__ import annotations
 
@@ -37,21 +37,21 @@ def observations_of(
 
 @dataclass(frozen=True)
 class Drawn:
-    """Calibration cases that were chosen for the members of forecasts."""
+    """Calibration cases drawn as members of forecasts."""
 
     slots: xr.DataArray
-    """Over the cases, if there are any, and ``PICK``."""
+    """Over the cases, if there are several, and ``PICK``."""
     fitted: FittedVariable
 
     def labels(self, member: Hashable) -> dict[str, xr.DataArray]:
-        """Coordinate with the label of each, if the cases have labels."""
+        """Coordinate with the label of each case, if cases have labels."""
         name = f"calibration_{self.fitted.dim}"
         if name not in self.fitted.state.coords:
             return {}
         coordinate = self.fitted.state[name]
         labels = coordinate.to_index().to_numpy()
         if labels.dtype.kind in "iub":
-            labels = labels.astype(np.float64)  # a type that knows missing ones, whatever is drawn
+            labels = labels.astype(np.float64)  # a type with missing values, whatever is drawn
         dated = xr.apply_ufunc(
             partial(taken_labels, labels),
             self.slots,
@@ -65,9 +65,9 @@ class Drawn:
 def draw_dates(variables: Mapping[Hashable, Recalibrated], n: int, seed: int) -> Drawn:
     """Draw n past dates for each case, the same at all locations and for all variables.
 
-    Every location, lead time and variable counts equally; those without a forecast or fit do not.
-    Sums are of whole numbers, so that chunks of locations make no difference. Dask needs the
-    weights of one block of locations at a time, and then one number for each case and date.
+    Every location, lead time and variable has the same influence, unless it has no forecast or fit.
+    Sums are of integers, so they do not depend on chunks of locations. Dask needs the weights of
+    one block of locations at a time, and then one number for each case and date.
     """
     for source in variables.values():
         _require_dates(source.fitted)
@@ -88,7 +88,10 @@ def draw_dates(variables: Mapping[Hashable, Recalibrated], n: int, seed: int) ->
 
 
 def of_dates(source: Recalibrated, dates: Drawn) -> xr.DataArray:
-    """Observations of the drawn dates; NaN where they, the forecast or the fit are missing."""
+    """Observations of the drawn dates.
+
+    NaN if the observation, the forecast or the fit is missing.
+    """
     member = source.form.member_dim_of_results
     extras = [dates.slots, past_observations(source.fitted)]
     result = reduce(source, observations_of, {member: dates.slots.sizes[PICK]}, extras)
@@ -98,13 +101,13 @@ def of_dates(source: Recalibrated, dates: Drawn) -> xr.DataArray:
 class TotalTask(PredictTask):
     """Weights of past cases (L, T, n), added up over the locations of a chunk.
 
-    Whole multiples of a small unit, so that sums have one value whatever the chunks. Weights exist
-    for a block of locations at a time.
+    Integer multiples of a small unit, so sums do not depend on chunks. Weights are computed for a
+    block of locations at a time.
     """
 
     @property
     def on_device(self) -> bool:
-        """Whole numbers are made on the host alone."""
+        """Integers are computed on the host only."""
         return False
 
     @property
@@ -164,7 +167,7 @@ def _require_same_cases(name: Hashable, first: Recalibrated, other: Recalibrated
 
 
 def _labels(obj: xr.DataArray | xr.Dataset, coordinate: Hashable, dim: Hashable) -> Any:
-    """Labels along a dimension; positions without labels, none without the dimension."""
+    """Labels along a dimension, or positions without labels; none without the dimension."""
     if coordinate in obj.coords and obj.coords[coordinate].dims == (dim,):
         return obj.coords[coordinate].to_index()
     return xr.DataArray(np.arange(obj.sizes.get(dim, 0)), dims=[dim]).to_index()

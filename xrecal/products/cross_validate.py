@@ -45,10 +45,10 @@ from .table import PRODUCTS
 
 QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
 SEED = 0
-"""Of the random numbers that place an observation within a jump of the forecast's CDF."""
+"""Seed of the random numbers that place an observation within a jump of the forecast's CDF."""
 
 OF_SOME = ("threshold", "n", "seed")
-"""Parameters that some outputs take, and others refuse."""
+"""Parameters of some outputs, which others refuse."""
 
 
 @reporting("xrecal cross_validate")
@@ -214,15 +214,15 @@ def cross_validate(
 def _product(output: str, **given: Any) -> Callable[[HeldOut], xr.DataArray]:
     """The function that makes an output of held-out distributions of one variable.
 
-    It returns a DataArray without a name if the output has that of the hindcast. ``given`` are the
-    parameters of all outputs: each output takes those that its function has.
+    It returns a DataArray without a name if the output has the name of the hindcast. ``given`` are
+    the parameters of all outputs: each output takes those of its function.
     """
     scores = {name: score.function for name, score in SCORES.items() if score.by_case}
     outputs = {**PRODUCTS, **_OWN, **scores}
     if output not in [*outputs]:
         raise ValueError(f"output is {output!r}; give one of {[*outputs]}")
     function = unexplained(outputs[output])
-    given |= {"edges": given["threshold"], "observations": None}  # which the source knows
+    given |= {"edges": given["threshold"], "observations": None}  # the source knows them
     own = {name: given[name] for name in inspect.signature(function).parameters if name in given}
     for name in OF_SOME:
         value = given[name] or None if name == "seed" else given[name]
@@ -238,7 +238,7 @@ def _product(output: str, **given: Any) -> Callable[[HeldOut], xr.DataArray]:
 
 
 def _taken_by(function: Callable[..., Any]) -> set[str]:
-    """Names of the parameters of a function; edges are thresholds by another name."""
+    """Names of the parameters of a function; edges are called thresholds here."""
     names = inspect.signature(function).parameters
     return {"threshold" if name == "edges" else name for name in names}
 
@@ -252,9 +252,9 @@ def _pit(forecast: HeldOut) -> xr.DataArray:
 def _categories(
     forecast: HeldOut, q: float | Sequence[float] | np.ndarray, named: bool
 ) -> xr.DataArray:
-    """Probabilities of the categories of the climatology that each fit has learned from.
+    """Probabilities of the categories of the climatology from the training cases of each fit.
 
-    ``named`` puts the name of the variable before those of the edges of its categories.
+    ``named`` adds the name of the variable to those of the edges.
     """
     levels = read_inner_levels((1 / 3, 2 / 3) if q is QUANTILES else q)
     require_free(forecast.form.dims, [CATEGORY])
@@ -272,7 +272,7 @@ def _categories(
 
 
 _OWN: dict[str, Callable[..., Any]] = {"categories": _categories, "pit": _pit}
-"""Outputs that need what a fit has learned, or the numbers of the cases."""
+"""Outputs that need training observations, or the numbers of the cases."""
 
 
 def climatological_categories_of(

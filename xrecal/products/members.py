@@ -1,4 +1,4 @@
-"""Equally likely members that stand for distributions."""
+"""Equally weighted members that represent distributions."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def vectors_of(
 ) -> tuple[FloatArray, ...]:
     """Past observations (L, T, n), drawn by weights and the numbers of the case and location.
 
-    They are the same cases for all variables that share the weights.
+    The cases are the same for all variables with these weights.
     """
     from xrecal.arrays.distributions.members import systematic_draws, whole_weights
 
@@ -57,7 +57,7 @@ def vectors_of(
 def members(
     forecast: Labelled, n: int, *, seed: int = 0, member_dim: Hashable | None = None
 ) -> Labelled:
-    """Equally likely members that stand for each forecast distribution.
+    """Equally likely members that represent each forecast distribution.
 
     Parameters
     ----------
@@ -201,14 +201,14 @@ def model_members(
 
 
 def drawn_by_model(source: Recalibrated, n: int, seed: int) -> xr.DataArray:
-    """Members of recalibrated forecasts: of variables fitted jointly the same past cases."""
+    """Members of recalibrated forecasts; jointly fitted variables get the same past cases."""
     if not source.fitted.jointly:
         return drawn(source, n, seed)
     return _arranged(source, n, partial(vectors_of, n=n, seed=seed))
 
 
 def drawn(source: Source, n: int, seed: int) -> xr.DataArray:
-    """Members of each distribution, each case and location in an order of its own."""
+    """Members of each distribution, in an order drawn for each case and location."""
     return _arranged(source, n, partial(members_of, levels=equal_mass_levels(n), seed=seed))
 
 

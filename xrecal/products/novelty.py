@@ -1,4 +1,4 @@
-"""Novelty: how unlike a forecast is to those that a model has learned from."""
+"""Novelty of forecasts, compared with those that a model has learned from."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def model_novelty(
 
 
 def require_novelty(method: Method) -> None:
-    """Raise TypeError unless a method compares single variables with past ones."""
+    """Raise TypeError unless a method compares forecasts of a single variable with past ones."""
     if method.variables is not None:
         raise TypeError(
             "novelty is known of variables on a line that are recalibrated one by one, not of "
@@ -81,7 +81,7 @@ def require_novelty(method: Method) -> None:
 
 
 def novelty_of(source: Recalibrated) -> xr.DataArray:
-    """Novelty of forecasts, and a warning if many in memory are novel."""
+    """Novelty of forecasts; warn if many forecasts in memory are novel."""
     novelty = source.novelty()
     warn_of_novel(novelty, source.form.name)
     return novelty

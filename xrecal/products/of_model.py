@@ -1,6 +1,6 @@
-"""Functions of forecasts that take distributions of other sources too: of a model, or held out.
+"""Functions of forecasts that also take other sources of distributions: a model, or held-out cases.
 
-Those of a model are its verbs.
+Their versions for a model are its methods.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ _TEXTS = {
     "    Dimensions to average over. Missing scores are left out of the mean.",
     "covariates": "covariates, missing_covariates\n    As for :meth:`apply`.",
 }
-"""Parameters that all verbs have in common."""
+"""Common parameters of all methods of a model."""
 _WORDS = {
     "forecasts of any form": "the recalibrated forecasts",
     "each forecast distribution": "each recalibrated distribution",
 }
-"""Words in the first line of a docstring, and what a verb has in their place."""
+"""Words in the first line of a docstring, and their replacement for a model."""
 
 
 class OfModel(NamedTuple):
-    """Forecasts as a model recalibrates them, in the place of issued ones."""
+    """Forecasts recalibrated by a model, in place of raw ones."""
 
     model: Fitted
     forecast: Labelled
@@ -53,17 +53,17 @@ class OfModel(NamedTuple):
 
 
 Forecasts: TypeAlias = Labelled | OfModel | HeldOut
-"""Forecasts as they were issued, as a model recalibrates them, or one variable held out."""
+"""Raw forecasts, forecasts recalibrated by a model, or held-out forecasts of one variable."""
 
 
 @dataclass(frozen=True)
 class _OfHeldOut(Sources[HeldOut]):
-    """The distributions of one variable, whose history is that of the cross-validation."""
+    """Distributions of one variable, with the history of the cross-validation."""
 
     def product(
         self, function: Callable[[HeldOut], xr.DataArray], line: str, name: str | None = None
     ) -> Labelled:
-        """Result of a function; without a name if that is the name of the forecast."""
+        """Result of a function; without a name if it is the name of the forecast."""
         (held_out,) = self.variables.values()
         return function(held_out).rename(name)
 
@@ -78,10 +78,10 @@ def sources_of(forecast: Forecasts, member_dim: Hashable | None) -> Sources[Any]
 
 
 def of_model(function: Callable[..., Labelled], *lacking: str) -> Callable[..., Labelled]:
-    """The verb of a model that calls a function with recalibrated forecasts.
+    """Method of a model that calls a function with recalibrated forecasts.
 
-    It has the parameters and the docstring of the function, with ``covariates`` and what to
-    do without them in place of ``member_dim``, and without those that are ``lacking``.
+    It has the parameters and the docstring of the function, with ``covariates`` and
+    ``missing_covariates`` in place of ``member_dim``, and without ``lacking`` parameters.
     """
     plain = unexplained(function)
     first, *others = inspect.signature(function).parameters.values()
@@ -112,7 +112,7 @@ def of_model(function: Callable[..., Labelled], *lacking: str) -> Callable[..., 
 
 
 def _docstring(function: Callable[..., Any], names: Sequence[str]) -> str:
-    """Docstring of a verb, with the texts of the function on its own parameters."""
+    """Docstring of a method, with the texts of the function for its own parameters."""
     line, sections = shown_sections(function)
     for words, instead in _WORDS.items():
         line = line.replace(words, instead)
@@ -124,7 +124,7 @@ def _docstring(function: Callable[..., Any], names: Sequence[str]) -> str:
 
 
 def _described(section: str, names: Sequence[str]) -> dict[str, str]:
-    """What a section of parameters says about each name; once of names described together."""
+    """Text of each name in a section of parameters; names described together share one."""
     texts: dict[str, str] = {}
     for entry in re.split(r"\n(?=\S)", section.removeprefix(_PARAMETERS)):
         listed, _, text = entry.partition("\n")

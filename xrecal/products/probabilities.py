@@ -35,9 +35,9 @@ class EventKind(NamedTuple):
     name: str
     reduction: Reduction
     event: str
-    """After the name of the variable."""
+    """Text after the name of the variable."""
     line: str
-    """For the history."""
+    """Text for the history."""
 
 
 EXCEEDANCE = EventKind(

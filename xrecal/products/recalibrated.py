@@ -1,4 +1,4 @@
-"""Distributions that a model makes of forecasts: reduced in each chunk, no weights leave a task."""
+"""Distributions of forecasts from a model, reduced in each chunk: no weights leave a task."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ Missing: TypeAlias = Literal["refuse", "without"]
 """Treatment of forecasts without one of the covariates of the model."""
 
 SLOT = "xrecal_slot"
-"""Dimension of the members of a result inside a task, where forecasts have their own."""
+"""Dimension of the members of a result in a task, as forecasts have their own."""
 
 BESIDE = {
     "novelty": {
@@ -65,15 +65,15 @@ BESIDE = {
 
 @dataclass(frozen=True)
 class Recalibrated:
-    """Distributions that a fitted variable makes of forecasts."""
+    """Distributions of forecasts from a fitted variable."""
 
     form: Form
     fitted: FittedVariable
     covariates: Given = None
     forecast: Labelled | None = None
-    """As the user gave it."""
+    """Forecast as given by the user."""
     beside: dict[str, xr.DataArray] | None = None
-    """Novelty and mass beyond the record, where a reduction is to find them by its comparison."""
+    """Novelty and mass beyond the record, if a reduction computes them as well."""
 
     @property
     def dim(self) -> Hashable:
@@ -82,7 +82,7 @@ class Recalibrated:
 
     @property
     def attrs(self) -> dict[str, Any]:
-        """Attributes of the forecast, with the units of the observations that were learned from."""
+        """Attributes of the forecast, with the units of the training observations."""
         learned = {k: v for k, v in self.fitted.attrs.items() if k != "history"}
         units = {k: v for k, v in learned.items() if k == "units"}
         own = of_cases(self.form, self.dim)
@@ -90,7 +90,7 @@ class Recalibrated:
 
     @property
     def threshold_dtype(self) -> npt.DTypeLike:
-        """Floating type of the members that thresholds are compared with."""
+        """Floating type of the members that are compared with thresholds."""
         return dtype_of_members(self.fitted.method, self.form, self.fitted.state["observations"])
 
     @property
@@ -107,8 +107,8 @@ class Recalibrated:
     ) -> tuple[xr.DataArray, ...]:
         """Predict and reduce in each chunk; see :class:`.source.Source`.
 
-        The cases of the forecast, and positions that were pooled, come last among the dimensions
-        looped over, so that a task sees for each fit the state once and all forecasts.
+        The cases of the forecast, and pooled positions, come last among the looped dimensions. So a
+        task gets the state of each fit once, with all its forecasts.
         """
         if self.period is not None:
             require_on_circle(reduction, self.period, self.form.name)
@@ -127,9 +127,9 @@ class Recalibrated:
         return results[: len(out)]
 
     def known_beside(self, name: Hashable) -> dict[Hashable, xr.DataArray]:
-        """Novelty and mass beyond the record that a reduction has found, by names of results.
+        """Novelty and mass beyond the record from a reduction, by names of results.
 
-        And the status of covariates that may be replaced.
+        Also the status of covariates that may be replaced.
         """
         found = dict(self.beside or {})
         covariates = matching_covariates(self.form, self.fitted, self.covariates)
@@ -180,7 +180,7 @@ class Recalibrated:
         return [d for d in shared_dims(self.fitted) if d in self.form.dims]
 
     def task_arguments(self, extras: Sequence[xr.DataArray] = ()) -> Inputs:
-        """State, forecasts, covariates and extras as a :class:`PredictTask` takes them."""
+        """State, forecasts, covariates and extras for a :class:`PredictTask`."""
         form, fitted = self.form, self.fitted
         loops = [*fitted.locations, *self.each]
         new = task_parts(form, loops, {form.member_dim: NEW_MEMBER})
@@ -205,7 +205,10 @@ class Recalibrated:
         }
 
     def _in_user_order(self, result: xr.DataArray) -> xr.DataArray:
-        """Dimensions as in the forecast, the new one in place of the members; their coordinates."""
+        """Dimensions as in the forecast, with the new one in place of the members.
+
+        And coordinates.
+        """
         new = [d for d in result.dims if d not in self.form.dims]
         if new in ([CASE], [SLOT]):
             member = self.form.member_dim_of_results
@@ -223,9 +226,9 @@ def recalibrated(
     *,
     beside: bool = False,
 ) -> Sources[Recalibrated]:
-    """The distributions that a model makes of every variable of a forecast.
+    """Distributions of every variable of a forecast, from a model.
 
-    With ``beside`` their reductions find novelty and mass beyond the record as well.
+    With ``beside`` their reductions also compute novelty and mass beyond the record.
 
     Raises
     ------
@@ -247,7 +250,7 @@ def recalibrated(
 def given_or_missing(
     covariates: Given, form: Form, fitted: FittedVariable, missing_covariates: Missing
 ) -> Given:
-    """Covariates of a forecast, with missing values for those that it lacks if asked for."""
+    """Covariates of a forecast; if asked for, absent ones become missing values."""
     if missing_covariates not in get_args(Missing):
         raise ValueError(
             f"missing_covariates must be 'refuse' or 'without', got {missing_covariates!r}"
@@ -256,9 +259,9 @@ def given_or_missing(
 
 
 def _slot_coordinates(fitted: FittedVariable, member: Hashable) -> dict[str, xr.Variable]:
-    """Past case, position and component that each member comes from, where there are several."""
+    """Past case, position and component of each member, if there are several."""
     coordinates: dict[str, xr.Variable] = {}
-    if fitted.method.by_sums:  # no member is of a past case
+    if fitted.method.by_sums:  # no member belongs to a past case
         return coordinates
     cases, components = fitted.method.slots(fitted.state.sizes[CASE])
     for name, labels in fitted.state.coords.items():
@@ -272,7 +275,7 @@ def _slot_coordinates(fitted: FittedVariable, member: Hashable) -> dict[str, xr.
 
 
 def taken_labels(labels: Any, cases: Any) -> Any:
-    """Labels of the cases of all members, missing for those that come from no single case."""
+    """Labels of the cases of all members, missing for members without a single case."""
     values = labels[cases]
     if (cases < 0).any():
         dates = values.dtype.kind in "mM"
@@ -282,11 +285,11 @@ def taken_labels(labels: Any, cases: Any) -> Any:
 
 
 class PredictTask:
-    """State and new forecasts of a chunk of locations in, arrays of a product out.
+    """Task from state and new forecasts of a chunk of locations to arrays of a product.
 
     Arrays of the state are (L, ...), parts of the T forecasts that share a fit (L, T, p),
-    covariates (L, T), and extras, which the reduction gets, (L, T, ...). Last come the
-    mass beyond the record, whose ends are the last extras, and the novelty, where these are wanted.
+    covariates (L, T), and extras for the reduction (L, T, ...). If asked for, the last results are
+    the mass beyond the record (the last extras are its ends) and the novelty.
     """
 
     by_place: ClassVar[bool] = True
@@ -299,7 +302,7 @@ class PredictTask:
 
     @property
     def on_device(self) -> bool:
-        """Whether it takes CuPy arrays."""
+        """True if it accepts CuPy arrays."""
         alone = self.reduction is None or takes_device_arrays(self.reduction)
         return self.method.on_device and alone
 
@@ -352,7 +355,7 @@ class PredictTask:
     def _given(
         self, new: Named, state: Mapping[str, FloatArray], covariates: Named
     ) -> tuple[NewCases, Cases]:
-        """Forecasts, and the cases that they are compared with."""
+        """Forecasts, and the cases to compare them with."""
         forecasts = forecasts_of(without_unseen(new, state))
         values = [covariates[name] for name in self.periods]
         known = covariates_of(values, self.periods, forecasts.loc[..., 0])
@@ -362,7 +365,7 @@ class PredictTask:
 
 
 def mass_beyond(distribution: Distribution, low: FloatArray, high: FloatArray) -> FloatArray:
-    """Mass (L, T) beyond the observed record by more than its range; NaN where it has no range.
+    """Mass (L, T) outside the observed record by more than its range; NaN without a range.
 
     The record is from ``low`` to ``high`` (L, T).
     """
@@ -379,7 +382,7 @@ def mass_beyond(distribution: Distribution, low: FloatArray, high: FloatArray) -
 
 def record_of(observed: xr.DataArray) -> tuple[xr.DataArray, xr.DataArray]:
     """Lowest and highest observation at each location."""
-    if observed.size == 0:  # which has no lowest
+    if observed.size == 0:  # has no lowest
         none = observed.isel({CASE: 0}, drop=True)
         return none, none
     low, high = observed.min(CASE), observed.max(CASE)

@@ -1,6 +1,6 @@
-"""Reductions of distributions, and which of them suit devices and values on a circle.
+"""Reductions of distributions, and their support for devices and circular variables.
 
-They stand with the products that are made by them.
+Each reduction is defined with its product.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from xrecal.inputs.forms import TRAITS, Kind
 from xrecal.typing import FloatArray
 
 Reduction: TypeAlias = Callable[..., tuple[FloatArray, ...]]
-"""Distributions (L, T) and, where given, arrays (L, T, ...), to arrays (L, T, ...)."""
+"""Function from distributions (L, T) and arrays (L, T, ...), if any, to arrays (L, T, ...)."""
 F = TypeVar("F", bound=Reduction)
 
 ON_DEVICE: set[Reduction] = set()
-"""Reductions of weighted ensembles that take CuPy arrays."""
+"""Reductions of weighted ensembles that accept CuPy arrays."""
 ON_CIRCLE: set[Reduction] = set()
-"""Reductions of distributions on a circle; all others need an order of values."""
+"""Reductions for circular variables; all others need ordered values."""
 
 
 def on_device(reduction: F) -> F:
-    """Mark a reduction of weighted ensembles that takes CuPy arrays."""
+    """Mark a reduction of weighted ensembles that accepts CuPy arrays."""
     ON_DEVICE.add(reduction)
     return reduction
 
 
 def on_circle(reduction: F) -> F:
-    """Mark a reduction that distributions on a circle have."""
+    """Mark a reduction that supports circular variables."""
     ON_CIRCLE.add(reduction)
     return reduction
 
@@ -44,18 +44,18 @@ def name_of(reduction: Reduction) -> str:
 
 
 def takes_device_arrays(reduction: Reduction) -> bool:
-    """Whether a reduction takes CuPy arrays."""
+    """Return whether a reduction accepts CuPy arrays."""
     return getattr(reduction, "func", reduction) in ON_DEVICE
 
 
 def require_on_circle(reduction: Reduction, period: float, name: Hashable) -> None:
-    """Raise ValueError for a reduction that a circular variable does not have."""
+    """Raise ValueError for a reduction that does not support a circular variable."""
     if getattr(reduction, "func", reduction) not in ON_CIRCLE:
         refuse_circular(period, name, "values on a circle have no order")
 
 
 def of_circular(reduction: Reduction, period: float, name: Hashable, kind: Kind) -> Reduction:
-    """A reduction of ensembles as it is for a circular variable; ValueError if there is none."""
+    """A reduction of ensembles for a circular variable; ValueError if there is none."""
     if not TRAITS[kind].has_members:
         refuse_circular(period, name, f"has the form {kind!r}, which has no members")
     require_on_circle(reduction, period, name)

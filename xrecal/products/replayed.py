@@ -1,4 +1,4 @@
-"""Cases predicted as in operation, by a model that is updated as they verify: its rounds."""
+"""Cases predicted as in operation, by a model that is updated when they verify: its rounds."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from xrecal.methods.known import case_that_knows_late
 
 
 def updates_as_it_goes(by: str, refit: Any, method: Method) -> bool:
-    """Whether rolling predictions are those of a model that is updated.
+    """Return whether rolling predictions come from a model that is updated.
 
     Raises
     ------
     ValueError
-        If ``refit`` is given and of no use.
+        If ``refit`` is given but has no effect.
     """
     if refit is not None and by != "rolling":
         raise ValueError(
@@ -40,7 +40,7 @@ def updates_as_it_goes(by: str, refit: Any, method: Method) -> bool:
     own = method.refit is not None
     if refit is not None and own:
         raise ValueError(
-            f"{type(method).__name__} fits itself anew, with its own refit="
+            f"{type(method).__name__} refits itself, with its own refit="
             f"{method.refit!r}; leave refit out, or set that of the method"
         )
     if refit is not None:
@@ -65,7 +65,7 @@ def replayed(
 
 
 def _known(prepared: Prepared, method: Method, splits: Splits) -> xr.DataArray:
-    """The first case at whose issue each is known: (n,), or (n, k) at leads."""
+    """Number of the first case issued when each case is known: (n,), or (n, k) for leads."""
     pairs, days = prepared.pairs, prepared.axis.days
     dim = pairs.dim
     assert dim is not None
@@ -83,7 +83,7 @@ def _known(prepared: Prepared, method: Method, splits: Splits) -> xr.DataArray:
 
 
 def _rounds(method: Method, prepared: Prepared, splits: Splits, known: xr.DataArray) -> list[Round]:
-    """The turns of the loop, each fit with the method as it suits its cases."""
+    """The rounds of the loop; each fit has its method as used with its cases."""
     pairs, axis = prepared.pairs, prepared.axis
     if prepared.shared is not None:
         raise ValueError(
@@ -94,7 +94,7 @@ def _rounds(method: Method, prepared: Prepared, splits: Splits, known: xr.DataAr
     n_each = 1 if pairs.pool is None else len(pairs.pool.taken)
     refit = None if splits.refit is None else as_span(splits.refit, "refit")
     least = -(-splits.min_samples // n_each)
-    splits.years(axis)  # refuses a start of the year
+    splits.years(axis)  # refuses a wrong start of the year
     rolling = Rolling(of["every"], refit, of["window"], of["blocks"])
     steps = replay(known.to_numpy(), rolling, days=axis.days, least=least)
     rounds, notes = [], []
@@ -128,6 +128,6 @@ def _rounds(method: Method, prepared: Prepared, splits: Splits, known: xr.DataAr
                 " cases had verified",
             )
         )
-    if notes and prepared.note is None:  # that on all cases has been told
+    if notes and prepared.note is None:  # the note on all cases has been reported
         warn_once(f"{notes[0]} (in {len(notes)} of {n_fits} fits)")
     return rounds

@@ -1,4 +1,4 @@
-"""Past dates as templates: which slots of the state they are, and their observations."""
+"""Past dates as templates: their slots in the state, and their observations."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from xrecal.inputs.forms import Form, numbers_of
 from xrecal.typing import FloatArray, IntArray
 
 Template: TypeAlias = Sequence[Any] | npt.NDArray[Any] | xr.DataArray | None
-"""Labels of calibration cases; None for those nearest in season."""
+"""Labels of calibration cases; None for the cases nearest in season."""
 
 PAST = "xrecal_past"
-"""Dimension of all calibration cases among the arrays of a task, apart from that of the state."""
+"""Dimension of all calibration cases in a task, apart from that of the state."""
 
 PICK = "xrecal_pick"
-"""Dimension of those that are picked."""
+"""Dimension of the template cases."""
 
 
 def past_observations(fitted: FittedVariable) -> xr.DataArray:
@@ -32,7 +32,7 @@ def past_observations(fitted: FittedVariable) -> xr.DataArray:
 
 
 def require_own_cases(fitted: FittedVariable, coherence: str) -> None:
-    """Raise ValueError for pooled models, whose cases are of several positions."""
+    """Raise ValueError for pooled models, as their cases are of several positions."""
     if fitted.pool is not None:
         raise ValueError(
             f"coherence={coherence!r} needs past observations of each location by date, but the "
@@ -43,9 +43,9 @@ def require_own_cases(fitted: FittedVariable, coherence: str) -> None:
 def template_slots(template: Template, n: int, form: Form, fitted: FittedVariable) -> xr.DataArray:
     """Slots (..., n) of the calibration cases whose order members follow, in the order of time.
 
-    Those of the labels given; else of the n dates nearest in season to the forecast, over its
-    calibration dimension. Seasons are told apart by whole days; of equally near dates, and without
-    dates, the latest count.
+    The cases are those of the given labels, or else of the n dates nearest in season to the
+    forecast, over its calibration dimension. Seasons differ by whole days; of equally near dates,
+    and without dates, the latest count.
 
     Raises
     ------
@@ -78,7 +78,7 @@ def _nearest(seasons: FloatArray, past: FloatArray, n: int) -> IntArray:
 
 
 def _positions(template: Any, fitted: FittedVariable) -> IntArray:
-    """Slots of labels of the calibration dimension, in the order given."""
+    """Slots of labels of the calibration dimension, in the given order."""
     coordinate = f"calibration_{fitted.dim}"
     if coordinate not in fitted.state.coords:
         raise ValueError(
@@ -102,7 +102,7 @@ def _positions(template: Any, fitted: FittedVariable) -> IntArray:
 
 
 def _as_dates(labels: npt.NDArray[Any], index: Any) -> npt.NDArray[Any]:
-    """Labels, as datetime64 where those of the calibration cases are."""
+    """Labels, as datetime64 if those of the calibration cases are."""
     if index.dtype.kind != "M":
         return labels
     try:

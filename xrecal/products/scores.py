@@ -19,7 +19,7 @@ from xrecal.fit.loop import KnownName
 from xrecal.fit.mismatch_warnings import warn_of_unseen_values, without_unseen_values
 from xrecal.fit.select_fits import explicit_member_dim, single_dims
 from xrecal.inputs.covariates import Given
-from xrecal.inputs.dims import Dims, at_scalars, listed, told_dims
+from xrecal.inputs.dims import Dims, at_scalars, dims_as_text, listed
 from xrecal.inputs.forms import Form, Labelled, levels_of, require_plain, with_named_cases
 from xrecal.inputs.leads import equal_labels
 from xrecal.inputs.metadata import history_only, joined
@@ -52,7 +52,7 @@ class Score(NamedTuple):
     long_name: str
     estimator: str = AS_ISSUED
     units: Mapping[str, str] | None = None
-    """None for those of the variable."""
+    """None for the units of the variable."""
 
     def of(self, estimator: str) -> Score:
         """The same score, estimated in another way."""
@@ -68,31 +68,31 @@ R = TypeVar("R")
 
 
 class ScoreEntry(NamedTuple):
-    """A score in the table: its function, and what a caller has to know of that."""
+    """A score in the table: its function, and facts for its callers."""
 
     function: Callable[..., Any]
     variable: str | None = None
-    """Variable of the Dataset that the function returns; None where it returns the score alone."""
+    """Variable of the Dataset that the function returns; None if it returns the score alone."""
     each: bool = False
-    """Whether the score of several locations is the mean of the scores of each: of all cases
-    together it would reward a forecast for knowing which places are warm or wet."""
+    """True if the score of several locations is the mean of the scores of each. Over all cases
+    together, the score would reward a forecast for knowing which places are warm or wet."""
     whole: bool = False
-    """Whether it is a score of whole fields, which then must not be cut into blocks."""
+    """True for a score of whole fields, which must not be divided into blocks."""
 
     @property
     def by_case(self) -> bool:
-        """Whether each case has a score, so that held-out forecasts have it too."""
+        """True if each case has a score, so that held-out forecasts have it, too."""
         return self.variable is None and not self.whole
 
     @property
     def thresholds(self) -> str | None:
-        """Name of the parameter that takes thresholds; None where there is none."""
+        """Name of the parameter for thresholds; None if there is none."""
         names = inspect.signature(self.function).parameters
         return next((name for name in ("threshold", "edges") if name in names), None)
 
 
 SCORES: dict[str, ScoreEntry] = {}
-"""The table of scores, which :func:`score_entry` fills, by name."""
+"""Table of scores by name; :func:`score_entry` fills it."""
 
 
 def score_entry(
@@ -104,9 +104,10 @@ def score_entry(
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Decorator that adds a function of ``xrecal.diagnostics`` to the table of scores.
 
-    The command offers what the table has as ``--score``, and ``cross_validate`` as ``output=`` if
-    it is a score by case. ``name`` is that in the table, by default that of the function; the other
-    parameters are fields of :class:`ScoreEntry`. Wrong calls of the function are explained.
+    The command offers the entries of the table as ``--score``, and ``cross_validate`` as
+    ``output=`` if they are scores by case. ``name`` is the name in the table, by default that of
+    the function; the other parameters are fields of :class:`ScoreEntry`. Wrong calls of the
+    function are explained.
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
@@ -136,7 +137,7 @@ def fair_crps_of(distribution: Empirical, observations: FloatArray) -> tuple[Flo
 def crps_between(
     distribution: Distribution, observations: FloatArray, lower: FloatArray, upper: FloatArray
 ) -> tuple[FloatArray, ...]:
-    """CRPS (L, T) of what is between thresholds (L, T)."""
+    """CRPS (L, T) between thresholds (L, T)."""
     return (distribution.threshold_weighted_crps(observations, lower, upper),)
 
 
@@ -164,8 +165,8 @@ def pit_of(
 ) -> tuple[FloatArray, ...]:
     """Probability integral transforms (L, T), within jumps by the numbers of case and location.
 
-    Arrays ``location`` (L, T) add up to the number of the location. Augmented: in plain ensembles
-    that the observation has joined.
+    Arrays ``location`` (L, T) add up to the number of the location. ``augmented`` is for plain
+    ensembles that the observation has joined.
     """
     if augmented:
         assert isinstance(distribution, Empirical)
@@ -176,7 +177,7 @@ def pit_of(
 
 
 def uniform_of(seed: int, cases: IntArray, location: Sequence[IntArray]) -> FloatArray:
-    """Random numbers (L, T) in (0, 1) by the numbers of case and location."""
+    """Random numbers (L, T) in (0, 1) from the numbers of case and location."""
     from xrecal.arrays.distributions.draws import uniform_at
 
     return uniform_at(seed, sum(location, np.zeros_like(cases)), cases)
@@ -282,7 +283,7 @@ def _bound_text(bound: object) -> str:
 
 
 def _bound(bound: Threshold | None, none: float, form: Form) -> xr.DataArray:
-    """A threshold for each case, without a dimension of its own."""
+    """A threshold for each case, without its own dimension."""
     threshold: Thresholds = read_thresholds(none if bound is None else bound, form, form.loc.dtype)
     if threshold.several:
         raise ValueError(
@@ -297,11 +298,11 @@ class Verified(NamedTuple):
 
     source: Source
     observations: xr.DataArray | KnownName
-    """Of held-out cases the name by which their source knows them."""
+    """For held-out cases, the name of the score in their source."""
 
     @property
     def levels(self) -> FloatArray | None:
-        """Levels of distributions that are known by their quantiles alone; None for others."""
+        """Levels of distributions with known quantiles only; None for others."""
         form = self.source.form
         as_issued = isinstance(self.source, Issued) and form.kind == "quantile"
         return levels_of(form) if as_issued else None
@@ -335,7 +336,7 @@ def scored(
     member_dim: Hashable | None,
     score: Score,
 ) -> Labelled:
-    """Scores of forecasts by case, averaged over ``dim``; of held-out ones of every case."""
+    """Scores of forecasts by case, averaged over ``dim``; for held-out forecasts, of every case."""
     if isinstance(forecast, HeldOut):
         units = forecast.units if score.units is None else score.units
         scores = rule(Verified(forecast, "observed")).rename(score.name)
@@ -439,9 +440,9 @@ def verified_of(
 def verify(
     model: Fitted, forecast: xr.Dataset, observations: Observations, seed: int, covariates: Given
 ) -> dict[str, Labelled]:
-    """Scores ``crps`` and ``pit`` of recalibrated forecasts, and their ``median``, by one forecast.
+    """Scores ``crps`` and ``pit`` of recalibrated forecasts, and their ``median``, at once.
 
-    The first two are those of ``model.crps`` and ``model.pit``.
+    The first two equal ``model.crps`` and ``model.pit``.
     """
     beside: dict[str, dict[Hashable, xr.DataArray]] = {"pit": {}, "median": {}}
 
@@ -463,9 +464,9 @@ def verify(
 def _along_single(
     observed: xr.DataArray, forecast: Labelled, fitted: FittedVariable
 ) -> xr.DataArray:
-    """Observations of the single lead or place of a forecast, along it if they say that they are.
+    """Observations at the single lead or place of a forecast, along it if they have its label.
 
-    Others are of all places, or over valid times.
+    Other observations are of all places, or over valid times.
     """
     single = single_dims(fitted, forecast)
     names = ("forecast", "observations")
@@ -504,7 +505,7 @@ def score_variables(
         if over:
             scores = _mean(scores, over)
         results[variable] = scores.assign_attrs(text.attrs(units))
-    mean = f", mean over {told_dims(over)}" if over else ""
+    mean = f", mean over {dims_as_text(over)}" if over else ""
     history = history_only(forecast.attrs, joined(text.long_name + mean, remark))
     if isinstance(forecast, xr.DataArray) or isinstance(observations, xr.DataArray):
         return next(iter(results.values())).rename(text.name).assign_attrs(history)
@@ -514,7 +515,7 @@ def score_variables(
 def _mean(scores: xr.DataArray, dims: Sequence[Hashable]) -> xr.DataArray:
     """Mean of the scores that are not missing, summed in float64.
 
-    In one order whatever the chunks of locations; of several chunks of cases Dask sums each.
+    The order does not depend on chunks of locations; for several chunks of cases Dask sums each.
     """
     if any(len(scores.variable.chunksizes.get(d, ())) > 1 for d in dims):
         return scores.mean(dims, dtype=np.float64).astype(scores.dtype)

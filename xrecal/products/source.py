@@ -1,7 +1,7 @@
-"""Sources of distributions, and the one way from them to a product.
+"""Sources of distributions, and their common interface for products.
 
 =============================================  ================================================
-:class:`Issued`                                forecasts as they were issued, in any form
+:class:`Issued`                                raw forecasts, in any form
 :class:`~.recalibrated.Recalibrated`           forecasts recalibrated by a model
 :class:`~xrecal.fit.held_out.HeldOut`          held-out cases, predicted by fits without them
 =============================================  ================================================
@@ -36,11 +36,11 @@ class Source(Protocol):
 
     @property
     def form(self) -> Form:
-        """The forecasts that they come from."""
+        """The forecasts of the distributions."""
 
     @property
     def dim(self) -> Hashable | None:
-        """Dimension of the cases, where it is known."""
+        """Dimension of the cases, if it is known."""
 
     @property
     def attrs(self) -> dict[str, Any]:
@@ -48,7 +48,7 @@ class Source(Protocol):
 
     @property
     def threshold_dtype(self) -> npt.DTypeLike:
-        """Floating type that thresholds are rounded to: that of what they are compared with."""
+        """Floating type to which thresholds are rounded: that of the values compared with them."""
 
     def reduce(
         self,
@@ -58,12 +58,12 @@ class Source(Protocol):
     ) -> tuple[xr.DataArray, ...]:
         """Results of a reduction, each with the dimensions ``out`` in place of the members.
 
-        The reduction gets ``extras``, arrays which may have further dimensions besides those of
-        the forecast; of held-out cases also names of arrays that their fits know.
+        The reduction gets ``extras``: arrays, which may have further dimensions, or, for held-out
+        cases, names of arrays that their fits know.
         """
 
     def numbers(self) -> list[xr.DataArray]:
-        """Numbers of the case and of the location, from which the order of members is drawn."""
+        """Numbers of the case and of the location, for drawing the order of members."""
 
     def as_given(self, result: xr.DataArray) -> xr.DataArray:
         """Result with the dimensions of the forecast as the user gave it."""
@@ -88,12 +88,12 @@ class Sources(Generic[S]):
     """The distributions of every variable of a forecast."""
 
     forecast: Labelled
-    """As the user gave it."""
+    """Forecast as given by the user."""
     variables: Mapping[Hashable, S]
     method: Method | None = None
-    """Settings of the model that recalibrates them, if one does."""
+    """Settings of the model that recalibrates them, if there is one."""
     remark: str | None = None
-    """Addition to the history, such as on places that are matched by position."""
+    """Addition to the history, such as about places matched by position."""
 
     @property
     def after(self) -> str:
@@ -112,7 +112,8 @@ class Sources(Generic[S]):
     ) -> Labelled:
         """Result of a function on each variable, of the type of the forecast.
 
-        ``line`` is added to the history, ``name`` that of a DataArray unless it is the forecast's.
+        ``line`` is added to the history. ``name`` is the name of a DataArray unless it is the
+        forecast's.
         """
         results = {key: one.as_given(function(one)) for key, one in self.variables.items()}
         result: Labelled
@@ -125,14 +126,14 @@ class Sources(Generic[S]):
 
 @dataclass(frozen=True)
 class Issued:
-    """Forecast distributions of one variable as they were issued."""
+    """Raw forecast distributions of one variable."""
 
     form: Form
     dim = None
 
     @property
     def attrs(self) -> dict[str, Any]:
-        """Attributes of the forecast that hold for a statistic of it."""
+        """Attributes of the forecast that also describe a statistic of it."""
         return describing(self.form.loc.attrs)
 
     @property
@@ -148,14 +149,14 @@ class Issued:
     ) -> tuple[xr.DataArray, ...]:
         """Reduce each forecast distribution; see :class:`Source`.
 
-        Members that many forecasts share (past observations) are not repeated for each of them.
+        Members shared by many forecasts (past observations) are not repeated for each.
         """
         form = self.form
         if form.period is not None:
             reduction = of_circular(reduction, form.period, form.name, form.kind)
         shared = [d for d in form.dims if d not in form.loc.dims]
         if form.kind != "weighted" or not set(form.loc.dims) < set(form.parts["weights"].dims):
-            shared = []  # each case has members of its own
+            shared = []  # each case has its own members
         loops = [*(d for d in form.dims if d not in shared), *shared]
         for part in form.parts.values():
             require_one_chunk(part, (form.member_dim,), name="forecast")
@@ -192,12 +193,12 @@ class Issued:
         return numbers_of(self.form, cases[0] if len(cases) == 1 else None)
 
     def as_given(self, result: xr.DataArray) -> xr.DataArray:
-        """The result as it is."""
+        """Return the result unchanged."""
         return result
 
 
 def issued(forecast: Labelled, member_dim: Hashable | None) -> Sources[Issued]:
-    """The distributions of every forecast variable as they were issued."""
+    """Raw distributions of every forecast variable."""
     forms = read_forms(forecast, member_dim)
     known = {}
     for name, form in forms.items():
@@ -207,7 +208,7 @@ def issued(forecast: Labelled, member_dim: Hashable | None) -> Sources[Issued]:
 
 
 def check_count(n: int | None, seed: int) -> int:
-    """The number of members; raises ValueError unless it and the seed are whole."""
+    """The number of members; raise ValueError unless it and the seed are integers."""
     if n is None or not is_whole(n) or n < 1:
         raise ValueError(f"n must be a whole number of members from 1 on, got {n!r}")
     check_seed(seed)
@@ -215,17 +216,17 @@ def check_count(n: int | None, seed: int) -> int:
 
 
 def check_seed(seed: int) -> None:
-    """Raise ValueError unless the seed is whole."""
+    """Raise ValueError unless the seed is an integer."""
     if not is_whole(seed):
         raise ValueError(f"seed must be a whole number, got {seed!r}")
 
 
 @dataclass(frozen=True)
 class StatisticTask:
-    """Parts of forecasts (L, m) and perhaps further arrays (L, ...) in, a reduction of them out.
+    """Task from parts of forecasts (L, m), and optional arrays (L, ...), to a reduction.
 
-    Where T forecasts share the members (L, m), their weights are (L, T, m), further arrays
-    (L, T, ...).
+    If T forecasts share the members (L, m), their weights are (L, T, m), and further arrays (L, T,
+    ...).
     """
 
     reduction: Reduction
@@ -235,7 +236,7 @@ class StatisticTask:
 
     @property
     def on_device(self) -> bool:
-        """Whether it takes CuPy arrays."""
+        """True if it accepts CuPy arrays."""
         return takes_device_arrays(self.reduction) and not TRAITS[self.kind].has_scale
 
     @property

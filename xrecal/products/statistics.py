@@ -20,7 +20,7 @@ from .reductions import Reduction, on_circle
 from .source import Source, Sources, reduce
 
 MEDIAN = 0.5
-"""The only level of a quantile that has a CF cell method."""
+"""The only level with a CF cell method."""
 
 
 @on_circle
@@ -141,7 +141,7 @@ def _moment(sources: Sources[Any], reduction: Reduction, method: str, moment: st
 
 
 def quantiles(source: Source, levels: FloatArray, several: bool) -> xr.DataArray:
-    """Quantiles of each distribution, along ``quantile`` if there are several levels."""
+    """Quantiles of each distribution, along ``quantile`` for several levels."""
     result = reduce(source, partial(quantiles_of, levels=levels), {"quantile": levels.size})
     result = result.assign_coords(quantile=level_coordinate(levels)).assign_attrs(source.attrs)
     if several:
@@ -151,10 +151,10 @@ def quantiles(source: Source, levels: FloatArray, several: bool) -> xr.DataArray
 
 
 def _with_cell_method(attrs: Mapping[Any, Any], method: str) -> dict[str, Any]:
-    """Attributes of a statistic over the members, with the CF cell method added.
+    """Attributes of a statistic over the members, with the CF cell method.
 
-    It is over ``realization``, a standard name: the dimension of the members is gone, and CF takes
-    no other names. A spread of directions is no direction.
+    It is over ``realization``, a standard name: the dimension of the members is gone, and CF allows
+    no other names. A spread of directions is not a direction.
     """
     if method == "standard_deviation":
         attrs = {name: value for name, value in attrs.items() if name != PERIOD}

@@ -22,7 +22,7 @@ PRODUCTS: dict[str, Callable[..., Any]] = {
     "cdf": cdf,
     "members": members,
 }
-"""Products of distributions of any source, held-out ones too."""
+"""Products of distributions from any source, also held-out ones."""
 
 
 class ProductDoors(Accessor):

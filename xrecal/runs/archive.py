@@ -34,18 +34,18 @@ from .outcome import Date
 
 Part: TypeAlias = str | PathLike[str] | xr.DataArray | xr.Dataset
 Parts: TypeAlias = Part | Sequence[Part]
-"""Files, stores and patterns of paths, or what is open already."""
+"""Files, stores and patterns of paths, or open objects."""
 
 
 @dataclass(frozen=True)
 class Verifying:
-    """One variable: forecasts in order of their starts, and what has been observed of each."""
+    """One variable: forecasts in order of their starts, and their observations so far."""
 
     fitted: FittedVariable
     pairs: Pairs
-    """Observations are in memory, forecasts are lazy."""
+    """Observations in memory, with lazy forecasts."""
     valid: xr.DataArray
-    """Valid times over the starts, and over the leads where there are some."""
+    """Valid times over the starts, and over the leads if there are any."""
 
     @property
     def observed(self) -> xr.DataArray:
@@ -59,14 +59,14 @@ class Verifying:
         return starts
 
     def known_at(self, start: Date) -> xr.DataArray:
-        """Observations that had verified when a forecast was issued, NaN elsewhere.
+        """Observations that had verified when a forecast was issued, NaN for others.
 
-        Those of earlier starts whose valid time is not after it.
+        These are observations of earlier starts with a valid time not after it.
         """
         return self._where((self.valid <= start) & (self.starts < start))
 
     def until(self, now: Date) -> xr.DataArray:
-        """Observations whose valid time is not after a date, NaN elsewhere."""
+        """Observations with a valid time not after a date, NaN for others."""
         return self._where(self.valid <= now)
 
     def _where(self, known: xr.DataArray) -> xr.DataArray:
@@ -74,18 +74,18 @@ class Verifying:
         return whole.astype(self.observed.dtype, copy=False)
 
     def news_at(self, start: Date, fitted: FittedVariable) -> News:
-        """What a fitted variable could learn when a forecast was issued."""
+        """News that a fitted variable could learn when a forecast was issued."""
         return news_of(fitted, replace(self.pairs, observations=self.known_at(start)))
 
 
 @dataclass(frozen=True)
 class Archive:
-    """All forecasts and observations that were handed over."""
+    """All given forecasts and observations."""
 
     forecasts: xr.Dataset
     """In order of the starts; lazy."""
     variables: Mapping[Hashable, Verifying]
-    """By the names in the forecasts."""
+    """By the names of the forecasts."""
     dim: Hashable
     covariates: Given = None
     """In memory."""
@@ -107,7 +107,7 @@ class Archive:
 
 
 def open_parts(given: Parts, name: str) -> dict[str, xr.Dataset]:
-    """Inputs by their names in messages; in a path ``*`` stands for anything.
+    """Inputs by their names in messages; ``*`` in a path matches any text.
 
     Raises
     ------
@@ -125,9 +125,7 @@ def open_parts(given: Parts, name: str) -> dict[str, xr.Dataset]:
         path = fspath(part)
         paths = sorted(glob(path)) if has_magic(path) else [path]
         if not paths:
-            raise FileNotFoundError(
-                f"no {name} match {path!r}; give files or stores that are there"
-            )
+            raise FileNotFoundError(f"no {name} match {path!r}; give files or stores that exist")
         for one in paths:
             source = Source(local_path(one, name=name), name)
             found[str(source.path)] = in_blocks_of(source.open(), {})
@@ -147,7 +145,7 @@ def open_archive(
     Raises
     ------
     ValueError
-        If starts have no dates or stand there twice, or inputs do not fit together or the model.
+        If starts have no dates or occur twice, or inputs do not match each other or the model.
     """
     first = next(iter(model.variables.values()))
     dim = first.dim
@@ -164,7 +162,7 @@ def open_archive(
     starts = whole.indexes[dim]
     if not starts.is_unique:
         twice = starts[starts.duplicated()][0]
-        raise ValueError(f"the start {twice} stands in the forecasts twice; hand each over once")
+        raise ValueError(f"the start {twice} occurs in the forecasts twice; give each once")
     member_dim = explicit_member_dim(model, whole)
     forms = read_forms(whole, member_dim, name="forecasts")
     verified = open_parts(observations, "observations")
@@ -177,12 +175,12 @@ def open_archive(
         variables[name] = _verifying(fitted, form, array)
     valid = next(iter(variables.values())).valid
     if valid.dims == (dim,) and "valid_time" not in whole.coords and not valid.equals(valid[dim]):
-        whole = whole.assign_coords(valid_time=valid.variable)  # of a lead beside the dimensions
+        whole = whole.assign_coords(valid_time=valid.variable)  # of a single lead
     return Archive(whole, variables, dim, _covariates(covariates))
 
 
 def _covariates(given: Part | Given) -> Given:
-    """Return covariates in memory, of a file where they are in one."""
+    """Return covariates in memory, read from a file if they are in one."""
     if isinstance(given, (str, PathLike)):
         given = covariates_in(Source(local_path(given, name="covariates"), "covariates").open())
     if given is None or isinstance(given, xr.DataArray):
@@ -202,17 +200,17 @@ def _forecasts(
         given = given.expand_dims(dim)
     if dim not in given.indexes or given.indexes[dim].dtype.kind != "M":
         raise ValueError(
-            f"forecasts {path} have no dates along {dim!r}, which tell which of them are new; "
+            f"forecasts {path} have no dates along {dim!r}, so new ones cannot be identified; "
             "write them with a coordinate of dates"
         )
     if not given.sizes[dim] or given.indexes[dim].hasnans:
         found = "a start without a date (NaT)" if given.sizes[dim] else "no start"
-        raise ValueError(f"forecasts {path} hold {found}; leave it out, or write it anew")
+        raise ValueError(f"forecasts {path} hold {found}; leave it out, or write it again")
     return _along_starts(given, model, dim)
 
 
 def _along_starts(given: xr.Dataset, model: Recalibrator, dim: Hashable) -> xr.Dataset:
-    """Forecasts of a file with what it says of its starts along them, as other files differ."""
+    """Forecasts of a file, with its other coordinates along the starts, as other files differ."""
     covariates = {name for fitted in model.variables.values() for name in fitted.periods}
     varying = {
         name: label.expand_dims({dim: given.sizes[dim]})
@@ -225,7 +223,7 @@ def _along_starts(given: xr.Dataset, model: Recalibrator, dim: Hashable) -> xr.D
 
 
 def _require_one_place(parts: Mapping[str, xr.Dataset], labels: Sequence[Hashable]) -> None:
-    """Raise ValueError if files are of different single leads or places, which become one."""
+    """Raise ValueError if files have different single leads or places, which would become one."""
     (path, of_all), *others = parts.items()
     for name in labels:
         for other, part in others:
@@ -234,13 +232,13 @@ def _require_one_place(parts: Mapping[str, xr.Dataset], labels: Sequence[Hashabl
             if a is None or b is None or _are_one(a, b):
                 continue
             raise ValueError(
-                f"{other} does not fit to {path}: it has the {name} {b.item()}, the other "
+                f"{other} does not match {path}: it has the {name} {b.item()}, the other "
                 f"{a.item()}; put both along {name!r} in one file, or leave one out"
             )
 
 
 def _are_one(a: xr.DataArray, b: xr.DataArray) -> bool:
-    """Whether two scalar labels are the same lead or place, in whatever spelling."""
+    """Return whether two scalar labels are the same lead or place, in any spelling."""
     if a.dtype.kind == b.dtype.kind == "f" and np.allclose(a, b, rtol=1e-6, equal_nan=True):
         return True
     dim = str(a.name)
@@ -251,10 +249,9 @@ def _are_one(a: xr.DataArray, b: xr.DataArray) -> bool:
 def _joined(
     parts: Mapping[str, xr.Dataset], dim: Hashable, members: Collection[Hashable]
 ) -> xr.Dataset:
-    """Datasets by their names in messages along one dimension, in its order.
+    """Datasets by their names in messages, joined along one dimension, in its order.
 
-    Where ensembles differ in the number of members, or in their labels, those that are not there
-    are missing.
+    If ensembles differ in the number or labels of their members, absent members are missing.
     """
     first, *others = parts
     for other in others:
@@ -295,8 +292,8 @@ def _check_alike(
     def check(what: str, of_a: object, of_b: object) -> None:
         if of_a != of_b:
             raise ValueError(
-                f"{other} does not fit to {first}: it has {what} {of_b}, the other {of_a}; write "
-                "both alike, or hand over only one"
+                f"{other} does not match {first}: it has {what} {of_b}, the other {of_a}; write "
+                "both in the same way, or give only one"
             )
 
     check("the variables", sorted(map(str, a.data_vars)), sorted(map(str, b.data_vars)))
@@ -314,7 +311,7 @@ def _check_alike(
 
 
 def _observations(given: Sequence[tuple[str, xr.Dataset]]) -> xr.Dataset:
-    """Observations of all files; of a date in several of them those of the last one."""
+    """Observations of all files; the last file with a date counts."""
     datasets = [one for _, one in given]
     if len(given) == 1:
         return datasets[0]
@@ -335,7 +332,7 @@ def _observations(given: Sequence[tuple[str, xr.Dataset]]) -> xr.Dataset:
 
 
 def _verifying(fitted: FittedVariable, form: Form, observed: xr.DataArray) -> Verifying:
-    """Pair forecasts with what has been observed, which may be little or nothing yet."""
+    """Pair forecasts with the observations so far, which may be few or none."""
     dim = fitted.dim
     whole = form.roles.obj
     starts = whole[dim].reset_coords(drop=True)
@@ -358,7 +355,7 @@ def _verifying(fitted: FittedVariable, form: Form, observed: xr.DataArray) -> Ve
     if when is not None and when.lead not in observed.dims:
         along = time_dim(Roles(observed), whole, dim) or dim
     observed = at_own_valid_times(observed, along)
-    if along in observed.indexes:  # forecasts that have not verified are no mismatch of labels
+    if along in observed.indexes:  # unverified forecasts are not a mismatch of labels
         wanted = times if along != dim or when is not None else starts.to_numpy()
         index = observed.indexes[along]
         if index.dtype.kind == "M":

@@ -1,7 +1,7 @@
-"""Blocks of a result: chunks that are computed and written together, and a marker for each.
+"""Blocks of a result: chunks that are computed and written together, with a marker for each.
 
-A block is finished if its marker has the hash of its files and of the request. A chunk that holds
-nothing but the fill value is no file; the marker then records that it is missing.
+A block is finished if its marker has the hash of its files and of the request. A chunk that
+contains only the fill value has no file; the marker records that it is missing.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ class Block:
 
 
 def blocks_of(dataset: xr.Dataset) -> list[Block]:
-    """Blocks of the lazy arrays of a Dataset: arrays cut along the same dimensions go together.
+    """Blocks of the lazy arrays of a Dataset, shared by arrays with chunks along equal dimensions.
 
-    The order depends on names and chunks alone.
+    The order depends only on names and chunks.
     """
     families: dict[tuple[str, ...], list[str]] = {}
     for name, array in dataset.variables.items():
@@ -56,7 +56,7 @@ def blocks_of(dataset: xr.Dataset) -> list[Block]:
 
 
 def _slices(sizes: Sequence[int]) -> list[slice]:
-    """Parts that chunks of these sizes cover."""
+    """Slices of chunks of these sizes."""
     ends = list(accumulate(sizes))
     return [slice(end - size, end) for end, size in zip(ends, sizes, strict=True)]
 
@@ -64,7 +64,7 @@ def _slices(sizes: Sequence[int]) -> list[slice]:
 def write_block(
     values: Mapping[str, npt.NDArray[Any]], block: Block, store: str, marker: str, request: str
 ) -> None:
-    """Write arrays into their regions of a store, then the marker of the block."""
+    """Write arrays to their regions of a store, then the marker of the block."""
     import zarr
 
     group = zarr.open_group(store, mode="r+")
@@ -88,8 +88,7 @@ def mark(marker: Path, store: Path, names: Iterable[str], request: str) -> None:
     names : iterable of str
         Names of files in the store; some may be missing.
     request : str
-        Hash of the request of the run: a block that a worker still writes for an earlier request
-        does not count.
+        Hash of the request of the run, so that blocks written for an earlier request do not count.
     """
     files = list(names)
     digest = _digest(store, files, request)
@@ -98,11 +97,11 @@ def mark(marker: Path, store: Path, names: Iterable[str], request: str) -> None:
 
 
 def is_marked(marker: Path, store: Path, request: str) -> bool:
-    """Whether a marker is there, and proves files of this request as they are."""
+    """Return whether a marker exists and proves the current files of this request."""
     try:
         found = json.loads(marker.read_text())
         return bool(found["digest"] == _digest(store, found["files"], request))
-    except (FileNotFoundError, ValueError, KeyError, TypeError):  # cut off as it was written
+    except (FileNotFoundError, ValueError, KeyError, TypeError):  # truncated while it was written
         return False
 
 

@@ -1,4 +1,4 @@
-"""The daily cycle: learn what has verified, issue what is new, score, and watch the calibration.
+"""The daily cycle: learn from verified cases, issue new forecasts, score, and monitor calibration.
 
 Each start gets the model that has learned all cases verified at that start, whenever the cycle
 runs. So a run that was killed, missed or repeated leaves the same files as an undisturbed one.
@@ -225,7 +225,7 @@ class Cycle:
 
 
 def _date(given: str | Date | datetime | None) -> Date:
-    """A date in UTC without a time zone; that of the clock if none is given."""
+    """A date in UTC without a time zone; the current date by default."""
     if given is None:
         given = datetime.now(UTC)
     if isinstance(given, datetime) and given.tzinfo is not None:

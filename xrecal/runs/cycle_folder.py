@@ -1,7 +1,7 @@
-"""The folder that a daily cycle keeps: models and forecasts by date, scores, monitor and status.
+"""The folder of a daily cycle: models and forecasts by date, scores, monitor and status.
 
-Each file is made aside and appears by one rename, and nothing else is changed, so that a run that
-is killed leaves some of the files of a whole run, and the next one makes the others.
+Each file is written under a temporary name and then renamed; nothing else changes. So a killed run
+leaves some of the files of a complete run, and the next run writes the others.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ from .files import Source
 from .outcome import stem_of
 
 MARK = "cycle.json"
-"""The file by which a folder is known to be one of a cycle: which fit its models come from."""
+"""File that marks the folder of a cycle, with the fit of its models."""
 
 STATUS, SCORES, MONITOR = "status.json", "scores.nc", "monitor.nc"
 MAIL = "status.txt"
-"""The status in words, for people."""
+"""The status as text."""
 
 MISSING = "xrecal_missing"
-"""Attribute of a forecast: leads without a value, and members that are missing."""
+"""Attribute of a forecast: leads without values, and missing members."""
 
 STEM = "[0-9]*T[0-9]*[0-9]"
-"""Pattern of names of starts; what else somebody puts beside them is not one."""
+"""Pattern of file names of starts; other files are ignored."""
 
 
 @dataclass(frozen=True)
@@ -53,16 +53,16 @@ class Folder:
 
     path: Path
     suffix: str
-    """Of models: .nc or .zarr."""
+    """Suffix of models: .nc or .zarr."""
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Be the only cycle that writes there; what a killed one left half made is removed.
+        """Lock the folder, and remove half-written files of a killed run.
 
         Raises
         ------
         FileExistsError
-            If another process writes there, or it is no folder of a cycle.
+            If another process writes there, or it is not the folder of a cycle.
         """
         require_folder(self.path)
         with locked(self.path):
@@ -76,7 +76,7 @@ class Folder:
             yield
 
     def _require_own(self) -> None:
-        """Raise FileExistsError unless there is nothing, or what a first run may have left."""
+        """Raise FileExistsError unless the folder is empty, or looks like one of a first run."""
         if not self.path.is_dir():
             raise FileExistsError(f"{self.path} is a file; give a folder, or a name for a new one")
         own = {"models", "forecasts", f"{MARK}.lock", f"{MARK}.partial"}
@@ -93,12 +93,12 @@ class Folder:
         make: Callable[[Path], Any],
         check: Callable[[Path], object] = require_opens,
     ) -> None:
-        """Write a file by a function of the path that it is made at."""
+        """Write a file by a function that gets a temporary path."""
         with writing(path), written_aside(path, check) as aside:
             make(aside)
 
     def write_json(self, name: str, content: Mapping[str, Any]) -> bool:
-        """Write a file of JSON, unless it says so already; whether it was written."""
+        """Write a JSON file if its content changes; return whether it was written."""
         if self.read_json(name) == content:
             return False
         self.write_text(name, json.dumps(content, indent=1, allow_nan=False))
@@ -110,7 +110,7 @@ class Folder:
         self.write(self.path / name, lambda aside: aside.write_text(f"{text}\n"), check)
 
     def read_json(self, name: str) -> dict[str, Any]:
-        """A file of JSON; empty if there is none."""
+        """Content of a JSON file; empty if there is none."""
         path = self.path / name
         if not path.exists():
             return {}
@@ -141,11 +141,11 @@ class Folder:
         return self.path / "forecasts" / f"{stem_of(start)}.nc"
 
     def model(self, stem: str) -> Path:
-        """File or store of the model that has issued a start."""
+        """File or store of the model that issued a start."""
         return self.path / "models" / f"{stem}{self.suffix}"
 
     def models(self) -> list[str]:
-        """Names of the starts whose models are kept, in order."""
+        """Names of the starts with stored models, in order."""
         found = (self.path / "models").glob(f"{STEM}{self.suffix}")
         return sorted(path.name.removesuffix(self.suffix) for path in found)
 
@@ -154,14 +154,14 @@ class Folder:
         return sorted(path.stem for path in (self.path / "forecasts").glob(f"{STEM}.nc"))
 
     def missing_in(self, stem: str) -> str:
-        """Leads without a value and missing members of a forecast, in words."""
+        """Leads without values and missing members of a forecast, as text."""
         import netCDF4
 
         try:
             with netCDF4.Dataset(self.path / "forecasts" / f"{stem}.nc") as file:
                 return str(getattr(file, MISSING, ""))
         except OSError as error:
-            return f"the file cannot be read ({error.strerror}); remove it, and it is issued anew"
+            return f"the file cannot be read ({error.strerror}); remove it, and it is issued again"
 
     def drop_models(self, stems: list[str]) -> None:
         """Remove models, one after the other."""
@@ -170,9 +170,9 @@ class Folder:
 
 
 def _clean(folder: Path) -> None:
-    """Remove what a killed run left of files in the making.
+    """Remove temporary files of a killed run.
 
-    Whoever holds the lock of the folder is alone in it, so that locks of files are left-overs.
+    Only the holder of the folder's lock writes there, so lock files are left-overs.
     """
     for lock in sorted(folder.glob("*.lock")):
         lock.unlink()
@@ -184,7 +184,7 @@ def _clean(folder: Path) -> None:
 
 
 def digest_of_file(one: Source) -> str:
-    """Hash of a model in a file; of a store of the sizes and dates of its files."""
+    """Hash of the file of a model; for a store, of the sizes and dates of its files."""
     if one.path.is_dir():
         numbers = {k: v for k, v in one.fingerprint().items() if k != "path"}
         return blake2b(repr(numbers).encode(), digest_size=16).hexdigest()

@@ -1,4 +1,4 @@
-"""Scores of forecasts of a daily cycle, as they verify."""
+"""Scores of the forecasts of a daily cycle, as they verify."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from xrecal.products.scores import verify
 from .files import for_files
 
 NAMES = ("forecasts", "scores of former runs")
-"""In messages."""
+"""Name of inputs in messages."""
 
 
 def scored(
@@ -31,10 +31,10 @@ def scored(
     seed: int,
     covariates: Given = None,
 ) -> xr.Dataset:
-    """CRPS with and without a model, transforms, medians and observations of a start's forecast.
+    """CRPS with and without the model, transforms, medians and observations of a start's forecast.
 
-    ``here`` has the observations by the names of the results, ``observed`` as they are paired;
-    ``valid`` the valid times.
+    ``here`` has the observations by the names of the results, ``observed`` the paired ones;
+    ``valid`` are the valid times.
     """
     made = verify(model, forecast, observed, seed, covariates)
     made["crps_raw"] = crps(forecast, observed)
@@ -50,14 +50,14 @@ def scored(
 
 
 def _with_places(values: xr.DataArray) -> xr.DataArray:
-    """Values with their labels and the names of their places alone."""
+    """Values with only their labels and names of places."""
     kept = {n for d in values.dims for n in naming(values, d)}
     kept |= {n for n, c in values.coords.items() if c.ndim == 2 and is_angle(n, c)}
     return values.drop_vars([n for n in values.coords if n not in kept])
 
 
 def joined(old: xr.Dataset | None, pieces: Sequence[xr.Dataset], dim: Hashable) -> xr.Dataset:
-    """Scores with those of some starts anew, in order of the starts."""
+    """Scores, with new ones for some starts, in order of the starts."""
     options: dict[str, Any] = {"coords": "minimal", "compat": "override"}
     new = xr.concat(pieces, dim, **options, join="exact")
     if old is not None:
@@ -70,7 +70,7 @@ def joined(old: xr.Dataset | None, pieces: Sequence[xr.Dataset], dim: Hashable) 
 def new_ones(
     old: xr.Dataset | None, name: Hashable, observed: xr.DataArray, dim: Hashable
 ) -> xr.DataArray:
-    """Whether each observation is another one than that by which a start was scored."""
+    """Mark observations that differ from those with which a start was scored."""
     there = observed.notnull()
     label = f"{name}_observation"
     starts = observed.indexes[dim]

@@ -1,4 +1,4 @@
-"""Inputs of a run: files and stores, their variables, and the blocks in which they are read."""
+"""Inputs of a run: files and stores, their variables, and the blocks for reading them."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ Blocks: TypeAlias = dict[Hashable, int]
 
 @dataclass(frozen=True)
 class Source:
-    """A file or store that is read from."""
+    """A file or store to read from."""
 
     path: Path
     name: str
     """Name in messages, such as hindcast."""
 
     def open(self) -> xr.Dataset:
-        """Open its variables; values are read when they are needed, labels now.
+        """Open its variables; labels are read now, values later.
 
         Raises
         ------
         FileNotFoundError
-            If there is nothing, or only what an interrupted run left.
+            If nothing is there, or only the rest of an interrupted run.
         ValueError
-            If it cannot be read, is unfinished, lacks chunks or is a model, or needs code to be
-            decoded that the file may bring along.
+            If it cannot be read, is unfinished, lacks chunks or is a model, or if decoding could
+            run code from the file.
         """
         dataset = open_data(self.path, f"{self.name} {self.path}")
         if MODEL in dataset.attrs:
@@ -50,9 +50,9 @@ class Source:
         return _by_name(dataset) if self.path.is_dir() else dataset
 
     def fingerprint(self) -> dict[str, Any]:
-        """Numbers that change when the file does: path, number of files, bytes, newest date.
+        """Numbers that change with the file: path, number of files, bytes, newest date.
 
-        Take it before the file is opened: later changes are then noticed.
+        Take them before the file is opened, so that later changes are noticed.
         """
         format_of_finished(self.path)
         stats = [self.path.stat()]
@@ -71,14 +71,14 @@ class Source:
 
 
 def _by_name(dataset: xr.Dataset) -> xr.Dataset:
-    """Order variables by name: a store may list them in another order each time."""
+    """Sort variables by name: a store may list them in another order each time."""
     coords = {name: dataset.coords[name] for name in sorted(dataset.coords, key=str)}
     variables = dataset[sorted(dataset.data_vars, key=str)]
     return variables.drop_vars(coords).assign_coords(coords)
 
 
 def in_blocks_of(dataset: xr.Dataset, blocks: Mapping[Hashable, int]) -> xr.Dataset:
-    """Cut variables into Dask arrays, whole along other dimensions; coordinates are loaded."""
+    """Variables as Dask arrays in blocks, whole along other dimensions; coordinates are loaded."""
     dataset = dataset.chunk({d: blocks.get(d, -1) for d in dataset.dims})
     return dataset.assign_coords({n: c.load() for n, c in dataset.coords.items()})
 
@@ -86,7 +86,7 @@ def in_blocks_of(dataset: xr.Dataset, blocks: Mapping[Hashable, int]) -> xr.Data
 def forecast_variables(
     dataset: xr.Dataset, variable: str | None, member_dim: Hashable | None, name: str
 ) -> tuple[xr.Dataset, dict[Hashable, Form]]:
-    """The forecasts of a Dataset, or the named one of them, with the parts of their forms."""
+    """The forecasts of a Dataset, or the named one, with the parts of their forms."""
     forms = read_forms(dataset, member_dim, name=name)
     if variable is not None:
         if variable not in forms:
@@ -102,7 +102,7 @@ def _parts_of(dataset: xr.Dataset, forms: Mapping[Hashable, Form]) -> xr.Dataset
 
 
 def forecasts_for(model: Recalibrator, dataset: xr.Dataset, variable: str | None) -> xr.Dataset:
-    """The named forecast variable, or those that the model was fitted on, or all there are."""
+    """The named forecast variable, or those of the model, or all."""
     given, forms = forecast_variables(
         dataset, variable, explicit_member_dim(model, dataset), "forecast"
     )
@@ -169,7 +169,7 @@ def location_blocks(
     asked: Mapping[str, int],
     whole: Sequence[Hashable] = (),
 ) -> Blocks:
-    """Sizes of blocks of locations: as asked for, or of about 16 MiB of forecasts.
+    """Sizes of blocks of locations: as given, or of about 16 MiB of forecasts.
 
     Blocks have all positions along the dimensions ``whole``.
     """
@@ -195,7 +195,7 @@ def location_blocks(
 
 
 def blocks_of_model(model: Recalibrator, asked: Mapping[str, int]) -> Blocks:
-    """Sizes of blocks of locations: as asked for, as stored, or of about 16 MiB of state."""
+    """Sizes of blocks of locations: as given, as stored, or of about 16 MiB of state."""
     sizes: Blocks = {}
     cut: Blocks = {}
     n_bytes = 0
@@ -210,7 +210,7 @@ def blocks_of_model(model: Recalibrator, asked: Mapping[str, int]) -> Blocks:
 
 
 def for_files(dataset: xr.Dataset) -> xr.Dataset:
-    """A Dataset without encodings of inputs; text labels are of a type that all formats have."""
+    """A Dataset without encodings of inputs; text labels get a type that all formats support."""
     dataset = gathered(dataset)
     text = {n: c.astype(object) for n, c in dataset.coords.items() if c.dtype.kind == "U"}
     return dataset.assign_coords(text).drop_encoding()

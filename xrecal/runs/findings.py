@@ -1,4 +1,4 @@
-"""Alarms and changes of calibration in words: where, since when, how wrong, and how to react."""
+"""Alarms and changes of calibration as text: where, since when, direction, size, and advice."""
 
 from __future__ import annotations
 
@@ -23,33 +23,33 @@ OF_TEMPERATURES = {LOW: "too cold", HIGH: "too warm"}
 TEMPERATURES = ("K", "degC", "degF")
 
 OUTERMOST = 3.1
-"""Largest normal score that counts, as the monitor takes transforms within 0.001 of 0 and 1."""
+"""Limit of normal scores: the monitor treats transforms within 0.001 of 0 and 1 alike."""
 
 PRIOR = 10
-"""Cases of a calibrated forecast that are added to an estimate of the spread."""
+"""Number of calibrated cases added to an estimate of the spread."""
 
 NEAR = 10
-"""A change that begins so few cases after the last one goes on with it."""
+"""A change that begins within this number of cases after the last one continues it."""
 
 RECENT, FEWEST, CALM = 20, 10, 6.0
-"""Cases after a finding, at least so many, that pass as calibrated below this strength."""
+"""Least number of cases after a finding, and strength below which they pass as calibrated."""
 
 ADVICE = {
-    "refit": "fit the model anew",
+    "refit": "refit the model",
     "check observations": "check the observations there, as other places have no such fault",
     "nothing": "nothing to do, as later cases are calibrated",
 }
-ONE_PLACE = "check the observations, then fit the model anew"
-"""Advice to refit where no other place shows whether the observations are wrong."""
+ONE_PLACE = "check the observations, then refit the model"
+"""Advice to refit if no other place shows whether the observations are wrong."""
 
 
 class Strength(NamedTuple):
-    """How far normal scores of cases are from a standard normal distribution."""
+    """Deviation of the normal scores of cases from a standard normal distribution."""
 
     bias: FloatArray
     """Twice the logarithm of the likelihood ratio of their mean."""
     spread: FloatArray
-    """The same of their standard deviation."""
+    """The same for their standard deviation."""
 
 
 @dataclass(frozen=True)
@@ -71,9 +71,9 @@ class Finding:
 def findings(
     scores: xr.Dataset, seen: xr.Dataset, names: Iterable[Hashable], dim: Hashable
 ) -> list[dict[str, Any]]:
-    """Alarms and changes of all variables, those of many places in one entry; the worst first.
+    """Alarms and changes of all variables, strongest first; many places share one entry.
 
-    ``scores`` are those of a cycle, ``seen`` is its monitor.
+    ``scores`` are those of a cycle, ``seen`` is the result of its monitor.
     """
     entries = [entry for name in names for entry in _Watched.of(scores, seen, name, dim).entries()]
 
@@ -89,22 +89,22 @@ class _Watched:
 
     name: str
     pit: xr.DataArray
-    """Over places, leads and cases."""
+    """Transforms over places, leads and cases."""
     lead: list[Hashable]
     dates: np.ndarray[Any, Any]
     scores: FloatArray
     """Normal scores."""
     errors: FloatArray | None
-    """Median minus observation; None where an earlier version scored."""
+    """Median minus observation; None for scores of an earlier version."""
     units: str
     monitor: dict[str, np.ndarray[Any, Any]]
     begins: int
-    """Case with which the evidence began anew."""
+    """Case at which the evidence restarted."""
     limits: dict[str, float]
 
     @classmethod
     def of(cls, scores: xr.Dataset, seen: xr.Dataset, name: Hashable, dim: Hashable) -> _Watched:
-        """Read what belongs to a variable."""
+        """Read the scores and monitor of a variable."""
         from scipy.special import ndtri
 
         pit = scores[f"{name}_pit"]
@@ -133,7 +133,7 @@ class _Watched:
         )  # fmt: skip
 
     def entries(self) -> Iterator[dict[str, Any]]:
-        """Entries of the status, those of one kind, lead, direction and action together."""
+        """Entries of the status; those of one kind, lead, direction and action are joined."""
         groups: dict[tuple[str, int, str, str], list[Finding]] = {}
         for one in self._with_actions(list(self._all())):
             groups.setdefault((one.kind, one.lead, one.direction, one.action), []).append(one)
@@ -149,14 +149,14 @@ class _Watched:
             yield from self._changes(place, lead)
 
     def _alarm(self, place: int, lead: int) -> Finding:
-        """The alarm that lasts, up to its peak."""
+        """The current alarm, up to its peak."""
         evidence = self.monitor["e_value"][place, lead]
         last = self.begins + int(np.argmax(evidence[self.begins :]))
         span = self.begins, last
         return self._found("alarm", place, lead, span, 1, float(evidence[last]))
 
     def _changes(self, place: int, lead: int) -> Iterator[Finding]:
-        """Changes, of which those that follow each other at once are one."""
+        """Changes; successive ones are joined."""
         statistic, since = (
             self.monitor[what][place, lead] for what in ("change_statistic", "since")
         )
@@ -183,7 +183,7 @@ class _Watched:
     ) -> Finding:
         """A finding between two cases, with its direction.
 
-        It began with the case ``begun``; at its likeliest onset if that is not given.
+        It began with the case ``begun``, by default at its likeliest onset.
         """
         first, last = span
         z = self.scores[place, lead]
@@ -196,7 +196,7 @@ class _Watched:
         return Finding(kind, place, lead, way, n, int(now[0]), last, evidence, action)
 
     def _with_actions(self, found: Sequence[Finding]) -> Iterator[Finding]:
-        """Findings, where those of few places at all leads may come of their observations."""
+        """Findings with advice; at few places and all leads, observations may be the cause."""
         n_places = len(self.scores)
         has_cases = np.asarray(np.isfinite(self.scores).any(-1))
         where: dict[str, set[tuple[int, int]]] = {}
@@ -212,7 +212,7 @@ class _Watched:
             yield replace(one, action="check observations") if doubtful else one
 
     def _entry(self, group: Sequence[Finding]) -> dict[str, Any]:
-        """Entry of some findings, with the numbers of the worst."""
+        """Entry for some findings, with the numbers of the strongest."""
         worst = max(group, key=lambda one: one.evidence)
         amount, units, how_much = self._amount(worst)
         places = len({one.place for one in group})
@@ -227,7 +227,7 @@ class _Watched:
         return entry | {"text": _text(entry, how_much)}
 
     def _amount(self, one: Finding) -> tuple[float, str, str]:
-        """How far forecasts are wrong: a number, its units, and both in words."""
+        """Size of the error: a number, its units, and both as text."""
         cases = slice(one.first, one.last + 1)
         z = self.scores[one.place, one.lead, cases]
         z = z[~np.isnan(z)]
@@ -244,7 +244,7 @@ class _Watched:
         return amount, "standard deviations", f" by {amount:.2g} standard deviations"
 
     def _words(self, direction: str) -> str:
-        """A direction in words that suit the variable."""
+        """Words for a direction that suit the variable."""
         is_one = any(same_units(self.units, unit) for unit in TEMPERATURES)
         return OF_TEMPERATURES.get(direction, direction) if is_one else direction
 
@@ -259,7 +259,7 @@ class _Watched:
 
 
 def _label(array: xr.DataArray, dim: Hashable, at: int) -> str:
-    """Name of a place along a dimension: a text where there is one, else all numbers."""
+    """Name of a place along a dimension: a text if there is one, else all numbers."""
     named = naming(array, dim)
     texts = {n: c for n, c in named.items() if c.dtype.kind in "OSUT"}
     chosen = dict([*texts.items()][:1]) or named
@@ -272,7 +272,7 @@ def _label(array: xr.DataArray, dim: Hashable, at: int) -> str:
 
 
 def lead_text(lead: xr.DataArray) -> str:
-    """A lead as it is spoken of, whatever unit it is written in."""
+    """A lead as text, whatever its unit."""
     seconds = seconds_of(lead)
     if seconds is None:
         return f"{lead.item():g} {unit_of_leads(lead) or ''}".rstrip()
@@ -282,12 +282,12 @@ def lead_text(lead: xr.DataArray) -> str:
 
 
 def strength(z: FloatArray) -> Strength:
-    """Strength of the bias and of the wrong spread of normal scores (n,)."""
+    """Strength of the bias, and of the wrong spread, of normal scores (n,)."""
     return Strength(*(one[0] for one in _of_ends(z)))
 
 
 def onset(z: FloatArray) -> int:
-    """Position from which normal scores (n,) are the least likely to be standard normal."""
+    """Position from which normal scores (n,) deviate most from a standard normal distribution."""
     return int(np.argmax(np.maximum(*_of_ends(z))))
 
 
@@ -301,7 +301,7 @@ def _of_ends(z: FloatArray) -> Strength:
 
 
 def direction(z: FloatArray) -> str:
-    """In which way forecasts are wrong, by the normal scores of what verified."""
+    """Direction of the error of forecasts, by the normal scores of observations."""
     found = strength(z)
     if found.bias >= found.spread:
         return LOW if z.mean() > 0 else HIGH
@@ -309,7 +309,7 @@ def direction(z: FloatArray) -> str:
 
 
 def _text(entry: dict[str, Any], how_much: str) -> str:
-    """A line on some findings."""
+    """A line of text for some findings."""
     several = entry["places"] > 1
     where = [entry["variable"], "" if several else entry["place"]]
     where += [f"lead {entry['lead']}" if entry["lead"] else ""]

@@ -1,4 +1,4 @@
-"""Products of recalibrated forecasts as they are issued, with novelty beside them."""
+"""Products of recalibrated forecasts to issue, with their novelty."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from xrecal.products.statistics import quantiles
 
 
 class Product(NamedTuple):
-    """Part of recalibrated forecasts to issue, all others None."""
+    """One product of recalibrated forecasts to issue; all other fields are None."""
 
     quantiles: Sequence[float] | None = None
-    """Levels."""
+    """Levels of quantiles."""
     members: int | None = None
-    """Number of equally likely members."""
+    """Number of equally weighted members."""
     exceedance: Sequence[float] | None = None
     """Thresholds."""
     categories: Sequence[float] | None = None
     """Levels of the quantiles of the climatology between categories."""
 
     def require_one(self) -> None:
-        """Raise ValueError unless one part is asked for."""
+        """Raise ValueError unless exactly one product is given."""
         if sum(part is not None for part in self) != 1:
             raise ValueError(f"say what to issue: one of {', '.join(self._fields)}")
 
@@ -44,13 +44,13 @@ class Product(NamedTuple):
         covariates: Given = None,
         missing_covariates: Missing = "refuse",
     ) -> xr.Dataset:
-        """The product of forecasts, and their novelty, as lazy as they are."""
+        """The product of forecasts, and their novelty; lazy if the forecasts are."""
         product, line = self._made()
         line = f"{line} after recalibration by {model.method}"
         return issue(model, forecasts, covariates, product, line, missing_covariates)
 
     def _made(self) -> tuple[Callable[..., xr.DataArray], str]:
-        """What makes the part that is asked for, and a line about it."""
+        """Function that makes the product, and a line about it."""
         if self.quantiles is not None:
             return partial(quantiles, levels=np.asarray(self.quantiles), several=True), "quantiles"
         if self.exceedance is not None:

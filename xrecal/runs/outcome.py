@@ -16,21 +16,21 @@ Date = np.datetime64
 
 
 def stem_of(start: Date) -> str:
-    """Name of the files of a start: 20261123T060000."""
+    """File name of a start: 20261123T060000."""
     text = np.datetime_as_string(start.astype("datetime64[us]"), unit="us")
     whole, _, fraction = text.replace("-", "").replace(":", "").partition(".")
     return whole + (f".{fraction}" if fraction.strip("0") else "")
 
 
 def start_of(stem: str) -> Date:
-    """The start that files of a name belong to."""
+    """The start of a file name."""
     day, time = stem.split("T")
     date = f"{day[:-4]}-{day[-4:-2]}-{day[-2:]}T{time[:2]}:{time[2:4]}:{time[4:]}"
     return np.datetime64(date, "us")
 
 
 def shown(date: Date) -> str:
-    """A date in messages."""
+    """A date for messages."""
     return str(date.astype("datetime64[s]"))
 
 
@@ -116,18 +116,18 @@ class Outcome:
     model: str | None = None
     error: str | None = None
     has_new_change: bool = False
-    """Whether a change of calibration was detected that no earlier run has reported."""
+    """True if a change of calibration was detected that no earlier run has reported."""
     has_written: bool = False
-    """Whether a file in the folder has changed."""
+    """True if a file in the folder has changed."""
 
     @property
     def not_issued(self) -> dict[str, Any]:
-        """Starts that have no forecast, by the reason."""
+        """Starts without a forecast, by reason."""
         names = ("too_late", "early", "empty", "refused", "in_hindcast")
         return {name: getattr(self, name) for name in names}
 
     def part_from_hindcast(self, cases: Collection[str], issued: Sequence[str]) -> None:
-        """Part cases of the first fit, where a later start is issued, from starts too late."""
+        """Separate starts whose cases the first fit knows, before a later one, from late starts."""
         first = issued[0] if issued else ""
         past = [stem for stem in self.too_late if stem < first and stem in cases]
         self.in_hindcast = len(past)
@@ -164,7 +164,7 @@ class Outcome:
             means[what] = mean if np.isfinite(mean) else None
 
     def mail(self, issued: Sequence[str]) -> str:
-        """The status in words."""
+        """The status as text."""
         last = f"last start issued: {issued[-1]}; " if issued else ""
         lines = [f"{last}{len(issued)} starts in all"]
         for name, one in self.scores.items():
@@ -175,7 +175,7 @@ class Outcome:
         return "\n".join([*lines, counts, *self.notes])
 
     def end(self, newest: str) -> None:
-        """Settle means and status; ``newest`` is the last start that is not of the future."""
+        """Complete means and status; ``newest`` is the last start not in the future."""
         for sums in self.scores.values():
             for what in ("crps", "crps_raw"):
                 mean = sums[what] / sums["n"] if sums["n"] else np.nan
@@ -190,24 +190,24 @@ class Outcome:
 
 
 def means_text(means: Mapping[str, Any], units: str) -> str:
-    """Mean scores in words."""
+    """Mean scores as text."""
     return f"CRPS {means['crps']:.4g} {units}, raw {means['crps_raw']:.4g}, {means['n']} cases"
 
 
 @dataclass(frozen=True)
-class Told:
-    """What warnings of starts name."""
+class StartWarnings:
+    """Facts for warnings about starts."""
 
     now: Date
     model: str
     """The first fit."""
     newest: Date | None
-    """The last valid time that the first fit knows."""
+    """The last valid time in the first fit."""
     missing: Sequence[str]
     """Starts issued without a value at any place."""
 
     def warnings(self, done: Outcome) -> Iterator[str]:
-        """Warnings of starts that are not issued, or late, or without a value."""
+        """Warnings about starts that are late, not issued, or without values."""
         if done.late:
             yield (
                 f"{len(done.late)} forecasts came late, {done.late[0]} the first; they are issued "
@@ -236,8 +236,8 @@ class Told:
         if done.empty:
             yield (
                 f"{len(done.empty)} forecasts are empty, {_range(done.empty)}; they are not "
-                "issued, as all their members are missing; hand them over again when members are "
-                "there"
+                "issued, as all their members are missing; give them again once members are "
+                "available"
             )
         if self.missing:
             yield (
@@ -251,5 +251,5 @@ class Told:
 
 
 def _range(stems: Sequence[str]) -> str:
-    """The first and the last of some starts."""
+    """First and last of some starts."""
     return stems[0] if len(stems) == 1 else f"{stems[0]} the first, {stems[-1]} the last"

@@ -94,7 +94,7 @@ class Run:
         compute: Callable[[list[Any]], Sequence[Any]] | None = None,
     ) -> None:
         if resume and overwrite:
-            raise ValueError("resume=True goes on and overwrite=True starts again; give one")
+            raise ValueError("resume=True continues and overwrite=True starts again; give one")
         self.output = None if output is None else local_path(output, name="the output")
         self.chunks: Mapping[str, int] = {} if chunks is None else chunks
         self.resume, self.overwrite = resume, overwrite
@@ -109,7 +109,7 @@ class Run:
         return f"<xrecal run: {', '.join(self._inputs) or 'nothing'} -> {self.output}>"
 
     def _noted(self, path: Location, name: str) -> Source:
-        """An input; of one that goes into a result the fingerprint is taken before it is opened."""
+        """An input; for inputs of a result, the fingerprint is taken before it is opened."""
         source = Source(local_path(path, name=name), name)
         if self.output is not None:
             self._prints[name] = source.fingerprint()
@@ -161,11 +161,11 @@ class Run:
         variable : str, optional
             Forecast variable to take alone.
         dim, member_dim : hashable, optional
-            Dimensions of cases and of members, where they are not recognised.
+            Dimensions of cases and of members, if they are not recognised.
         pool : hashable, sequence or mapping, optional
             As for the fit. Blocks have all positions along dimensions that are pooled as a whole.
         beside : bool
-            Whether to keep variables beside the forecasts, such as their novelty.
+            Whether to keep further variables of the forecasts, such as their novelty.
 
         Returns
         -------
@@ -444,12 +444,12 @@ def compute_all(collections: list[Any]) -> Sequence[Any]:
 
 
 def _plain(value: Any, name: str) -> Any:
-    """A setting as JSON has it."""
+    """A setting as JSON."""
     return encode(value, name) if isinstance(value, (Method, tuple)) else value
 
 
 def _stored(result: Recalibrator | xr.Dataset) -> xr.Dataset:
-    """A result as files take it, in blocks."""
+    """A result for files, in blocks."""
     if isinstance(result, Recalibrator):
         return in_blocks(to_plain(to_dataset(result)), result)
     dataset = _as_numbers(for_files(result))
@@ -457,7 +457,7 @@ def _stored(result: Recalibrator | xr.Dataset) -> xr.Dataset:
 
 
 def _as_numbers(dataset: xr.Dataset) -> xr.Dataset:
-    """Truth values and dates as blocks are written, with the attributes by which they are read."""
+    """Booleans and dates in the form of blocks, with the attributes for reading them."""
     plain = {}
     for name, array in dataset.data_vars.items():
         if array.dtype == bool:

@@ -1,4 +1,4 @@
-"""What is missing in a cycle: leads, members, starts, and room on the disk."""
+"""Shortfalls of a cycle: missing leads, members and starts, and disk space."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .findings import lead_text
 from .outcome import Date, stem_of
 
 MARGIN = 1_000_000
-"""Bytes beside models, forecasts and scores."""
+"""Bytes beyond those of models, forecasts and scores."""
 
 
 def missing_in(
@@ -27,9 +27,9 @@ def missing_in(
     variables: Mapping[Hashable, Verifying],
     fits: Mapping[Hashable, FittedVariable],
 ) -> str:
-    """Leads of a start that are issued without a value, and members that are missing, in words.
+    """Leads of a start without values, and missing members, as text.
 
-    Places without a fit have no value at any lead, which is no news of the start.
+    Places without a fit have no value at any lead, so they are ignored.
     """
     texts = []
     for name, one in variables.items():
@@ -55,9 +55,9 @@ def missing_in(
 
 
 def missing_starts(issued: Sequence[Date], now: Date) -> list[str]:
-    """Starts without a forecast, by the usual time between those that were issued.
+    """Starts without a forecast, by the usual interval between issued ones.
 
-    The next one counts as missing when another one is due.
+    The next start counts as missing when the one after it is due.
     """
     if len(issued) < 3:
         return []
@@ -72,7 +72,7 @@ def missing_starts(issued: Sequence[Date], now: Date) -> list[str]:
 
 
 def require_room(folder: Path, n_starts: int, each: int, rewritten: int) -> None:
-    """Raise OSError unless the disk takes some starts of so many bytes, and files written anew."""
+    """Raise OSError unless the disk has room for some starts and for rewritten files."""
     need, free = n_starts * each + rewritten + MARGIN, shutil.disk_usage(folder).free
     if free < need:
         raise OSError(
@@ -83,6 +83,6 @@ def require_room(folder: Path, n_starts: int, each: int, rewritten: int) -> None
 
 
 def bytes_of(path: Path) -> int:
-    """Size of a file, or of all files of a store; 0 where there is nothing."""
+    """Size of a file, or of all files of a store; 0 if there is none."""
     files = [path] if path.is_file() else path.rglob("*")
     return sum(one.stat().st_size for one in files if one.is_file())

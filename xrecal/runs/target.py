@@ -1,9 +1,8 @@
-"""The place of a result that is written block by block, so that a later run can go on.
+"""The path of a result that is written block by block, such that a later run can continue.
 
-Beside the place stands a folder, ``NAME.partial``: a Zarr store, the request as JSON, and a marker
-for each block that is written. The result is moved to its place at the very end: that rename alone
-makes it complete. A netCDF file of a single block needs no store. ``docs/batch.md`` lists the
-steps.
+Next to the path is a folder, ``NAME.partial``: it has a Zarr store, the request as JSON, and a
+marker for each written block. At the very end, a rename moves the result to its path: this alone
+completes it. A netCDF file of a single block needs no store. ``docs/batch.md`` lists the steps.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ from .blocks import Block, blocks_of, is_marked, mark, write_block
 from .files import Source
 
 REQUEST = "xrecal_request"
-"""Attribute of a result that holds the request, as JSON."""
+"""Attribute of a result with the request, as JSON."""
 
 RESTART = (
     "repeat the same command with ",
@@ -63,11 +62,11 @@ RESTART = (
 
 
 class RunError(TaskError):
-    """A run stopped halfway; its finished blocks are kept."""
+    """A run stopped before its end; its finished blocks are kept."""
 
 
 class Written(NamedTuple):
-    """Number of blocks of a result, and of those that an earlier run has finished."""
+    """Number of blocks of a result, and of blocks finished by an earlier run."""
 
     n_blocks: int
     n_skipped: int
@@ -76,13 +75,13 @@ class Written(NamedTuple):
 
 @dataclass(frozen=True)
 class Target:
-    """The place of a result, and the request that makes it."""
+    """The path of a result, and the request for it."""
 
     path: Path
     request: Mapping[str, Any]
-    """Inputs and settings as JSON has them: equal requests make the same result."""
+    """Inputs and settings as JSON: equal requests give the same result."""
     inputs: Sequence[Source] = ()
-    """Files that are read; the request has their fingerprints under their names."""
+    """Files to read; the request has their fingerprints under their names."""
 
     @cached_property
     def request_text(self) -> str:
@@ -97,7 +96,7 @@ class Target:
 
     @property
     def folder(self) -> Path:
-        """Folder of the data, the request and the markers until the result is complete."""
+        """Folder for data, request and markers until the result is complete."""
         return partial_of(self.path)
 
     @property
@@ -144,21 +143,21 @@ class Target:
         return kept
 
     def marker(self, block: int | str) -> Path:
-        """Marker of a block by its number; of ``"layout"``, all that is in no block."""
+        """Marker of a block by its number; of ``"layout"`` for everything outside blocks."""
         return self.folder / "done" / str(block)
 
     def is_marked(self, block: int | str) -> bool:
-        """Whether a block is written, and its files are as they were written."""
+        """Return whether a block is written, and its files are unchanged."""
         return is_marked(self.marker(block), self.store, self.digest)
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Be the only process that writes there.
+        """Lock the path for writing.
 
         Raises
         ------
         ValueError
-            If the path is no name to write to, or an input.
+            If the path is not a valid name, or is an input.
         FileNotFoundError
             If there is no folder to write to.
         FileExistsError
@@ -169,16 +168,16 @@ class Target:
             yield
 
     def is_complete(self, *, overwrite: bool, resume: bool) -> bool:
-        """Whether the result is there already; changes nothing.
+        """Return whether the result exists already; changes nothing.
 
         Raises
         ------
         FileExistsError
-            If something is there, complete or not, and neither resume nor overwrite is asked for;
-            or if it is not xrecal's to remove.
+            If something is there, complete or not, and neither resume nor overwrite is True; or if
+            xrecal did not write it.
         ValueError
-            If the path is no name to write to, or an input, or if another request made the result
-            that is there, complete or not.
+            If the path is not a valid name, or is an input, or if the result there, complete or
+            not, has another request.
         FileNotFoundError
             If there is no folder to write to.
         """
@@ -204,7 +203,7 @@ class Target:
         return True
 
     def _require_name(self) -> None:
-        """Raise an error unless the path can be written to without touching an input."""
+        """Raise an error unless the path can be written to without changing an input."""
         self.file_format()  # raises the error for another ending
         require_folder(self.path)
         place = Path(os.path.realpath(self.path))
@@ -231,12 +230,12 @@ class Target:
             raise ValueError(Advice(f"{who} belongs to another request: {differs}", *RESTART))
 
     def make_way(self, *, overwrite: bool) -> None:
-        """Remove the rest of an earlier run, unless this one goes on with it."""
+        """Remove the rest of an earlier run, unless this run continues it."""
         if overwrite or not can_go_on(self.path):
             discard_partial(self.path)
 
     def begin(self, dataset: xr.Dataset) -> None:
-        """Lay out the store, unless an earlier run has: all but the values of lazy arrays."""
+        """Create the store, unless an earlier run has: everything but the values of lazy arrays."""
         if can_go_on(self.path):
             if self._is_laid_out():
                 return
@@ -258,24 +257,24 @@ class Target:
         new.rename(self.store)
 
     def _is_laid_out(self) -> bool:
-        """Whether the store of an earlier run is as it was laid out; removes half-written files."""
+        """Return whether the store of an earlier run is complete; remove half-written files."""
         if not self.is_marked("layout"):
             return False
-        for path in self.store.rglob("*.partial"):  # names that Zarr writes to first
+        for path in self.store.rglob("*.partial"):  # temporary names of Zarr
             if path.is_file():
                 path.unlink()
-        try:  # files at the top may be cut off as the store was sealed
+        try:  # sealing may have been interrupted
             with read_plain(self.store, str(self.store), allowed=DATA) as laid:
                 return REQUEST in laid.attrs
         except ValueError:
             return False
 
     def count_finished(self, n_blocks: int) -> int:
-        """Number of blocks that are written, by their markers alone."""
+        """Number of written blocks, by their markers alone."""
         return sum(self.marker(number).exists() for number in range(n_blocks))
 
     def unmark(self, n_blocks: int) -> list[int]:
-        """Numbers of blocks that are not written, or not as they were; these lose their markers."""
+        """Numbers of blocks that are missing or changed; these lose their markers."""
         with ThreadPoolExecutor() as pool:
             written = list(pool.map(self.is_marked, range(n_blocks)))
         missing = [number for number, there in enumerate(written) if not there]
@@ -291,26 +290,26 @@ class Target:
                 discard_partial(self.path)
                 raise RunError(
                     f"{one.name} {one.path} changed while it was read: it was {was}, now {now}; as "
-                    "old and new values may be mixed, nothing is put in place and no block is "
-                    "kept; repeat the command once it stays as it is"
+                    "old and new values may be mixed, the result and its blocks are discarded; "
+                    "repeat the command once the file no longer changes"
                 )
 
     @property
     def needs_store(self) -> bool:
-        """Whether blocks are put together in a store: of a single one an interruption keeps none.
+        """Return whether blocks need a store: an interruption keeps nothing of a single block.
 
-        To lay out a store and copy it takes as long as a morning's forecast of a station.
+        Creating and copying a store takes as long as a morning's forecast of a station.
         """
         return can_go_on(self.path) or self.file_format() != "netcdf"
 
     def write_whole(self, dataset: xr.Dataset) -> None:
-        """Put a result in place that is in memory."""
+        """Move a result in memory to its path."""
         new = begin_partial(self.path, self.request_text) / "new.nc"
         dataset.assign_attrs({REQUEST: self.request_text}).to_netcdf(new, engine="netcdf4")
         self._put(new)
 
     def finish(self) -> None:
-        """Take off the mark of an unfinished store and move the result to its place."""
+        """Remove the mark of an unfinished store and move the result to its path."""
         if self.file_format() == "netcdf":
             new = self.folder / "new.nc"
             to_netcdf(self.store, new)
@@ -324,7 +323,7 @@ class Target:
         self._put(new)
 
     def _put(self, new: Path) -> None:
-        """Move a result to its place, once it is on disk."""
+        """Move a result to its path, once it is on disk."""
         sync([new], self.folder)
         try:
             put_in_place(new, self.path, require_opens)
@@ -334,11 +333,11 @@ class Target:
         discard_partial(self.path)
 
     def tasks(self, dataset: xr.Dataset, blocks: Mapping[int, Block]) -> list[Any]:
-        """Tasks of Dask that compute and write blocks, given by their numbers."""
+        """Dask tasks that compute and write blocks, given by their numbers."""
         from dask.delayed import delayed
 
         names = {name for block in blocks.values() for name in block.chunks}
-        # Without optimisation the arrays of a block still share the task that makes all of them.
+        # Without optimisation, the arrays of a block still share the task that makes all of them.
         lazy = {n: dataset.variables[n].data.to_delayed(optimize_graph=False) for n in names}
         write = delayed(write_block, pure=False)
         return [
@@ -356,16 +355,17 @@ class Target:
 def write_in_blocks(
     dataset: xr.Dataset, target: Target, compute: Callable[[list[Any]], Sequence[Any]]
 ) -> Written:
-    """Compute the blocks that are not written yet, and put the result in place.
+    """Compute the blocks that are not written yet, and move the result to its path.
 
     Parameters
     ----------
     dataset : Dataset
-        Lazy, with equal chunks; its names and types such as files take them.
+        Lazy Dataset with equal chunks; files must support its names and types.
     target : Target
-        Within :meth:`Target.alone`, after :meth:`Target.is_complete` and :meth:`Target.make_way`.
+        Locked by :meth:`Target.alone`, after :meth:`Target.is_complete` and
+        :meth:`Target.make_way`.
     compute : callable
-        Computes a list of Dask's collections.
+        Function that computes a list of Dask collections.
 
     Raises
     ------
@@ -402,7 +402,7 @@ def write_in_blocks(
 
 
 def _number(text: str) -> int | float:
-    """A number of JSON, whole where it can be."""
+    """A number in JSON, as an integer if possible."""
     value = float(text)
     return int(value) if value.is_integer() else value
 
@@ -410,7 +410,7 @@ def _number(text: str) -> int | float:
 def _differences(
     a: Mapping[str, Any], b: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The entries of two requests that differ, as they are in each."""
+    """The entries of two requests that differ, with both values."""
     was, now = {}, {}
     for key in {**a, **b}:
         one, two = a.get(key), b.get(key)
@@ -422,7 +422,7 @@ def _differences(
 
 
 def _fingerprint(one: Source) -> Any:
-    """Fingerprint of an input; the error where the input has gone."""
+    """Fingerprint of an input; the error if the input is gone."""
     try:
         return one.fingerprint()
     except OSError as error:

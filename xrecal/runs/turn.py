@@ -27,18 +27,18 @@ from .cycle_scores import digest_of, joined, new_ones, scored
 from .files import for_files
 from .findings import findings
 from .issued import Product
-from .outcome import Date, Outcome, Told, shown, start_of, stem_of
+from .outcome import Date, Outcome, StartWarnings, shown, start_of, stem_of
 from .shortfalls import bytes_of, missing_in, missing_starts, require_room
 from .watching import Watch, count_alarms, watched
 
 SILENCE = np.timedelta64(14, "D")
-"""Without observations for longer a model is behind."""
+"""Longest time without observations before a warning."""
 
 N_STARTS = 30
-"""Starts before the last one for which the status names what is missing."""
+"""Number of starts before the last one for which the status lists missing parts."""
 
 OF_SCORES = "xrecal_scores"
-"""Attribute of a monitor: hash of the scores that it is made of."""
+"""Attribute of a monitor: hash of its scores."""
 
 
 @dataclass(frozen=True)
@@ -47,15 +47,15 @@ class Settings:
 
     product: Product
     keep: int
-    """Models that are kept."""
+    """Number of stored models."""
     watch: Watch
     compute: Callable[[list[Any]], Sequence[Any]]
-    """Computes a list of Dask collections."""
+    """Function that computes a list of Dask collections."""
 
 
 @contextmanager
 def readable(name: str) -> Iterator[None]:
-    """Raise ValueError where a library cannot read a damaged file."""
+    """Raise ValueError if a library cannot read a damaged file."""
     try:
         yield
     except RuntimeError as error:
@@ -79,7 +79,7 @@ class Turn:
         """Starts issued without a value at any place."""
 
     def read_mark(self, digest: str) -> None:
-        """Note which fit the models come from, and after which of them another fit takes over."""
+        """Read the fit of the models, and from which start on another fit takes over."""
         mark = self.folder.read_json(MARK)
         if mark.get("fit") == digest:
             self.after = mark["after"]
@@ -114,7 +114,7 @@ class Turn:
         self.done.has_written |= bool(dropped)
 
     def count_future(self) -> None:
-        """Count observations of valid times to come, and warn of them."""
+        """Count observations with future valid times, and warn about them."""
         now, latest = self.now, []
         for one in self.archive.variables.values():
             ahead = one.observed.notnull() & (one.valid > now)
@@ -132,7 +132,7 @@ class Turn:
             )
 
     def require_room(self) -> None:
-        """Raise OSError unless the disk takes what is due."""
+        """Raise OSError unless the disk has room for the result."""
         issued, models = self.folder.issued(), self.folder.models()
         n = sum(stem_of(start) not in issued for start in self.archive.starts if start <= self.now)
         each = sum(fit.state.nbytes for fit in self.base.variables.values())
@@ -144,9 +144,9 @@ class Turn:
         require_room(self.folder.path, n, each, anew)
 
     def issue(self, named: str, again: bool) -> None:
-        """Learn and issue, start by start; each start that was handed over is counted.
+        """Learn and issue, start by start; each given start is counted.
 
-        ``named`` is the first fit in messages. ``again``: also starts that were issued.
+        ``named`` is the first fit in messages. ``again`` also issues starts issued before.
         """
         issued, models, done = self.folder.issued(), self.folder.models(), self.done
         fit_knows = self._known_of(self.base)
@@ -168,17 +168,17 @@ class Turn:
         if again and done.issued_before:
             warn(
                 Advice(
-                    f"{done.issued_before} starts are not issued anew, as ",
+                    f"{done.issued_before} starts are not issued again, as ",
                     Typed("keep", self.settings.keep),
                     " has removed the models that issued them",
                 )
             )
         newest = None if fit_knows is None else fit_knows[1]
-        for text in Told(self.now, named, newest, self.missing).warnings(done):
+        for text in StartWarnings(self.now, named, newest, self.missing).warnings(done):
             warn(text)
 
     def _try_to_issue(self, start: Date, parent: str, issued: list[str]) -> bool:
-        """Issue a start, or note why that cannot be; other starts do not wait for it."""
+        """Issue a start, or note the reason if this fails; other starts do not wait for it."""
         stem = stem_of(start)
         try:
             is_issued = self._issue(start, parent)
@@ -197,13 +197,16 @@ class Turn:
             if newest is None:
                 continue
             start, valid = newest
-            if fitted.leads is None:  # a single one, which only the forecasts tell
+            if fitted.leads is None:  # a single lead, which only forecasts have
                 valid = start + np.max(one.valid.to_numpy() - one.starts.to_numpy())
             known.append((start, valid))
         return (max(s for s, _ in known), max(v for _, v in known)) if known else None
 
     def _parent(self, start: Date, fit_knows: tuple[Date, Date] | None) -> str | None:
-        """The newest model that knows nothing of after a start; "" is the first fit, None none."""
+        """The newest model without cases from after a start.
+
+        "" for the first fit, None for none.
+        """
         stem, models = stem_of(start), self.folder.models()
         before = [one for one in models if one < stem]
         own = [one for one in before if self.after is None or one > self.after]
@@ -214,7 +217,7 @@ class Turn:
         return before[-1] if before else None
 
     def _issue(self, start: Date, parent: str) -> bool:
-        """Make the model of a start, unless it is there, and its forecast, unless that is empty."""
+        """Make the model of a start, unless it exists, and its forecast, unless that is empty."""
         stem, forecast = stem_of(start), self._forecast(start)
         path = self.folder.model(stem)
         model = self.base if parent == "" else self._model(parent)
@@ -249,14 +252,14 @@ class Turn:
         return self._read({self.archive.dim: at})
 
     def _read(self, at: Mapping[Hashable, Any]) -> xr.Dataset:
-        """Some of the forecasts, in memory."""
+        """Read some of the forecasts into memory."""
         read: xr.Dataset
         with readable("forecasts"):
             (read,) = self.settings.compute([self.archive.forecasts.isel(at)])
         return read
 
     def _learned(self, start: Date, model: Recalibrator) -> Recalibrator:
-        """A model with what had verified at a start."""
+        """A model updated with the cases verified at a start."""
         dim = self.archive.dim
         fresh = np.zeros(self.archive.starts.size, bool)
         for name, one in self.archive.variables.items():
@@ -274,7 +277,7 @@ class Turn:
         return model
 
     def _warn_if_behind(self, start: Date, model: Recalibrator) -> None:
-        """Warn where nothing of the last weeks was learned."""
+        """Warn if nothing was learned for weeks."""
         known = self._known_of(model)
         if known is not None and start - known[1] > SILENCE:
             newest = known[1]
@@ -285,7 +288,7 @@ class Turn:
             )
 
     def score(self) -> None:
-        """Score what has verified of forecasts that were issued."""
+        """Score issued forecasts that have verified."""
         old = self.folder.read_data(SCORES)
         models, issued = set(self.folder.models()), set(self.folder.issued())
         pieces, dim = [], self.archive.dim
@@ -327,7 +330,7 @@ class Turn:
         at = {self.archive.dim: np.flatnonzero(self.archive.starts == start)}
         observed = self.archive.observations(known, at)
         here = {name: array.isel(at) for name, array in known.items()}
-        # What places an observation within a jump differs from start to start.
+        # Random numbers within jumps differ from start to start.
         seed = int(start.astype("datetime64[s]").astype(np.int64))
         model, forecast = self._model(stem_of(start)), self._forecast(start)
         valid = {name: self.archive.variables[name].valid.isel(at) for name in here}
@@ -335,7 +338,7 @@ class Turn:
         return scored(model, forecast, observed, here, valid, seed, covariates)
 
     def monitor(self) -> None:
-        """Watch the calibration of all forecasts that have verified."""
+        """Monitor the calibration of all verified forecasts."""
         scores = self.folder.read_data(SCORES)
         if scores is None:
             return
@@ -350,7 +353,7 @@ class Turn:
         self.done.has_written = True
 
     def _explain(self) -> dict[str, int]:
-        """Note the means of all scores, and alarms and changes; their numbers."""
+        """Note the means of all scores, and alarms and changes; return their numbers."""
         scores, seen = (self.folder.read_data(name) for name in (SCORES, MONITOR))
         if scores is None or seen is None:
             return {"alarms": 0, "changes": 0}
@@ -361,7 +364,7 @@ class Turn:
         return count_alarms(seen)
 
     def result(self) -> Outcome:
-        """Remove old models, write the status, and settle what was done."""
+        """Remove old models, write the status, and return the outcome."""
         done, models = self.done, self.folder.models()
         old = models[: -self.settings.keep]
         self.folder.drop_models(old)

@@ -1,4 +1,4 @@
-"""Watching the calibration of forecasts that a daily cycle has issued."""
+"""Monitoring of the forecasts that a daily cycle has issued."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import xarray as xr
 from xrecal.diagnostics.monitor import Restart, monitor
 
 SMALLEST = 2.0**-53
-"""Distance of a transform from 0 and 1 at least, so that its normal score is finite."""
+"""Smallest distance of a transform from 0 and 1, so that its normal score is finite."""
 
 
 @dataclass(frozen=True)
@@ -25,23 +25,23 @@ class Watch:
 
     @property
     def options(self) -> dict[str, Any]:
-        """As parameters."""
+        """Settings as parameters of the monitor."""
         return {"alpha": self.alpha, "run_length": self.run_length, "restart": self.restart}
 
 
 def watched(
     scores: xr.Dataset, names: Iterable[Hashable], dim: Hashable, watch: Watch
 ) -> xr.Dataset:
-    """Monitor each variable by its transforms ``NAME_pit``; results go under its name.
+    """Monitor each variable by its transforms ``NAME_pit``; results have its name.
 
-    The normal scores of transforms, against a standard normal forecast, have these transforms.
+    Normal scores of transforms against a standard normal forecast have the same transforms.
     """
     from scipy.special import ndtri
 
     parts = {}
     for name in names:
         pit = scores[f"{name}_pit"]
-        # Labels of leads alone may not say when each forecast verifies.
+        # Labels of leads alone may not give the valid times.
         pit = pit.assign_coords(valid_time=scores[f"{name}_valid_time"].variable)
         # In float32 the upper limit would be 1, whose score is infinite and so not counted.
         transforms = pit.to_numpy().astype(np.float64)
@@ -56,7 +56,7 @@ def watched(
 
 
 def count_alarms(seen: xr.Dataset) -> dict[str, int]:
-    """Places and leads with an alarm at the end, and changes of calibration up to then."""
+    """Number of places and leads with an alarm at the end, and of changes of calibration so far."""
     dim = next(iter(seen["restarts"].dims))
     alarms = [seen[name].isel({dim: -1}).sum() for name in seen if str(name).endswith("_alarm")]
     changes = [seen[name].sum() for name in seen if str(name).endswith("_change")]

@@ -1,1 +1,1 @@
-"""Models on disk: one Dataset of names and numbers, in netCDF or Zarr, and back."""
+"""Storage of models in netCDF or Zarr, as one Dataset of names and numbers."""

@@ -1,8 +1,8 @@
-"""A model that was opened is one that a fit can have left: fields, shapes and ranges of numbers.
+"""Checks of opened models: fields, shapes and ranges of numbers must be those of a fit.
 
-Fields, names, dimensions and sizes are checked when a model is opened, and numbers where they are
-read: those in memory at once, and chunks as they are loaded. What follows may then rely on them;
-compiled code looks nowhere beyond the arrays that it is given.
+Fields, names, dimensions and sizes are checked when a model is opened. Numbers are checked when
+they are read: those in memory at once, chunks as they are loaded. Later code relies on these
+checks; so compiled code never reads beyond its arrays.
 """
 
 from __future__ import annotations
@@ -35,26 +35,26 @@ from .untrusted import reading
 
 @dataclass(frozen=True)
 class Expected:
-    """An array of the state as a fit leaves it."""
+    """Properties of an array of the state of a fit."""
 
     dims: tuple[Hashable, ...]
-    """After those of the locations."""
+    """Dimensions after those of the locations."""
     kinds: str
     """Codes of NumPy's kinds of types."""
     within: tuple[float, float] = ANY
-    """Least and greatest number; NaN stands for none."""
+    """Smallest and largest number; NaN means none."""
     known: int | None = None
-    """All bits that there are, of a status."""
+    """All valid bits of a status."""
 
     def require(self, name: str, values: npt.NDArray[Any]) -> None:
-        """Raise ValueError if a number is none that a fit leaves."""
-        least, most = map(np.float64, self.within)  # which single precision may not hold
+        """Raise ValueError if a number is one that no fit stores."""
+        least, most = map(np.float64, self.within)  # single precision may round these
         wrong = (values < least) | (values > most)
         if self.known is not None:
             wrong |= (values.astype(np.int64) & ~self.known) != 0
         if wrong.any():
             raise ValueError(
-                f"{name!r} is {values[wrong][0]} somewhere, where fits leave {least:g} to {most:g}"
+                f"{name!r} contains {values[wrong][0]}, but fits store {least:g} to {most:g}"
             )
 
 
@@ -62,7 +62,7 @@ _TYPES = {
     cls: get_type_hints(cls, localns={"Pool": Pool})
     for cls in (FittedVariable, Pool, MatchedLeads, VectorCKME, SharedCKME)
 }
-"""Types of the fields of classes that do not check these themselves."""
+"""Types of the fields of classes that do not check them."""
 
 
 def require_sound(fitted: FittedVariable) -> dict[str, Expected]:
@@ -71,7 +71,7 @@ def require_sound(fitted: FittedVariable) -> dict[str, Expected]:
     Returns
     -------
     dict from str to Expected
-        What each array of the state has to be; their numbers are not looked at here.
+        Expected properties of each array of the state, without a check of its numbers.
     """
     state, method = fitted.state, fitted.method
     if CASE not in state.dims or "status" not in state:
@@ -101,7 +101,7 @@ def require_sound(fitted: FittedVariable) -> dict[str, Expected]:
 
 
 def _require_types(owner: Any) -> None:
-    """Raise ValueError unless fields are of their types, those of objects within them too."""
+    """Raise ValueError unless fields have their types, also within objects."""
     for f in fields(owner):
         value = getattr(owner, f.name)
         if not _is_of(value, _TYPES[type(owner)][f.name]):
@@ -111,7 +111,7 @@ def _require_types(owner: Any) -> None:
 
 
 def _is_of(value: Any, hint: Any) -> bool:
-    """Whether a value is of a type, and so are those within it."""
+    """Return whether a value, with its contents, has a type."""
     origin, parts = get_origin(hint), get_args(hint)
     if origin in (Union, UnionType):
         return any(_is_of(value, part) for part in parts)
@@ -139,7 +139,7 @@ def _require_periods(periods: Iterable[float | None]) -> None:
 
 
 def _require_axis(axis: CaseAxis, n: int) -> None:
-    """Raise ValueError unless dates are numbers of the cases."""
+    """Raise ValueError unless dates are numbers with the size of the cases."""
     for f in fields(axis):
         values = getattr(axis, f.name)
         if values is None:
@@ -153,7 +153,7 @@ def _require_axis(axis: CaseAxis, n: int) -> None:
 
 
 def _require_leads(leads: MatchedLeads | None, state: xr.Dataset) -> None:
-    """Raise ValueError unless leads have two labels or none, and those of the state counts."""
+    """Raise ValueError unless leads have two labels or none, and the size of those of the state."""
     if leads is None:
         return
     counts = leads.n_matched
@@ -163,7 +163,7 @@ def _require_leads(leads: MatchedLeads | None, state: xr.Dataset) -> None:
 
 
 def _require_pool(pool: Pool | None, state: xr.Dataset) -> None:
-    """Raise ValueError unless the positions of a pool are among those that there are."""
+    """Raise ValueError unless the positions of a pool exist."""
     if pool is None:
         return
     windows = pool.sizes if pool.widths is None else pool.widths
@@ -181,7 +181,7 @@ def _require_pool(pool: Pool | None, state: xr.Dataset) -> None:
 
 
 def _require_method(method: Method, pool: Pool | None) -> None:
-    """Raise ValueError unless settings that users do not give are such as fits leave."""
+    """Raise ValueError unless internal settings are such as fits store."""
     of = method.variables
     if of is not None:
         _require_periods(of.periods)
@@ -229,14 +229,14 @@ def _expected(
 
 
 def _range_of(parameter: Parameter, n: int) -> tuple[float, float]:
-    """Least and greatest value of a parameter with ``n`` slots of cases."""
+    """Smallest and largest value of a parameter with ``n`` slots of cases."""
     if parameter.flags:
         return 0, len(parameter.flags) - 1
     return (-1, n - 1) if parameter.of_slots else parameter.within
 
 
 def _require_array(state: xr.Dataset, name: str, expected: Expected) -> None:
-    """Raise ValueError unless an array is there, with its dimensions and type."""
+    """Raise ValueError unless an array is present, with its dimensions and type."""
     if name not in state.data_vars:
         raise ValueError(f"the state lacks {name!r}")
     variable, locations = state.variables[name], state.variables["status"].dims
@@ -250,7 +250,7 @@ def _require_array(state: xr.Dataset, name: str, expected: Expected) -> None:
 def _require_sizes(state: xr.Dataset, name: str, parameter: Parameter, n: int) -> None:
     """Raise ValueError unless a parameter has its sizes and labels."""
     for d, size in parameter.sizes(n).items():
-        # An update adds slots, but no landmarks, nor nodes of trees.
+        # An update adds slots, but neither landmarks nor nodes of trees.
         grows = callable(parameter.dims[d])
         if d != CASE and (state.sizes[d] > size if grows else state.sizes[d] != size):
             raise ValueError(f"{name!r} has the size {state.sizes[d]} along {d!r}, not {size}")
@@ -261,7 +261,7 @@ def _require_sizes(state: xr.Dataset, name: str, parameter: Parameter, n: int) -
 
 
 def require_ordered(numbers: Mapping[str, npt.NDArray[Any]]) -> None:
-    """Raise ValueError if a lower bound is above the upper one of the same fit."""
+    """Raise ValueError if a lower bound exceeds the upper bound of the same fit."""
     for name, upper in numbers.items():
         lower = numbers.get(f"{name.removesuffix('upper')}lower")
         if name.endswith("upper") and lower is not None and (lower > upper).any():
@@ -269,7 +269,7 @@ def require_ordered(numbers: Mapping[str, npt.NDArray[Any]]) -> None:
 
 
 class Checked:
-    """A stored array that Dask reads by parts: what cannot be read, or be right, names the file."""
+    """A stored array that Dask reads by parts; errors of reading and of checks name the file."""
 
     def __init__(
         self, variable: xr.Variable, name: str, expected: Mapping[str, Expected], what: str
@@ -279,7 +279,7 @@ class Checked:
         self.shape, self.dtype, self.ndim = variable.shape, variable.dtype, variable.ndim
 
     def __getitem__(self, key: tuple[slice, ...]) -> npt.NDArray[Any]:
-        """Numbers of a part; UnreadableError if there is none."""
+        """Numbers of a part; UnreadableError if they cannot be read or are not valid."""
         with reading(self.what):
             values = self.variable[key].to_numpy()
             if self.expected is not None:

@@ -1,4 +1,4 @@
-"""Variables as files hold them: dates, text and truth values as plain types, and back exactly."""
+"""Conversion of variables to plain types for files, and back without loss."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from .settings import decode, encode
 from .untrusted import read_json, require_small, to_json
 
 RECORD = "xrecal_variables"
-"""Attribute that says what each variable of a file was."""
+"""Attribute with the original type of each variable of a file."""
 
 _KINDS = re.compile(
     r"(float|u?int)\d{1,3}|[<>]?[iuf]\d|bool|object|[<>]?U\d{1,5}"
     r"|(datetime64|timedelta64)\[(s|ms|us|ns)\]|cftime \w{1,30} [01]"
 )
-"""What variables may have been: NumPy's names of types, and calendars of cftime."""
+"""Allowed original types: NumPy's names of types, and calendars of cftime."""
 
 _UNITS = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
 _CFTIME_UNITS = "microseconds since 1970-01-01"
@@ -28,16 +28,16 @@ _MEANT_FOR_FILES = {"missing_value", "scale_factor", "add_offset", "coordinates"
 
 
 def to_plain(dataset: xr.Dataset) -> xr.Dataset:
-    """Numbers and text alone, and a record of what they stand for in the attribute ``RECORD``.
+    """Convert to numbers and text, and record the original types in the attribute ``RECORD``.
 
-    Encodings that came with the inputs (packing, fill values) are left out, so nothing is rounded.
+    Encodings of the inputs (packing, fill values) are dropped, so nothing is rounded.
 
     Raises
     ------
     TypeError
-        If labels or attributes are of a type that cannot be stored.
+        If the type of labels or attributes cannot be stored.
     ValueError
-        If a name is no text, or has a slash.
+        If a name is not text, or contains a slash.
     """
     levels = {
         str(d): [str(name) for name in dataset.indexes[d].names]
@@ -69,7 +69,7 @@ def to_plain(dataset: xr.Dataset) -> xr.Dataset:
 
 
 def from_plain(dataset: xr.Dataset) -> xr.Dataset:
-    """The Dataset that :func:`to_plain` was given; lazy variables stay lazy.
+    """Undo :func:`to_plain`; lazy variables stay lazy.
 
     Raises
     ------
@@ -100,7 +100,7 @@ def from_plain(dataset: xr.Dataset) -> xr.Dataset:
 
 
 def _plain(variable: xr.Variable, name: str) -> tuple[xr.Variable, str]:
-    """A variable of numbers or text, and what it was."""
+    """A variable of numbers or text, and its original type."""
     attrs = {k: v for k, v in variable.attrs.items() if isinstance(k, str) and _is_plain(k, v)}
     dtype, kind, data = variable.dtype, str(variable.dtype), variable.data
     if dtype.kind == "M" and not isinstance(dtype, np.dtype):  # with a time zone
@@ -111,7 +111,7 @@ def _plain(variable: xr.Variable, name: str) -> tuple[xr.Variable, str]:
         data, attrs["units"] = variable.to_numpy().astype(np.int64), _UNITS[unit] + since
         if since:
             attrs["calendar"] = "proleptic_gregorian"
-    elif dtype == np.float16:  # which netCDF has none of
+    elif dtype == np.float16:  # netCDF has no such type
         data = data.astype(np.float32)
     elif dtype.kind == "b":
         data = data.astype(np.int8)
@@ -124,7 +124,7 @@ def _plain(variable: xr.Variable, name: str) -> tuple[xr.Variable, str]:
 
 
 def _plain_objects(values: Any, name: str) -> tuple[Any, str, dict[str, Any]]:
-    """Text as it is, bytes of a file as text; dates of a calendar as numbers."""
+    """Text unchanged, bytes of a file as text, dates of a calendar as numbers."""
     kind = "object" if values.dtype.kind in "TS" else str(values.dtype)
     values = values.astype(object)
     for at, value in np.ndenumerate(values):
@@ -147,10 +147,10 @@ def _plain_objects(values: Any, name: str) -> tuple[Any, str, dict[str, Any]]:
 
 
 def _restored(variable: xr.Variable, kind: str, attrs: dict[str, Any]) -> xr.Variable:
-    """A variable as it was, from the plain one."""
+    """Restore a variable from the plain one."""
     if not _KINDS.fullmatch(kind):
         raise ValueError(f"the type {kind!r:.60} is not known")
-    if kind[0] in "fiu" and kind != "float16":  # which is stored as float32
+    if kind[0] in "fiu" and kind != "float16":  # stored as float32
         if variable.dtype.newbyteorder("=") != np.dtype(kind):
             raise ValueError(f"it holds {variable.dtype} in place of {kind}")
         same = variable.copy(deep=False)
@@ -174,7 +174,7 @@ def _restored(variable: xr.Variable, kind: str, attrs: dict[str, Any]) -> xr.Var
 
 
 def _is_plain(name: str, value: object) -> bool:
-    """Whether all formats store an attribute as it is, and none changes the values for it."""
+    """Return whether all formats store an attribute unchanged, and none decodes values by it."""
     array = np.asarray(value) if isinstance(value, (list, tuple, np.ndarray)) else None
     listed = array is not None and array.dtype.kind in "iuf" and array.ndim == 1
     single = isinstance(value, (str, int, float, np.number)) and not isinstance(value, bool)

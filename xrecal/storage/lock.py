@@ -1,8 +1,8 @@
-"""One writer at a time: a file beside the path that is written, which names the writer.
+"""Write locks: a file next to the path that is written, which names the writer.
 
 The writer keeps this file open under a lock of the operating system, which ends with the process.
-So another process of the same machine knows whether the writer is alive. A process of another
-machine, or on a file system without such locks, does not know it, and is refused.
+So another process on the same machine knows whether the writer is alive. A process on another
+machine, or on a file system without such locks, cannot know it, so it is refused.
 """
 
 from __future__ import annotations
@@ -28,26 +28,26 @@ class Holder:
     host: str
     pid: int
     since: str
-    """Time at which it took the lock."""
+    """Time at which it acquired the lock."""
     guarded: bool
-    """Whether the operating system frees the file when the process ends."""
+    """True if the operating system releases the file when the process ends."""
 
 
 def lock_of(path: Path) -> Path:
-    """The file that names the writer of a path."""
+    """Path of the lock file of a path."""
     return path.with_name(f"{path.name}.lock")
 
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Be the only one that writes to a path, until the end of the block.
+    """Lock a path for writing until the end of the block.
 
-    The lock of a process of this machine that has ended is taken over, with a warning.
+    A lock left by a dead process of this machine is taken over, with a warning.
 
     Raises
     ------
     FileExistsError
-        If another process writes there, or may do so.
+        If another process writes there, or may be writing.
     """
     lock = lock_of(path)
     gone = _remove_left(lock, path)
@@ -84,16 +84,15 @@ def require_held(path: Path) -> None:
         holder = None
     if holder is None or (holder.host, holder.pid) != (platform.node(), os.getpid()):
         raise FileExistsError(
-            f"{lock} is no more that of this run, so another may be writing {path}; wait for it, "
+            f"{lock} no longer belongs to this run, so another may be writing {path}; wait for it, "
             "or stop it, and repeat the command"
         )
 
 
 def _remove_left(lock: Path, path: Path) -> Holder | None:
-    """Remove the lock of a process of this machine that has ended, and return that process.
+    """Remove the lock of a dead process of this machine, and return that process.
 
-    Only one process at a time can do so: the others find the file of the dead process held, or no
-    longer at its place.
+    Only one process at a time can do so: others find the file locked, or no longer in its place.
 
     Raises
     ------
@@ -107,7 +106,7 @@ def _remove_left(lock: Path, path: Path) -> Holder | None:
     with stream:
         is_free = _guard(stream, wait=False)
         holder = _holder(stream.read())
-        if holder is None and is_free:  # of a process that was killed at that very moment
+        if holder is None and is_free:  # of a process killed just then
             raise FileExistsError(
                 f"{lock} does not say whose it is; if no other run writes there, remove it: "
                 f"rm {lock}"
@@ -119,15 +118,15 @@ def _remove_left(lock: Path, path: Path) -> Holder | None:
             where = "this machine" if is_here else f"the host {holder.host}"
             raise FileExistsError(
                 f"process {holder.pid} on {where} has been writing {path} since {holder.since}; "
-                f"wait for it or, if it is no more, remove its lock: rm {lock}"
+                f"wait for it or, if it has ended, remove its lock: rm {lock}"
             )
         lock.unlink()
     return holder
 
 
 def _write(stream: TextIO) -> None:
-    """Guard an open file, write that this process holds it, and wait until that is on disk."""
-    is_guarded = _guard(stream, wait=True)  # others hold it only to find it empty
+    """Lock an open file, write the name of this process, and wait until it is on disk."""
+    is_guarded = _guard(stream, wait=True)  # others lock it only to find it empty
     now = datetime.now(UTC).isoformat(timespec="seconds")
     me = Holder(platform.node(), os.getpid(), now, is_guarded)
     stream.write(json.dumps(asdict(me)))
@@ -136,9 +135,9 @@ def _write(stream: TextIO) -> None:
 
 
 def _guard(stream: TextIO, *, wait: bool) -> bool:
-    """Hold an open file until it is closed; False if another process does, or none can."""
+    """Lock an open file until it is closed; False if another process does, or locks are missing."""
     try:
-        import fcntl  # which Windows lacks
+        import fcntl  # missing on Windows
 
         fcntl.flock(stream, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
     except (ImportError, OSError):
@@ -147,7 +146,7 @@ def _guard(stream: TextIO, *, wait: bool) -> bool:
 
 
 def _is_at(stream: TextIO, lock: Path) -> bool:
-    """Whether an open file is the one at a path."""
+    """Return whether an open file is the one at a path."""
     try:
         return os.path.samestat(os.fstat(stream.fileno()), lock.stat())
     except FileNotFoundError:

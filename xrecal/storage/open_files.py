@@ -1,8 +1,7 @@
-"""NetCDF files, each open once in a process, however many read it.
+"""NetCDF files, each opened once per process, for any number of readers.
 
-HDF5 ends the process, or answers with an error, where a file with text of variable length is opened
-again while it is open. So all readers of a file share one open file, from its check to the last of
-its values.
+HDF5 crashes, or raises an error, if a file with text of variable length is opened again while it is
+open. So all readers of a file share one open file, from its check to the last of its values.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ class OpenFile(NetCDF4DataStore):
 
 
 _open: WeakValueDictionary[tuple[str, int, int], OpenFile] = WeakValueDictionary()
-"""Files that are read, by path without links, device and number."""
+"""Open files by path without links, device and number."""
 
 _lock = Lock()
 

@@ -1,9 +1,9 @@
-"""Files and stores: which format, and written so that what stands at a path is always complete.
+"""Files and stores: their formats, and writing such that a path always has a complete result.
 
-What is to stand at ``NAME`` is made in a folder beside it, ``NAME.partial``, by a process that
-holds the lock ``NAME.lock``, and moved to its place by a rename. A file takes the place of another
-in that one step. A folder cannot: the former one is first moved into ``NAME.partial``, and whoever
-comes after a crash between these two steps moves it back (:func:`restore`).
+A process with the lock ``NAME.lock`` writes to a folder ``NAME.partial`` next to ``NAME``, and then
+renames the result to ``NAME``. A file replaces another in this one step. A folder cannot, so the
+old one is first moved into ``NAME.partial``. After a crash between these two steps, the next
+process moves it back (:func:`restore`).
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from .lock import locked, require_held
 FileFormat: TypeAlias = Literal["zarr", "netcdf", "grib"]
 
 MARK = "xrecal_request.json"
-"""File in a folder of xrecal's own: no other one is ever removed."""
+"""File that marks a folder of xrecal: other folders are never removed."""
 
 STORE, REPLACED = "store.zarr", "replaced"
-"""In that folder: blocks that a later run goes on with; what the new result takes the place of."""
+"""Names in this folder: blocks for a later run to resume, and the result that is replaced."""
 
 _OF_STORES = ("zarr.json", ".zgroup", ".zarray")
 
@@ -37,7 +37,7 @@ _SUFFIXES: dict[str, FileFormat] = {".zarr": "zarr", ".nc": "netcdf"}
 
 
 def local_path(path: str | PathLike[str], *, name: str) -> Path:
-    """A path on this machine; raises ValueError for an address."""
+    """A path on this machine; raise ValueError for an address."""
     text = fspath(path)
     if "://" in text:
         raise ValueError(f"{name} must be a path on this machine, got {text!r}; copy it first")
@@ -45,7 +45,7 @@ def local_path(path: str | PathLike[str], *, name: str) -> Path:
 
 
 def format_to_write(path: Path) -> FileFormat:
-    """Format of a new file by its suffix; raises ValueError for another one."""
+    """Format of a new file by its suffix; raise ValueError for another suffix."""
     if path.suffix not in _SUFFIXES:
         raise ValueError(
             f"the name {path.name!r} must end in .zarr (a Zarr store) or .nc (a netCDF file)"
@@ -55,7 +55,7 @@ def format_to_write(path: Path) -> FileFormat:
 
 
 def format_of(path: Path) -> FileFormat:
-    """Format of what there is: stores are directories.
+    """Format of an existing path: stores are directories.
 
     Raises
     ------
@@ -71,29 +71,29 @@ def format_of(path: Path) -> FileFormat:
 
 
 def real_path(path: Path) -> Path:
-    """Where a link leads, so that it stays one when that is replaced; other paths as they are."""
+    """Target of a link, so that replacing keeps the link; other paths unchanged."""
     return Path(os.path.realpath(path)) if path.is_symlink() else path
 
 
 def partial_of(path: Path) -> Path:
-    """Folder beside a path in which is made what is to stand there."""
+    """Temporary folder next to a path, in which its new content is written."""
     place = real_path(path)
     return place.with_name(f"{place.name}.partial")
 
 
 def can_go_on(path: Path) -> bool:
-    """Whether an interrupted run has left blocks that a later one can go on with."""
+    """Return whether an interrupted run has left blocks that a later run can use."""
     return all((partial_of(path) / name).exists() for name in (MARK, STORE))
 
 
 def require_free(path: Path, overwrite: bool, remedy: str) -> None:
-    """Raise an error unless a path can be written to, and nothing is lost that is not to be.
+    """Raise an error unless a path can be written to, without unwanted loss.
 
     Raises
     ------
     FileExistsError
-        If something is there and not to be replaced; if it is a folder but no Zarr store, or what
-        stands at the place of ``NAME.partial`` is not xrecal's: these are never removed.
+        If the path exists and ``overwrite`` is False, or is a folder but not a Zarr store, or if
+        ``NAME.partial`` is not from xrecal: these are never removed.
     FileNotFoundError
         If there is no folder.
     """
@@ -110,7 +110,7 @@ def require_free(path: Path, overwrite: bool, remedy: str) -> None:
     is_empty = folder.is_dir() and not any(folder.iterdir())
     if os.path.lexists(folder) and not is_empty and not (folder / MARK).exists():
         raise FileExistsError(
-            f"{folder} stands where {path.name} would be made and is none of xrecal's, "
+            f"{folder} is in the way of {path.name} and is not from xrecal, "
             f"{_holding(folder)}; move it away, or take another path"
         )
 
@@ -123,7 +123,7 @@ def require_folder(path: Path) -> None:
 
 
 def _holding(folder: Path) -> str:
-    """What is in a folder, for messages."""
+    """Content of a folder, for messages."""
     if not folder.is_dir():
         return "but a file"
     names = sorted(os.listdir(folder))
@@ -132,7 +132,7 @@ def _holding(folder: Path) -> str:
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Be the only one that writes to a path; what a crash has taken away from there is back.
+    """Lock a path for writing; a result removed by a crash is moved back first.
 
     Raises
     ------
@@ -149,16 +149,16 @@ def writing(path: Path) -> Iterator[None]:
 
 @contextmanager
 def written_aside(path: Path, check: Callable[[Path], object]) -> Iterator[Path]:
-    """A name to write to, within :func:`writing`; moved to its place if nothing fails.
+    """Temporary name to write to, within :func:`writing`; moved to its place if nothing fails.
 
-    ``check`` raises an error unless what was written can be read.
+    ``check`` raises an error unless the written result can be read.
     """
     try:
         new = begin_partial(path, "{}") / f"new{path.suffix}"
         try:
             yield new
         except RuntimeError as error:
-            if not str(error).startswith("NetCDF"):  # its library does not say why
+            if not str(error).startswith("NetCDF"):  # its library gives no reason
                 raise
             raise UnwritableError(f"{path} cannot be written: {error}") from error
         sync(new.rglob("*") if new.is_dir() else [new], new.parent)
@@ -168,7 +168,7 @@ def written_aside(path: Path, check: Callable[[Path], object]) -> Iterator[Path]
 
 
 def begin_partial(path: Path, request: str) -> Path:
-    """A new folder ``NAME.partial``, marked by a file that says as JSON what is to be made."""
+    """A new folder ``NAME.partial``, with a file that describes the request as JSON."""
     discard_partial(path)
     folder = partial_of(path)
     folder.mkdir(exist_ok=True)
@@ -177,22 +177,22 @@ def begin_partial(path: Path, request: str) -> Path:
 
 
 class UnwritableError(OSError):
-    """A disk has not taken what was to be written; what was there stays."""
+    """A disk refused to store a result; the previous one stays."""
 
-    errno = errno.ENOSPC  # the library of netCDF does not say why
+    errno = errno.ENOSPC  # the netCDF library gives no reason
 
 
 class UnreadableResultError(ValueError):
-    """What was written cannot be read back, so it does not replace what was there."""
+    """The written result cannot be read back, so it does not replace the previous one."""
 
 
 def put_in_place(new: Path, path: Path, check: Callable[[Path], object]) -> None:
-    """Move what is complete from ``NAME.partial`` to its place; what stands there goes in there.
+    """Move a complete result from ``NAME.partial`` to its place, and the old one into the folder.
 
     Raises
     ------
     UnreadableResultError
-        If ``check`` raises an error for what is to be moved.
+        If ``check`` raises an error for the new result.
     """
     try:
         check(new)
@@ -210,7 +210,7 @@ def put_in_place(new: Path, path: Path, check: Callable[[Path], object]) -> None
 
 
 def restore(path: Path) -> None:
-    """Move back what :func:`put_in_place` has taken away, if it did not come to its end."""
+    """Move back the old result, if :func:`put_in_place` was interrupted."""
     folder, place = partial_of(path), real_path(path)
     if (folder / MARK).exists() and (folder / REPLACED).exists() and not place.exists():
         (folder / REPLACED).rename(place)
@@ -219,14 +219,14 @@ def restore(path: Path) -> None:
 def discard_partial(path: Path) -> None:
     """Remove the folder ``NAME.partial``, if there is one.
 
-    Nothing can go on with it from the first step, and it bears its mark until the last but one: a
-    crash leaves what the next call removes.
+    Its blocks are unusable after the first step, and its mark stays until the last step but one. So
+    after a crash, the next call can remove the rest.
     """
     folder = partial_of(path)
     if not folder.exists():
         return
     require_held(real_path(path))
-    if not (folder / MARK).exists():  # not one of xrecal's, unless nothing is in it
+    if not (folder / MARK).exists():  # not from xrecal, unless it is empty
         folder.rmdir()
         return
     restore(path)
@@ -240,7 +240,7 @@ def discard_partial(path: Path) -> None:
 
 
 def remove(path: Path) -> None:
-    """Remove a file, a store, or nothing."""
+    """Remove a file or a store, if it exists."""
     if path.is_dir():
         shutil.rmtree(path)
     else:
@@ -248,7 +248,7 @@ def remove(path: Path) -> None:
 
 
 def sync(paths: Iterable[Path], within: Path) -> None:
-    """Wait until files are on disk, and so are their names in all folders up to ``within``."""
+    """Wait until files are on disk, and their names in all folders up to ``within``."""
     folders = {within}
     for path in paths:
         if path.is_file():
@@ -257,7 +257,7 @@ def sync(paths: Iterable[Path], within: Path) -> None:
             if folder in folders:
                 break
             folders.add(folder)
-    for folder in folders if os.name == "posix" else ():  # others have no names to wait for
+    for folder in folders if os.name == "posix" else ():  # others do not store names separately
         _sync(folder)
 
 

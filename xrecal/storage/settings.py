@@ -1,4 +1,4 @@
-"""Settings as JSON: names, numbers and what is made of them, to text and back without loss."""
+"""Settings as JSON, to text and back without loss."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from xrecal.methods import METHODS, Forest, SharedCKME, VectorCKME
 STORED: dict[str, type] = {
     cls.__name__: cls for cls in (*METHODS, VectorCKME, SharedCKME, Forest, MatchedLeads, Pool)
 }
-"""Classes that a file may name; no other is ever looked up."""
+"""Classes that a file may name; no other class is ever imported."""
 
 _PLAIN = re.compile(r"[<>|=]?([biuf]\d{1,2}|U\d{1,5})")
 """Types of arrays in settings, as NumPy writes them."""
 
 
 def encode(value: Any, what: str) -> Any:
-    """A value as JSON holds it: tuples as lists, anything else that JSON lacks as an object.
+    """Encode a value as JSON: tuples as lists, and other types that JSON lacks as objects.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def encode(value: Any, what: str) -> Any:
 
 
 def decode(value: Any) -> Any:
-    """The value that :func:`encode` was given.
+    """Undo :func:`encode`.
 
     Raises
     ------
@@ -95,7 +95,7 @@ def decode(value: Any) -> Any:
 
 
 def _made(name: str, given: dict[str, Any]) -> Any:
-    """An object of a class of ``STORED``, from all of its fields."""
+    """Construct an object of a class of ``STORED`` from all of its fields."""
     if name not in STORED:
         raise ValueError(f"the class {name!r} is not known; known are {', '.join(STORED)}")
     cls = STORED[name]

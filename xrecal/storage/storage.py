@@ -1,4 +1,4 @@
-"""Models on disk: saved to netCDF or Zarr, opened again, lazily if wanted."""
+"""Models on disk: saved to netCDF or Zarr, opened again, optionally lazy."""
 
 from __future__ import annotations
 
@@ -54,19 +54,17 @@ from .untrusted import (
 )
 
 CHUNKS = "xrecal_chunks"
-"""Group in a complete store whose attributes are the numbers of chunks of its arrays.
-
-Attributes of the store itself would go along where others write a part of it to a new one.
-"""
+"""Group in a complete store with the numbers of chunks of its arrays as attributes. Attributes of
+the store itself would be copied when others write a part of it to a new store."""
 
 BLOCK_BYTES = 2**24
-"""Of the state of a block of locations, as it is stored and computed."""
+"""Bytes of the state of a block of locations, in storage and computation."""
 
 TABLES = (".csv", ".tsv", ".txt", ".xlsx", ".parquet")
 """Suffixes of tables, which are no arrays."""
 
 CHECKED_BYTES = 2**20
-"""Of an array of one chunk whose numbers are checked as soon as a store is opened."""
+"""Bytes of an array of one chunk whose numbers are checked when a store is opened."""
 
 
 def save(
@@ -143,7 +141,7 @@ def save(
 
 
 def in_blocks(dataset: xr.Dataset, model: Fitted) -> xr.Dataset:
-    """A stored model cut into equal blocks of locations: those of Dask, or of about 16 MiB."""
+    """A stored model in equal blocks of locations: those of Dask, or of about 16 MiB."""
     chunks: dict[Hashable, int] = {}
     for name, fitted in model.variables.items():
         sizes = {d: fitted.state.sizes[d] for d in fitted.locations}
@@ -163,7 +161,7 @@ def in_blocks(dataset: xr.Dataset, model: Fitted) -> xr.Dataset:
 def block_sizes(
     sizes: Mapping[Hashable, int], bytes_each: int, most: int = BLOCK_BYTES
 ) -> dict[Hashable, int]:
-    """Sizes of blocks of locations, whole along the last dimensions, of ``most`` bytes at most."""
+    """Sizes of blocks of locations, of at most ``most`` bytes, whole along last dimensions."""
     blocks = dict(sizes)
     for d in sizes:
         n_bytes = math.prod(blocks.values()) * bytes_each
@@ -172,10 +170,10 @@ def block_sizes(
 
 
 def seal(path: Path, *, without: str | None = None) -> None:
-    """Note in a complete store how many chunks it has, and gather its metadata.
+    """Record the numbers of chunks of a complete store, and gather its metadata.
 
-    Chunks of nothing but the fill value are no files, and a lost one would be read as such. The
-    attribute ``without``, the mark of an incomplete store, is taken off. May be repeated.
+    Chunks that contain only the fill value have no file, so a lost chunk would be read as fill
+    values. The attribute ``without``, the mark of an incomplete store, is removed. May be repeated.
     """
     import zarr
 
@@ -183,14 +181,14 @@ def seal(path: Path, *, without: str | None = None) -> None:
     group.require_group(CHUNKS)
     zarr.open_group(path / CHUNKS, mode="r+").attrs.put(_count_chunks(path))
     group.attrs.put({name: value for name, value in group.attrs.items() if name != without})
-    with warnings.catch_warnings():  # which others expect to find gathered
+    with warnings.catch_warnings():  # other readers expect gathered metadata
         warnings.filterwarnings("ignore", "Consolidated metadata is currently not part")
         zarr.consolidate_metadata(path)
     sync([*path.iterdir(), *(path / CHUNKS).iterdir()], path)
 
 
 def _count_chunks(path: Path) -> dict[str, Any]:
-    """Chunks that there are of each array of a store."""
+    """Number of existing chunks of each array of a store."""
     import zarr
 
     arrays = dict(zarr.open_group(path, mode="r", use_consolidated=False).arrays())
@@ -198,9 +196,9 @@ def _count_chunks(path: Path) -> dict[str, Any]:
 
 
 def require_whole(path: Path, what: str) -> None:
-    """Raise ValueError if a Zarr store lacks chunks, which would be read as the fill value.
+    """Raise ValueError if a Zarr store lacks chunks, which would be read as fill values.
 
-    Known of what :func:`seal` has counted; of stores written by others it is not.
+    Only for stores with the record of :func:`seal`; stores of other software have none.
     """
     import zarr
 
@@ -263,7 +261,7 @@ def open_fitted(
 def _opened(
     path: str | PathLike[str], chunks: Mapping[Hashable, int] | None
 ) -> tuple[Fitted, list[xr.Variable]]:
-    """A stored model, and its lazy arrays whose numbers are checked only when they are read."""
+    """A stored model, and its lazy arrays, whose numbers are checked only when they are read."""
     source = local_path(path, name="path")
     what, file_format = str(source), format_of_finished(source)
     in_memory = file_format == "netcdf" and chunks is None
@@ -305,7 +303,7 @@ def _opened(
 def _is_small(variable: xr.Variable) -> bool:
     """Return whether the numbers of a stored array are checked at opening: few in a single chunk.
 
-    A store of many locations has millions of numbers, and is opened to read some of them.
+    A store of many locations has millions of numbers, and readers often need only some of them.
     """
     stored = variable.encoding.get("preferred_chunks", {})
     whole = all(stored.get(d, size) == size for d, size in variable.sizes.items())
@@ -313,7 +311,7 @@ def _is_small(variable: xr.Variable) -> bool:
 
 
 def require_opens(path: Path) -> None:
-    """Raise an error unless a result opens; of a model all numbers are looked at, part by part."""
+    """Raise an error unless a result opens; all numbers of a model are checked, part by part."""
     if path.suffix == ".json":
         read_json(path.read_bytes())
         return
@@ -328,7 +326,7 @@ def require_opens(path: Path) -> None:
     import dask.base
 
     _, later = _opened(path, {})
-    with dask.config.set(scheduler="synchronous"):  # a part at a time
+    with dask.config.set(scheduler="synchronous"):  # one part at a time
         read = [array.max(skipna=False).data for array in later if array.size]
         dask.base.compute(read)  # type: ignore[no-untyped-call]
     if path.is_file():
@@ -336,15 +334,15 @@ def require_opens(path: Path) -> None:
 
 
 def open_data(path: Path, what: str) -> xr.Dataset:
-    """Open forecasts, observations or scores: values are read when they are needed, labels now.
+    """Open forecasts, observations or scores: labels are read now, values later.
 
     Raises
     ------
     FileNotFoundError
-        If there is nothing, or only what an interrupted run left.
+        If nothing is there, or only the rest of an interrupted run.
     ValueError
-        If it cannot be read, is unfinished or lacks chunks, or needs code to be decoded that the
-        file may bring along.
+        If it cannot be read, is unfinished or lacks chunks, or if decoding could run code from the
+        file.
     """
     file_format = format_of_finished(path)
     if path.suffix.lower() in TABLES:
@@ -359,7 +357,7 @@ def open_data(path: Path, what: str) -> xr.Dataset:
             dataset = open_known(path, DATA, decode_timedelta=False)
         load_labels(dataset)
         dataset = restored(dataset)
-    except Exception as error:  # libraries answer a damaged file with errors of any class
+    except Exception as error:  # libraries raise errors of any class for damaged files
         raise ValueError(f"{what} cannot be read: {error}") from error
     require_finished(dataset, what)
     if file_format == "zarr":
@@ -368,9 +366,10 @@ def open_data(path: Path, what: str) -> xr.Dataset:
 
 
 def _by_parts(checked: Checked, sizes: Mapping[Hashable, int]) -> Any:
-    """A stored array as one of Dask, in its own chunks or in ``sizes``, -1 for a whole dimension.
+    """A stored array as a Dask array, in its own chunks or in ``sizes``, -1 for a whole dimension.
 
-    Whole are those that are no locations, which tasks need all of and Zarr may have cut.
+    Dimensions other than locations are whole: tasks need all of them, but Zarr may have several
+    chunks.
     """
     from dask.array import from_array
 
@@ -384,7 +383,7 @@ def _by_parts(checked: Checked, sizes: Mapping[Hashable, int]) -> Any:
 
 
 def format_of_finished(path: Path) -> FileFormat:
-    """Format of what stands at a path; an error that names an interrupted run, if one does."""
+    """Format of a path; the error names an interrupted run, if there is one."""
     if not path.exists() and partial_of(path).exists():
         raise FileNotFoundError(
             f"there is no {path} yet, only {partial_of(path)} of an interrupted run; run it again "
@@ -399,11 +398,14 @@ def read_plain(
     chunks: Mapping[Hashable, int] | None = None,
     allowed: Allowed = MODEL,
 ) -> xr.Dataset:
-    """A file or store as it is, lazily; with ``chunks``, even if empty, as Dask arrays."""
-    format_of(path)  # which names a library that is not installed
+    """A file or store without conversion, lazily.
+
+    With ``chunks``, even if empty, as Dask arrays.
+    """
+    format_of(path)  # names a missing library
     try:
         return open_known(path, allowed, decode_cf=False, chunks=chunks)
-    except Exception as error:  # libraries answer a damaged file with errors of any class
+    except Exception as error:  # libraries raise errors of any class for damaged files
         kind = "Zarr store" if path.is_dir() else "netCDF file"
         raise UnreadableError(
             f"{what} cannot be read as a {kind}, as it is none or damaged: {error}"
@@ -411,7 +413,7 @@ def read_plain(
 
 
 def _restored(plain: xr.Dataset, what: str) -> xr.Dataset:
-    """The stored Dataset, coordinates in memory; ValueError if it is none of a model."""
+    """The stored Dataset with coordinates in memory; ValueError if it is not a model."""
     read_header(plain, what)
     dataset = from_plain(plain)
     load_labels(dataset)
@@ -419,7 +421,7 @@ def _restored(plain: xr.Dataset, what: str) -> xr.Dataset:
 
 
 def _stored_chunks(model: Fitted, chunks: Mapping[Hashable, int]) -> dict[Hashable, int]:
-    """Sizes of blocks under the names that dimensions have in the file."""
+    """Sizes of blocks, with the names of dimensions in the file."""
     locations = {d for fitted in model.variables.values() for d in fitted.locations}
     unknown = [d for d in chunks if d not in locations]
     if unknown:

@@ -26,7 +26,8 @@ except PackageNotFoundError:  # a source tree that is not installed
     VERSION = "0+unknown"
 
 SCHEMA = 13
-"""Number of the layout, raised by whoever changes what a stored model holds; no other is read."""
+"""Number of the layout. Increase it if the content of a stored model changes; others are
+refused."""
 
 MODEL, SCHEMA_ATTR, UNFINISHED = "xrecal_model", "xrecal_schema", "xrecal_unfinished"
 """Attributes: the settings as JSON, the version of the layout, the mark of an incomplete store."""
@@ -34,7 +35,7 @@ MODEL, SCHEMA_ATTR, UNFINISHED = "xrecal_model", "xrecal_schema", "xrecal_unfini
 AXIS = "date_"
 """Prefix of the dates of the cases among the variables."""
 
-_APART = ("state", "axis", "selected")  # variables rather than JSON; the last is of no whole model
+_APART = ("state", "axis", "selected")  # variables, not JSON; complete models have no `selected`
 
 
 def to_dataset(model: Fitted) -> xr.Dataset:
@@ -75,7 +76,7 @@ def to_dataset(model: Fitted) -> xr.Dataset:
 
 
 def _owner(variables: Mapping[Hashable, FittedVariable], name: Hashable) -> Hashable:
-    """The variable with which the vectors are stored that several have in common."""
+    """The variable that stores the common vectors of several variables."""
     return next((other for other in variables if other in variables[name].jointly), name)
 
 
@@ -84,7 +85,7 @@ def _vectors(state: xr.Dataset) -> list[Hashable]:
 
 
 def _with_vectors(variables: Mapping[Hashable, FittedVariable]) -> dict[Hashable, FittedVariable]:
-    """All variables with the vectors that they have in common, each in its order."""
+    """All variables with their common vectors, each in its own order."""
     whole = {}
     for name, fitted in variables.items():
         owner = variables[_owner(variables, name)].state
@@ -95,12 +96,12 @@ def _with_vectors(variables: Mapping[Hashable, FittedVariable]) -> dict[Hashable
 
 
 def prefix_of(model: Fitted, name: Hashable) -> str:
-    """Prefix of the names of a variable's arrays and dimensions, where there are several."""
+    """Prefix of the names of a variable's arrays and dimensions, if there are several variables."""
     return f"{name}." if len(model.variables) > 1 else ""
 
 
 def _fields(fitted: FittedVariable) -> dict[str, Any]:
-    """Fields of a fitted variable that are no arrays, as JSON."""
+    """Fields of a fitted variable that are not arrays, as JSON."""
     return {
         f.name: encode(getattr(fitted, f.name), f"{f.name} of the model")
         for f in fields(FittedVariable)
@@ -127,12 +128,12 @@ def _period(fitted: FittedVariable) -> str:
 
 
 def from_dataset(dataset: xr.Dataset, what: str = "the Dataset") -> Fitted:
-    """The model that :func:`to_dataset` was given.
+    """Undo :func:`to_dataset`.
 
     Raises
     ------
     ValueError
-        If the Dataset holds no model, or one of another layout, or is incomplete.
+        If the Dataset is not a model, has another layout, or is incomplete.
     """
     header = read_header(dataset, what)
     with reading(what):
@@ -144,12 +145,12 @@ def from_dataset(dataset: xr.Dataset, what: str = "the Dataset") -> Fitted:
 
 
 def expected_arrays(model: Fitted) -> dict[str, Expected]:
-    """What each array of a model has to be, by its name in the Dataset.
+    """Expected properties of each array of a model, by its name in the Dataset.
 
     Raises
     ------
     ValueError
-        If fields, dimensions or sizes are not those that a fit leaves.
+        If fields, dimensions or sizes are not those of a fit.
     """
     return {
         prefix_of(model, name) + array: expected
@@ -159,7 +160,7 @@ def expected_arrays(model: Fitted) -> dict[str, Expected]:
 
 
 def read_header(dataset: xr.Dataset, what: str) -> dict[str, Any]:
-    """Settings as JSON; ValueError unless the Dataset is a finished model of the present layout."""
+    """Settings as JSON; ValueError unless the Dataset is a complete model of the current layout."""
     require_finished(dataset, what)
     if SCHEMA_ATTR not in dataset.attrs:
         names = ", ".join(map(str, dataset.data_vars)) or "no variables"
@@ -181,7 +182,7 @@ def read_header(dataset: xr.Dataset, what: str) -> dict[str, Any]:
 
 
 def require_finished(dataset: xr.Dataset, what: str) -> None:
-    """Raise UnreadableError for a store that an interrupted run has left."""
+    """Raise UnreadableError for a store left by an interrupted run."""
     if UNFINISHED in dataset.attrs:
         raise UnreadableError(
             f"{what} is unfinished: {dataset.attrs[UNFINISHED]} was interrupted; run it again with "
@@ -190,7 +191,7 @@ def require_finished(dataset: xr.Dataset, what: str) -> None:
 
 
 def _variable(dataset: xr.Dataset, described: Mapping[str, Any]) -> FittedVariable:
-    """One variable, from the part of the Dataset that bears its prefix."""
+    """One variable, from the part of the Dataset with its prefix."""
     prefix = described["prefix"]
     others = [name for name in dataset.variables if not str(name).startswith(prefix)]
     state = dataset.drop_vars(others)

@@ -1,9 +1,9 @@
-"""Files of strangers: the codecs of a file are known before anything in it is decoded.
+"""Foreign files: the codecs of a file are checked before anything in it is decoded.
 
-The metadata of a store say which codecs turn its chunks into arrays. Some of them run code that
-the chunks bring along (``pickle``), so that to open a store, whose coordinates are then read, can
-be to run a program. Here the metadata are read as the JSON that they are, and only codecs and
-types that hold numbers and text are let through, in sizes that a store of files can have.
+The metadata of a store name the codecs that turn its chunks into arrays. Some codecs run code from
+the chunks (``pickle``). Opening a store reads its coordinates, so it could run a program. This
+module reads the metadata as plain JSON. It accepts only codecs and types of numbers and text, in
+plausible sizes.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ LIMIT_JSON = 2**26
 """Bytes of a text of JSON."""
 
 LIMIT_DEPTH = 64
-"""Lists and objects within each other in JSON."""
+"""Depth of nested lists and objects in JSON."""
 
 LIMIT_READ = 2**31
-"""Bytes of a chunk, which compressors cannot exceed, and of an array that is read at opening."""
+"""Bytes of a chunk, a limit of compressors, and of an array that is read at opening."""
 
 LIMIT_ARRAY = 2**44
 """Bytes of an array: 16 TiB."""
@@ -41,7 +41,7 @@ _COMPRESSORS = frozenset({
     "fletcher32", "jenkins_lookup3", "bytes", "endian", "sharding_indexed", "shuffle",
     "transpose", "vlen-utf8",
 })  # fmt: skip
-"""Codecs that change how bytes are kept, not what they are, and text."""
+"""Codecs that compress or rearrange bytes, and text."""
 
 _FILTERS = frozenset({
     "astype", "bitround", "cast_value", "delta", "fixedscaleoffset", "json2", "packbits",
@@ -51,11 +51,11 @@ _FILTERS = frozenset({
 
 
 class UnreadableError(ValueError):
-    """A file or store that is damaged or not to be read; the message names it."""
+    """A file or store is damaged or not allowed; the message names it."""
 
 
 def damaged(what: str, error: Exception) -> UnreadableError:
-    """The error to raise for a model that cannot be read, from what went wrong."""
+    """The error for a model that cannot be read, from the original error."""
     reason = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else str(error)
     return UnreadableError(
         f"{what} is damaged: {reason or type(error).__name__}; restore it, or fit and save the "
@@ -65,9 +65,9 @@ def damaged(what: str, error: Exception) -> UnreadableError:
 
 @contextmanager
 def reading(what: str) -> Iterator[None]:
-    """Raise UnreadableError, which names the file, for whatever its content makes fail.
+    """Raise UnreadableError, which names the file, for any failure caused by its content.
 
-    Libraries answer a damaged file with errors of any class: all say that it cannot be read.
+    Libraries raise errors of any class for damaged files.
     """
     try:
         yield
@@ -79,26 +79,26 @@ def reading(what: str) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Allowed:
-    """What files of one purpose may hold."""
+    """Allowed contents of files for one purpose."""
 
     codecs: frozenset[str]
     kinds: str
     """Codes of NumPy's kinds of types: i and u for integers, O for text of any length, ..."""
     chunks: int | None = None
-    """Chunks of an array at most, each of which is a file."""
+    """Largest number of chunks of an array; each is a file."""
     ratio: int | None = None
-    """Bytes that a netCDF file may claim for each that it has, beyond what is always read."""
+    """Largest ratio of the bytes that a netCDF file claims and has, beyond what is always read."""
 
 
 MODEL = Allowed(_COMPRESSORS, "iufUO", chunks=2**20, ratio=2**12)
-"""Models: numbers and text, as they are written here, in any compression."""
+"""Models: numbers and text, as xrecal writes them, in any compression."""
 
 DATA = Allowed(_COMPRESSORS | _FILTERS, "iufUObcmMS")
-"""Forecasts and observations: numbers, dates and text, however other software writes them."""
+"""Forecasts and observations: numbers, dates and text, as any software writes them."""
 
 
 def read_json(text: str | bytes) -> Any:
-    """Value of a text of JSON; ValueError if it is none, or too long or nested too deeply."""
+    """Value of a JSON text; ValueError if it is not valid, too long or nested too deeply."""
     if len(text) > LIMIT_JSON:
         raise ValueError(f"a text of JSON has {len(text)} characters, more than {LIMIT_JSON}")
     try:
@@ -118,7 +118,7 @@ _TOO_DEEP = f"JSON is nested more than {LIMIT_DEPTH} levels deep"
 
 
 def to_json(value: Any, what: str) -> str:
-    """Text of JSON that :func:`read_json` reads; ValueError for a value that it would refuse."""
+    """JSON text for :func:`read_json`; ValueError for a value that it would refuse."""
     text = json.dumps(value, allow_nan=False)
     try:
         read_json(text)
@@ -140,7 +140,7 @@ def require_small(name: object, variable: xr.Variable) -> None:
 
 
 def require_known(path: Path, allowed: Allowed) -> None:
-    """Raise ValueError unless a file or store holds only what can be read without running anything.
+    """Raise ValueError unless a file or store can be read without running code from it.
 
     Parameters
     ----------
@@ -163,16 +163,16 @@ def require_known(path: Path, allowed: Allowed) -> None:
 
 
 def load_labels(dataset: xr.Dataset) -> None:
-    """Read the coordinates of a Dataset that was opened; ValueError if one is too large."""
+    """Read the coordinates of an opened Dataset; ValueError if one is too large."""
     for name, coordinate in dataset.coords.items():
         require_small(name, coordinate.variable)
         coordinate.load()
 
 
 def open_known(path: Path, allowed: Allowed, **options: Any) -> xr.Dataset:
-    """Open a file or store as xarray does, after :func:`require_known`; lazily.
+    """Open a file or store lazily with xarray, after :func:`require_known`.
 
-    A netCDF file is opened once for both, and for all who read it.
+    A netCDF file is opened once for both, and for all its readers.
     """
     store = None if path.is_dir() else open_file(path)
     require_known(path, allowed)
@@ -195,7 +195,7 @@ def _metadata_files(store: Path) -> Iterator[Path]:
 
 
 def _arrays(file: Path, name: str) -> Iterator[tuple[str, Any]]:
-    """Name and metadata of each array that a file of metadata describes."""
+    """Name and metadata of each array in a file of metadata."""
     try:
         content = read_json(file.read_bytes())
     except ValueError as error:
@@ -214,7 +214,7 @@ def _arrays(file: Path, name: str) -> Iterator[tuple[str, Any]]:
 
 
 def _nodes(content: Any, name: str) -> Iterator[tuple[str, Any]]:
-    """An array, or those whose metadata a group has gathered; all that is no group is an array."""
+    """An array, or the arrays of gathered metadata; everything that is not a group is an array."""
     if not isinstance(content, dict) or content.get("node_type") != "group":
         yield name, content
     elif content.get("consolidated_metadata") is not None:
@@ -231,9 +231,9 @@ def _object(content: Mapping[str, Any], key: str) -> Mapping[str, Any]:
 
 
 def _require_known_array(content: Mapping[str, Any], allowed: Allowed) -> None:
-    """Raise an error unless the metadata of an array of a store are those of numbers or text."""
+    """Raise an error unless the metadata of a stored array describe numbers or text."""
     filters = content.get("filters") or []
-    # Those of another version of Zarr would not be used, but should not be there either.
+    # Codecs of another version of Zarr would be unused, but are refused, too.
     codecs = [c for c in (*(content.get("codecs") or []), content.get("compressor"), *filters) if c]
     if content["zarr_format"] == 3:
         if content.get("storage_transformers"):
@@ -245,7 +245,7 @@ def _require_known_array(content: Mapping[str, Any], allowed: Allowed) -> None:
     else:
         chunks, (kind, n_bytes) = content["chunks"], _type_of_v2(content)
     if kind not in allowed.kinds:
-        raise ValueError(f"is of a type that is not read here, of kind {kind!r}")
+        raise ValueError(f"has a type that xrecal does not read, of kind {kind!r}")
     _require_known_codecs(codecs, allowed, n_bytes)
     _require_size(content["shape"], chunks, n_bytes, allowed)
     if not any(isinstance(c, dict) and c.get("name") == "sharding_indexed" for c in codecs):
@@ -253,16 +253,16 @@ def _require_known_array(content: Mapping[str, Any], allowed: Allowed) -> None:
 
 
 def _require_known_codecs(codecs: Any, allowed: Allowed, n_bytes: int) -> None:
-    """Raise an error for a codec that is not among those allowed, also within others."""
+    """Raise an error for a codec that is not allowed, also within other codecs."""
     for given in codecs:
         codec: dict[str, Any] = {"name": given} if isinstance(given, str) else given
-        names = [codec[key] for key in ("name", "id") if key in codec]  # of Zarr 3 and 2
+        names = [codec[key] for key in ("name", "id") if key in codec]  # Zarr 3 and 2
         for name in names or [None]:
             if str(name).removeprefix("numcodecs.") not in allowed.codecs:
                 raise ValueError(
-                    f"is decoded by {name!r}, which is not among the codecs that are known to run "
-                    "nothing that a file brings along; if you trust who made it, open it with "
-                    "other software and write it anew, compressed by one of blosc, gzip and zstd"
+                    f"is decoded by {name!r}, which is not a codec known to be safe: it might run "
+                    "code from the file; if you trust its author, open it with "
+                    "other software and write it again, compressed by one of blosc, gzip and zstd"
                 )
         for options in (codec, codec.get("configuration") or {}):
             for key in ("astype", "dtype", "decode_dtype", "encode_dtype"):
@@ -275,7 +275,7 @@ def _require_known_codecs(codecs: Any, allowed: Allowed, n_bytes: int) -> None:
 
 
 def _type_of_v2(content: Mapping[str, Any]) -> tuple[str, int]:
-    """Kind of the type of an array of Zarr 2, as NumPy writes it, and bytes of an element."""
+    """Kind of the type of a Zarr 2 array, as in NumPy, and bytes of an element."""
     text = str(content["dtype"])
     found = re.fullmatch(r"[<>|=]?([biufcmMSUVO])(\d{0,9})(\[\w{1,9}\])?", text)
     if not found:
@@ -288,7 +288,7 @@ def _type_of_v2(content: Mapping[str, Any]) -> tuple[str, int]:
 
 
 def _type_of_v3(content: Mapping[str, Any]) -> tuple[str, int]:
-    """Kind of the type of an array of Zarr 3, and bytes of an element."""
+    """Kind of the type of a Zarr 3 array, and bytes of an element."""
     given = content["data_type"]
     name = given if isinstance(given, str) else given["name"]
     size = 0 if isinstance(given, str) else given.get("configuration", {}).get("length_bytes", 0)
@@ -311,17 +311,17 @@ def _type_of_v3(content: Mapping[str, Any]) -> tuple[str, int]:
 
 def _whole(value: Any, least: int = 0) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise ValueError(f"has {value!r} where a whole number from {least} on is due")
+        raise ValueError(f"has {value!r} instead of a whole number of at least {least}")
     return value
 
 
 def _require_size(shape: Any, chunks: Any, n_bytes: int, allowed: Allowed) -> None:
-    """Raise ValueError for an array that no store of files can have."""
+    """Raise ValueError for an array that is too large for a store of files."""
     sizes, of_chunks = [_whole(n) for n in shape], [_whole(n, 1) for n in chunks]
     if len(sizes) != len(of_chunks):
         raise ValueError(f"has the shape {sizes} and chunks of another one, {of_chunks}")
     claimed = math.prod(sizes) * n_bytes
-    # One-dimensional coordinates are read as soon as a store is opened.
+    # One-dimensional coordinates are read when a store is opened.
     limit = LIMIT_READ if len(sizes) <= 1 else LIMIT_ARRAY
     if claimed > limit:
         raise ValueError(f"claims {claimed} bytes, more than {limit}")
@@ -331,7 +331,7 @@ def _require_size(shape: Any, chunks: Any, n_bytes: int, allowed: Allowed) -> No
 
 
 def _require_chunk(chunks: Any, n_bytes: int) -> None:
-    """Raise ValueError for a chunk that cannot be decoded in memory."""
+    """Raise ValueError for a chunk that is too large to decode in memory."""
     claimed = math.prod(_whole(n, 1) for n in chunks) * n_bytes
     if claimed > LIMIT_READ:
         raise ValueError(
@@ -340,11 +340,11 @@ def _require_chunk(chunks: Any, n_bytes: int) -> None:
 
 
 def _require_known_file(path: Path, allowed: Allowed) -> None:
-    """Raise ValueError unless a netCDF file holds plain types, in sizes that it can have."""
+    """Raise ValueError unless a netCDF file has plain types, in plausible sizes."""
     import netCDF4
     from xarray.backends.netCDF4_ import NETCDF4_PYTHON_LOCK
 
-    # The library behind is not safe for threads: others may be reading through xarray.
+    # The library is not thread-safe, and others may be reading through xarray.
     file, whole = open_file(path).ds, 0
     with NETCDF4_PYTHON_LOCK:
         for name, variable in file.variables.items():
@@ -354,7 +354,7 @@ def _require_known_file(path: Path, allowed: Allowed) -> None:
                 raise ValueError(f"{named} is of a type that the file defines itself")
             kind, n_bytes = ("O", 8) if dtype is str else (dtype.kind, dtype.itemsize)
             if kind not in allowed.kinds:
-                raise ValueError(f"{named} is of a type that is not read here, of kind {kind!r}")
+                raise ValueError(f"{named} has a type that xrecal does not read, of kind {kind!r}")
             claimed = math.prod(variable.shape) * n_bytes
             limit = LIMIT_READ if variable.ndim <= 1 else LIMIT_ARRAY
             if claimed > limit:

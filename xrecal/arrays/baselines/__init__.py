@@ -1,1 +1,1 @@
-"""What forecasters use today: EMOS, isotonic regression, climatology, PIT recalibration."""
+"""Baselines: EMOS, isotonic regression, climatology, PIT recalibration."""

@@ -1,4 +1,4 @@
-"""The baseline that ignores the forecast: past observations, all or those near in season."""
+"""Climatology, which ignores the forecast: all past observations, or those of the same season."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from xrecal.typing import FloatArray
 DAYS_PER_YEAR = 365.0
 
 ROUNDING = 1e-6
-"""Days by which the end of a window may be missed: fractions of a year are rounded."""
+"""Tolerance in days for the ends of a window: fractions of a year are rounded."""
 
 
 def climatology_weights(
@@ -33,13 +33,13 @@ def climatology_weights(
     n_new : int
         Number T of forecasts.
     features, new_features : Features, optional
-        Covariates of cases (L, n, k) and forecasts (L, T, k). Observations count by the kernel
-        ``exp(-sum p_k (v_k - v'_k)²)`` of ``joint_weights``, equally without.
+        Covariates of cases (L, n, k) and forecasts (L, T, k). Weights follow the kernel ``exp(-sum
+        p_k (v_k - v'_k)²)`` of ``joint_weights``; without covariates they are equal.
 
     Returns
     -------
     array of float64, shape (L, T, n)
-        Weights that sum to one; NaN where no observation is known or a covariate is missing.
+        Weights that sum to one; NaN if no observation is known or a covariate is missing.
 
     Examples
     --------
@@ -58,7 +58,7 @@ def climatology_weights(
             precision = joint_weights(features.values[cell, used], features.circular)
             apart = new_features.values[cell, :, np.newaxis] - features.values[cell, used]
             exponent = (precision * apart**2).sum(-1)
-            nearest = exponent.min(-1, keepdims=True)  # weights do not vanish together
+            nearest = exponent.min(-1, keepdims=True)  # weights must not vanish together
             weights[cell][:, used] = np.exp(nearest - exponent)
     return _normalised(weights)
 
@@ -66,7 +66,7 @@ def climatology_weights(
 def in_window(
     weights: FloatArray, season: FloatArray, new_season: FloatArray, window: float
 ) -> FloatArray:
-    """Weights (L, T, n) of the cases in the part of the year around each forecast's date.
+    """Restrict weights (L, T, n) to cases in a window of the year around each forecast's date.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def in_window(
     Returns
     -------
     array of float64, shape (L, T, n)
-        Weights that sum to one; NaN where no case lies in the window.
+        Weights that sum to one; NaN if no case lies in the window.
 
     Examples
     --------
@@ -100,7 +100,7 @@ def climatology_quantiles(
     new_season: FloatArray | None = None,
     window: float | None = None,
 ) -> FloatArray:
-    """Quantiles of past observations, all or those near in season, which count equally.
+    """Quantiles of past observations with equal weights: all, or those of the same season.
 
     Parameters
     ----------
@@ -117,11 +117,11 @@ def climatology_quantiles(
     -------
     array of float64, shape (..., k), or (..., T, k) with a window
         The smallest observation with a share of at least q at or below it (definition of
-        :func:`weighted_quantile`), in the unit of the observations; NaN where none is known.
+        :func:`weighted_quantile`), in the unit of the observations; NaN if none is known.
 
     Notes
     -----
-    O(n log n), with a window for each of T dates.
+    O(n log n); with a window, for each of T dates.
 
     Examples
     --------
@@ -141,7 +141,7 @@ def climatology_quantiles(
 def _within(
     season: FloatArray, new_season: FloatArray | np.floating[Any], window: float
 ) -> npt.NDArray[np.bool_]:
-    """Whether dates are within half the window of others, on the circle of the year."""
+    """Mark dates within half the window of other dates, on the circle of the year."""
     apart = np.abs(new_season - season)
     return np.asarray(DAYS_PER_YEAR * np.minimum(apart, 1.0 - apart) <= window / 2 + ROUNDING)
 

@@ -1,4 +1,4 @@
-"""Conformal prediction: how far intervals must reach to hold what past ones would have held."""
+"""Conformal prediction: interval ends that past cases would have needed."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ import numpy as np
 from xrecal.typing import FloatArray
 
 ROUNDING = 1e-9
-"""Weights may sum to so much less than a share: without it (1 - 0.7) * 10 would be above 3."""
+"""Tolerance for rounding when weights are summed up to a share: (1 - 0.7) * 10 would be above 3."""
 
 
 def conformal_levels(pit: FloatArray, alpha: float) -> FloatArray:
-    r"""Levels between which the next observation falls with probability 1 - alpha or more.
+    r"""Levels with the next observation between them, with probability 1 - alpha or more.
 
     Parameters
     ----------
     pit : array of float, shape (L, n)
         Past probability integral transforms in [0, 1]; NaN: unknown.
     alpha : float
-        Probability to fall outside, between 0 and 1.
+        Probability outside the interval, between 0 and 1.
 
     Returns
     -------
     array of float64, shape (L, 2)
         :math:`1/2 - Q` and :math:`1/2 + Q` in [0, 1], with Q the k-th smallest of
-        :math:`|pit - 1/2|`, k the smallest integer at least (1 - alpha)(n + 1). Where k exceeds
-        the number n of known values Q is 1/2: too few to exclude anything. NaN without any.
+        :math:`|pit - 1/2|`, k the smallest integer at least (1 - alpha)(n + 1). If k exceeds the
+        number n of known values, Q is 1/2: too few to exclude any value. NaN without known values.
 
     Raises
     ------
@@ -34,8 +34,8 @@ def conformal_levels(pit: FloatArray, alpha: float) -> FloatArray:
 
     Notes
     -----
-    O(n log n) a location. The coverage holds for exchangeable cases; with serial dependence or a
-    drift only approximately, in long series.
+    O(n log n) per location. The coverage is guaranteed for exchangeable cases; with serial
+    dependence or a drift it is approximate, for long series.
 
     References
     ----------
@@ -59,24 +59,25 @@ def conformal_levels(pit: FloatArray, alpha: float) -> FloatArray:
 def conformal_margins(
     misses: FloatArray, alpha: float, weights: FloatArray | None = None
 ) -> FloatArray:
-    r"""Margins beyond which the next case misses with probability alpha or less.
+    r"""Margins that the next case exceeds with probability alpha or less.
 
     Parameters
     ----------
     misses : array of float, shape (L, n)
-        How far past observations lay beyond an end of the interval that was forecast, in any unit;
-        negative inside of it, NaN: unknown.
+        Distance of past observations beyond an end of the forecast interval, in any unit; negative
+        inside the interval; NaN if unknown.
     alpha : float
-        Probability to lie beyond the end after it is moved, between 0 and 1.
+        Probability beyond the end after it is moved, between 0 and 1.
     weights : array of float, shape (L, T, n), optional
-        How much past cases count for each of T new ones, with sum one; alike if not given.
+        Weights of past cases for each of T new ones, with sum one; equal by default.
 
     Returns
     -------
     array of float64, shape (L,), or (L, T) with weights
         The k-th smallest miss, k the smallest integer at least (1 - alpha)(n + 1), in the unit of
-        the misses. Where k exceeds the number n of known ones no margin is large enough: the
-        largest miss, beyond which the next one lies with probability 1/(n + 1). NaN without any.
+        the misses. If k exceeds the number n of known misses, no margin is large enough. The result
+        is then the largest miss; the next one exceeds it with probability 1/(n + 1). NaN without
+        known misses.
 
     Raises
     ------
@@ -85,9 +86,9 @@ def conformal_margins(
 
     Notes
     -----
-    O(n log n) a location, O(T n) more with weights. Ends that depend on the forecasts alone need no
-    part of the cases to be fitted to: all of them are exchangeable with the next one [1]_. The two
-    ends have margins of their own [1]_, as a bias makes only one of them short.
+    O(n log n) per location, O(T n) more with weights. If the ends depend on the forecasts alone, no
+    cases are needed to fit them, so all cases are exchangeable with the next one [1]_. Each end has
+    its own margin [1]_, as a bias makes only one of them too short.
 
     References
     ----------
@@ -112,10 +113,10 @@ def conformal_margins(
 def smallest_holding(
     score: FloatArray, share: float, weights: FloatArray | None = None
 ) -> FloatArray:
-    """Smallest of the scores (L, n) at or below which a share of the cases lies, the new one's too.
+    """Smallest score such that a share of the cases, including the new one, is at or below it.
 
-    The new case counts as one of average weight; its own score may be the largest, so the result
-    (L,), or (L, T) by weights (L, T, n), is infinite where there are too few. NaN without any.
+    The new case has average weight, and its own score may be the largest. So the result, (L,) or
+    (L, T) with weights (L, T, n), is infinite with too few cases. NaN without any.
     """
     known = ~np.isnan(score)
     n = known.sum(-1)

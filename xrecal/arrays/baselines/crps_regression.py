@@ -1,7 +1,7 @@
 """Compiled minimum-CRPS regression, for the model of `emos`.
 
-Parameters stand in the order a, b, c, d, g_1..g_K, h_1..h_K; the first 4 or 4 + K of them make
-simpler models. Loops, not array expressions: these take seconds to compile.
+The order of parameters is a, b, c, d, g_1..g_K, h_1..h_K; the first 4 or 4 + K of them make simpler
+models. The code has loops, as array expressions would take seconds to compile.
 """
 
 from __future__ import annotations
@@ -16,20 +16,21 @@ from xrecal.arrays.distributions.normal import SQRT_2, SQRT_2_PI
 from xrecal.typing import FloatArray, IntArray
 
 SQRT_PI = math.sqrt(math.pi)
-CONSTANT = 1e-12  # deviations below this fraction of the largest value are rounding of a constant
-SMALLEST = 1e-10  # scale that keeps 1/scale finite, in units of the residuals of least squares
+CONSTANT = 1e-12  # deviations below this fraction of the largest value are rounding errors
+SMALLEST = 1e-10  # least scale, in units of the residuals of least squares
 FAR = 38.0  # standard deviations from a bound beyond which the normal density is 0
 MAX_STEPS = 200
 STATIONARY = 1e-9  # gradient of the mean CRPS per unit of standardised parameters
 CONVERGED = 1e-5
 CASES_PER_PARAMETER = 2  # with fewer, regressors are left out
-LARGEST_EXPONENT = 300.0  # of the spread's factor, which keeps it far from overflow
+LARGEST_EXPONENT = 300.0  # limit of the exponent of the spread's factor, against overflow
 RIDGE = 1.0
-"""Weight of (sum g² + sum h²) / n beside the mean CRPS, g counted from least squares.
+"""Weight of (sum g² + sum h²) / n relative to the mean CRPS, with g relative to least squares.
 
-For standardised regressors and residuals. Without it g and h grow without limit where some cases
-lie on a line or at a bound, as of 20 to 60 they do. The CRPS has a curvature of 0.28 by h, so that
-the ridge takes 20 % off h with n = 30; 0.7 % with n = 1000, where the sampling error is 0.025.
+For standardised regressors and residuals. Without it g and h would grow without limit if a few
+cases lie on a line or at a bound, as 20 to 60 cases may. The CRPS has a curvature of 0.28 in h, so
+the ridge reduces h by 20 % with n = 30, and by 0.7 % with n = 1000, where the sampling error is
+0.025.
 """
 
 
@@ -37,15 +38,16 @@ the ridge takes 20 % off h with n = 30; 0.7 % with n = 1000, where the sampling 
 def _bounded_crps(w, alpha, omega):  # type: ignore[no-untyped-def]
     """CRPS of N(0, 1) censored to [alpha, omega] at w within, and derivatives for location-scale.
 
-    For mu and sigma with w = (y - mu) / sigma, and the bounds likewise: CRPS / sigma, its
-    derivatives by mu and sigma, and sigma times the second ones: by mu twice, both, sigma twice.
+    With w = (y - mu) / sigma, and bounds in the same scale. Returns CRPS / sigma, its derivatives
+    by mu and by sigma, and sigma times the second derivatives: by mu twice, by both, by sigma
+    twice.
     """
     odds = math.erf(w / SQRT_2)  # 2 Phi(w) - 1
     density = 2.0 * math.exp(-0.5 * w * w) / SQRT_2_PI
     crps = w * odds + density - 1.0 / SQRT_PI
     by_loc, by_scale = -odds, density - 1.0 / SQRT_PI
     loc_loc, loc_scale, scale_scale = density, w * density, w * w * density
-    for side in (1.0, -1.0):  # a bound takes away what the integral over t has beyond it
+    for side in (1.0, -1.0):  # subtract the part of the integral over t beyond each bound
         z = alpha if side > 0.0 else -omega
         if z > -FAR:
             below = 0.5 * math.erfc(-z / SQRT_2)
@@ -67,10 +69,10 @@ def mean_crps(
     """Mean CRPS plus ridge over cases (n, 5 + K), with derivatives by the first parameters.
 
     A case is y, v, the distances of y above the lower and below the upper bound, x, r_1..r_K.
-    Adds `ridge` (K,), of g and h, to that of all. Overwrites `gradient` (p,) and `hessian`
-    (p, p), p = 4, 4 + K or 4 + 2K; the others must be 0.
+    Adds `ridge` (K,), for g and h, to the ridge of all. Overwrites `gradient` (p,) and `hessian`
+    (p, p) with p = 4, 4 + K or 4 + 2K; the other parameters must be 0.
     """
-    n, size, last = cases.shape[0], gradient.size, cases.shape[1] - 1  # h begins at `last`
+    n, size, last = cases.shape[0], gradient.size, cases.shape[1] - 1  # h starts at `last`
     total, of_loc, of_scale = 0.0, np.zeros(size), np.zeros(size)  # their slopes by parameters
     gradient.fill(0.0)
     hessian.fill(0.0)
@@ -150,8 +152,9 @@ def _newton_step(hessian, gradient, damping, step):  # type: ignore[no-untyped-d
 def _minimise_crps(parameters, size, cases, ridge):  # type: ignore[no-untyped-def]
     """Minimise `mean_crps` over the first `size` parameters, overwritten, by damped Newton steps.
 
-    Returns the minimum and whether the gradient vanished. The damping grows until a step lowers
-    the CRPS by part of what its slope promises: with bounds it is not convex even in mu and sigma.
+    Returns the minimum and whether the gradient vanished. The damping grows until a step lowers the
+    CRPS by a part of the fall that the slope predicts: with bounds the CRPS is not convex, even in
+    mu and sigma.
     """
     step, trial = np.zeros(size), parameters.copy()
     gradient, hessian = np.empty(size), np.empty((size, size))
@@ -195,11 +198,11 @@ def _moments(values):  # type: ignore[no-untyped-def]
 
 @inner
 def _subtract_line(cases, line, y_std):  # type: ignore[no-untyped-def]
-    """Subtract from centred y its least squares on the first m predictors; RMS of what is left.
+    """Subtract from centred y a least-squares line on the first m predictors; return the RMS left.
 
-    In this unit all parameters are about 1. `line` (m,) becomes the slopes. One after the other,
-    until nothing changes: so predictors may repeat each other, and the search makes good what slow
-    progress leaves.
+    In units of this RMS all parameters are about 1. `line` (m,) becomes the slopes. Slopes are
+    fitted one after the other, until nothing changes. So predictors may repeat each other, and the
+    later search makes up for slow progress.
     """
     line.fill(0.0)
     n, square = cases.shape[0], 0.0
@@ -222,7 +225,7 @@ def _subtract_line(cases, line, y_std):  # type: ignore[no-untyped-def]
 
 @inner
 def _standardise(x, v, r, v_mean):  # type: ignore[no-untyped-def]
-    """Cases (n, 5 + K) but for y: relative v, standardised x and r; means, deviations (1 + K,)."""
+    """Cases (n, 5 + K) without y: relative v, standardised x and r; means, deviations (1 + K,)."""
     cases, column = np.zeros((x.size, 5 + r.shape[1])), np.empty(x.size)
     mean, std = np.empty(1 + r.shape[1]), np.empty(1 + r.shape[1])
     for k in range(mean.size):
@@ -247,21 +250,22 @@ def fit_location(
     in_spread: bool,
     coefficients: OutVector,
 ) -> bool:
-    """Fit one location to complete cases x, v, y (n,) and r (n, K), left as they are.
+    """Fit one location to complete cases x, v, y (n,) and r (n, K), which stay unchanged.
 
-    float64, C-contiguous, v >= 0, no NaN; no bound is infinite; h = 0 without `in_spread`.
-    Regressors with a `ridge` (K,) come last. Fills `coefficients` (4 + 2K,); returns if converged.
+    Arrays are float64 and C-contiguous, with v >= 0, no NaN and no observation beyond a bound; h =
+    0 without `in_spread`. Regressors with a `ridge` (K,) come last. Fills `coefficients` (4 + 2K,);
+    returns whether the search converged.
     """
     v_mean, v_std = _moments(v)
-    # In location and one scale for all, the CRPS without bounds is convex: one start is enough.
+    # With one scale for all cases and no bounds the CRPS is convex: one start is enough.
     is_convex = v_std == 0.0 and lower == -np.inf and upper == np.inf
-    # A constant spread tells c and d apart no more than none does: leave it all to c.
+    # With a constant spread the cases cannot separate c from d: all of it goes to c.
     cases, mean, std = _standardise(x, v, r, v_mean if v_std > 0.0 else 0.0)
     bounded, parameters, trial = np.empty(y.size), coefficients.copy(), coefficients.copy()
     for i in range(y.size):
         bounded[i] = min(max(y[i], lower), upper)
     y_mean, y_std = _moments(bounded)
-    n_free = (ridge == 0.0).sum()  # regressors that nothing but the cases holds back
+    n_free = (ridge == 0.0).sum()  # regressors without a ridge of their own
     size = coefficients.size if in_spread else 4 + r.shape[1]
     size = size if y.size >= CASES_PER_PARAMETER * (4 + (1 + in_spread) * n_free) else 4
     while True:
@@ -275,7 +279,7 @@ def fit_location(
             for i in range(y.size):
                 cases[i, 0] /= unit
                 cases[i, 2], cases[i, 3] = (bounded[i] - lower) / unit, (upper - bounded[i]) / unit
-            for start in range(2):  # rarely, each start ends in its own minimum
+            for start in range(2):  # rarely, the starts end in different minima
                 trial.fill(0.0)
                 trial[2 + start], trial[3 - start] = 0.5, 0.1
                 crps, at_minimum = _minimise_crps(trial, size, cases, ridge)
@@ -287,7 +291,7 @@ def fit_location(
         exponent = _in_units(parameters, line, mean, std, unit, coefficients)
         if abs(exponent) <= LARGEST_EXPONENT or size < coefficients.size:
             break
-        size = 3 + std.size  # a factor of constant regressors would overflow: none for the spread
+        size = 3 + std.size  # no factor for constant regressors: it would overflow
     coefficients[0] += y_mean
     coefficients[2] *= math.exp(exponent)
     coefficients[3] *= math.exp(exponent) / math.sqrt(v_mean) if v_std > 0.0 else 0.0
@@ -307,9 +311,8 @@ def fit_varying(
 ) -> bool:
     """Call :func:`fit_location` with the regressors r (n, K) that vary; others get 0.
 
-    So constant ones, such as indicators where nothing is missing, take no time and count for
-    nothing where cases are few. A ``ridge`` (K,) holds back their coefficients in location and
-    spread.
+    So constant ones, such as indicators without missing values, take no time and do not count as
+    coefficients if cases are few. A ``ridge`` (K,) shrinks coefficients in location and spread.
     """
     ridge = np.zeros(r.shape[1]) if ridge is None else ridge
     varies = (r != r[:1]).any(0).nonzero()[0]
@@ -321,7 +324,7 @@ def fit_varying(
 
 
 def place_coefficients(own: FloatArray, columns: IntArray, coefficients: FloatArray) -> None:
-    """Fill coefficients (4 + 2K,) from those of some regressors; the others get 0."""
+    """Fill coefficients (4 + 2K,) from those of some regressors; others get 0."""
     k = coefficients.size // 2 - 2
     coefficients[:] = 0.0
     coefficients[:4] = own[:4]
@@ -331,7 +334,7 @@ def place_coefficients(own: FloatArray, columns: IntArray, coefficients: FloatAr
 
 @inner
 def _in_units(parameters, line, mean, std, unit, coefficients):  # type: ignore[no-untyped-def]
-    """Coefficients for y less its mean and relative v; the exponent that c and d still lack."""
+    """Convert coefficients to y in its unit; return the exponent that c and d still lack."""
     coefficients.fill(0.0)
     coefficients[0], exponent = unit * parameters[0], 0.0
     coefficients[2], coefficients[3] = unit * abs(parameters[2]), unit * abs(parameters[3])

@@ -1,9 +1,9 @@
 """EMOS: nonhomogeneous regression on the ensemble's mean and variance, and on other regressors.
 
 The forecast is N(mu, sigma²) with mu = a + b x + g'r and sigma² = (c² + d² v) exp(2 h'r) for an
-ensemble of mean x and variance v and regressors r, such as harmonics of the season. All that lies
-beyond a bound of the variable becomes that bound: rain is 0 with probability Phi(-mu / sigma).
-The coefficients minimise the mean CRPS over the calibration cases (Gneiting et al. 2005,
+ensemble of mean x and variance v and regressors r, such as harmonics of the season. Values beyond a
+bound of the variable become that bound: rain is 0 with probability Phi(-mu / sigma). The
+coefficients minimise the mean CRPS over the calibration cases (Gneiting et al. 2005,
 doi:10.1175/MWR2904.1; bounds: Messner et al. 2016, doi:10.32614/RJ-2016-012).
 """
 
@@ -40,15 +40,15 @@ def fit_emos(
     variances : array_like, shape (L, n)
         Ensemble variances (>= 0), in its square.
     regressors : array_like, shape (L, n, K) or (n, K), optional
-        What location and spread depend on besides, in any units; without: K = 0.
+        Further regressors of location and spread, in any units; K = 0 by default.
     lower, upper : array_like, shape (L,) or (), optional
-        Bounds of the variable, in its unit, infinite unless given. Observations beyond a bound
-        count as at the bound.
+        Bounds of the variable, in its unit; infinite by default. Observations beyond a bound are
+        moved to it.
     in_spread : bool
         Whether the spread depends on the regressors too; otherwise h is 0.
     predictors : array of int, optional
-        Columns of the regressors that are shrunk as far as the cases ask for it, or left out: all
-        but those of the season and the place.
+        Columns of the regressors that are shrunk or left out, as cross-validation suggests: all but
+        season and place.
     min_samples : int
         Locations with fewer complete cases get NaN coefficients.
 
@@ -61,7 +61,7 @@ def fit_emos(
     n_cases : ndarray of int32, shape (L,)
         Complete cases: a NaN or infinite value in any of the inputs drops the case.
     converged : ndarray of bool, shape (L,)
-        Whether the search ended where the gradient vanishes.
+        Whether the search ended at a zero of the gradient.
 
     Raises
     ------
@@ -71,20 +71,21 @@ def fit_emos(
 
     Notes
     -----
-    O(n (4 + 2K)²) a step, 10 to 20 steps from each of two starts. What the cases do not identify
-    is 0: b where the ensemble mean is constant, d where the variance is, g_k and h_k where a
-    regressor is, c and d where a line fits exactly, g and h with fewer than two cases for each
-    coefficient, h where a regressor's mean is so large for its deviation that c and d could not be
-    written: then subtract a reference. Of a regressor given twice only the sum counts.
+    O(n (4 + 2K)²) per step, 10 to 20 steps from each of two starts. Coefficients that the cases do
+    not identify are 0: b for a constant ensemble mean, d for a constant variance, g_k and h_k for a
+    constant regressor, c and d if a line fits exactly, g and h with fewer than two cases for each
+    coefficient. h is also 0 if c and d would overflow, as the mean of a regressor is too large for
+    its deviation: then subtract a reference from it. If a regressor is given twice, only the sum of
+    its coefficients is identified.
 
-    A ridge (sum g² + sum h²) / n, g counted from least squares, for regressors of standard
-    deviation 1 and a CRPS in units of the residuals of least squares, keeps the forecast finite
-    where a few cases lie on a line or at a bound; it takes 20 % off h with n = 30 and 0.7 % with
-    n = 1000. It does not help outside the regressors' range in the fit, where the spread grows
-    exponentially: fit a season's harmonics to cases from all seasons.
+    A ridge (sum g² + sum h²) / n keeps the forecast finite if a few cases lie on a line or at a
+    bound. It is relative to least squares for g, for regressors of standard deviation 1, and for a
+    CRPS in units of the residuals of least squares. It reduces h by 20 % with n = 30 and by 0.7 %
+    with n = 1000. It does not help outside the range of the regressors in the fit, where the spread
+    grows exponentially: fit harmonics of the season to cases from all seasons.
 
-    An error of the mean counts as at most 1000 typical deviations from the median one. Farther away
-    only its side counts, and all others would be rounding beside it.
+    Errors of the mean are cut at 1000 typical deviations from the median error. Beyond that, only
+    their sign matters, and the other errors would be lost in rounding.
 
     References
     ----------
@@ -144,15 +145,15 @@ def predict_emos(
     coefficients : array_like, shape (L, 4 + 2K)
         From `fit_emos`.
     means, variances : array_like, shape (L, T)
-        Of the new ensembles, in the unit of the variable and its square.
+        Means and variances of the new ensembles, in the unit of the variable and its square.
     regressors : array_like, shape (L, T, K) or (T, K), optional
         As in the fit, in the same order and units.
 
     Returns
     -------
     loc, scale : ndarray of float64, shape (L, T)
-        In the unit of the variable, scale >= 0; NaN where an input is NaN or infinite. With
-        bounds they are those of the normal distribution that is censored.
+        In the unit of the variable, scale >= 0; NaN where an input is NaN or infinite. With bounds
+        they belong to the normal distribution before censoring.
 
     Raises
     ------

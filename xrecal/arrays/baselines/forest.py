@@ -1,8 +1,8 @@
-"""A regression forest whose leaves weigh past errors: those of cases in a leaf with the forecast.
+"""Regression forest with past errors as leaves: cases in the leaf of a forecast get weight.
 
-Trees are grown on errors around the centre that EMOS gives, in units of its spread. Each case has
-the error around a centre that was fitted without it. scikit-learn grows the trees; they are kept as
-arrays of a fixed shape, and forecasts need NumPy and Numba alone.
+Trees are grown on errors around the centre of EMOS, in units of its spread. The error of each case
+is relative to a centre that was fitted without it. scikit-learn grows the trees. They are stored as
+arrays of a fixed shape, so forecasts need only NumPy and Numba.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from xrecal.typing import FloatArray, IntArray
 from .robust import EDGE, cut
 
 LEAF, TRIED = 5, 0.4
-"""Fewest cases of a leaf, and share of the predictors that are tried at each split."""
+"""Least number of cases of a leaf, and share of the predictors to try at each split."""
 
 SHARE, MOST = 0.632, 2500
-"""Share of the cases that a tree is grown on, as many as a bootstrap has; and how many at most."""
+"""Share of the cases on which a tree is grown, as in a bootstrap; and their largest number."""
 
 FOLDS, BLOCKS = 5, 10
-"""Folds of the centres, and blocks of cases in each, so that each fold has all seasons."""
+"""Number of folds of the centres, and of blocks of cases in each, to have all seasons in each."""
 
 NO_SPLIT = -1
-"""Predictor of a leaf, and of nodes that a tree does not have."""
+"""Predictor number of leaves and of unused nodes."""
 
 LARGEST = 1e38
-"""Predictors beyond this count as at it, as trees have them in single precision."""
+"""Limit of predictors: trees store them in single precision."""
 
 INSTALL = "pip install 'xrecal[predictors]'"
 
@@ -48,9 +48,9 @@ class Predictors(NamedTuple):
     """Predictors of n cases or forecasts at L places."""
 
     mean: FloatArray
-    """(L, n) of the forecasts"""
+    """(L, n) mean of the forecasts"""
     variance: FloatArray
-    """(L, n) of the forecasts"""
+    """(L, n) variance of the forecasts"""
     season: FloatArray
     """(L, n, c) features of the centre"""
     others: FloatArray
@@ -73,11 +73,11 @@ class FittedForest(NamedTuple):
     centre: FloatArray
     """(L, 4 + 2 c) coefficients as in :mod:`xrecal.arrays.ckme.centre`"""
     lower: FloatArray
-    """(L,) bound of the variable, minus infinity without"""
+    """(L,) lower bound of the variable, minus infinity without a bound"""
     upper: FloatArray
     """(L,)"""
     error: FloatArray
-    """(L, n) of each case, infinite on a bound, NaN where it was not learned from"""
+    """(L, n) error of each case, infinite on a bound, NaN if not used"""
     predictor: IntArray
     """(L, trees, nodes) column by which a node splits"""
     threshold: FloatArray
@@ -87,7 +87,7 @@ class FittedForest(NamedTuple):
 
 
 def require_forest() -> None:
-    """Raise ImportError unless scikit-learn is installed, which grows trees."""
+    """Raise ImportError unless scikit-learn is installed, as it grows the trees."""
     if find_spec("sklearn") is None:
         raise ImportError(
             "LinearPool: from five covariates and 200 cases on a forest joins, which needs "
@@ -120,9 +120,9 @@ def fit_forest(
     Parameters
     ----------
     cases : Predictors
-        Of n cases.
+        Predictors of n cases.
     observations : array of float, shape (L, n)
-        NaN where a case is not learned from.
+        Observations; NaN for unused cases.
     bounds : tuple of array, shape (L,)
         Lower and upper bound of the variable.
     step : array of int, shape (n,)
@@ -185,17 +185,17 @@ def forest_forecasts(
     Parameters
     ----------
     new, cases : Predictors
-        Of T forecasts, and of the n cases.
+        Predictors of T forecasts, and of the n cases.
     observations : array of float, shape (L, n)
-        Of the cases.
+        Observations of the cases.
     fitted : FittedForest
-        As it was fitted, with errors of these cases.
+        Fit with the errors of these cases.
 
     Returns
     -------
     members, weights : array of float64, shape (L, T, n)
-        Weights are mean shares of a case in the leaf of the forecast, over the trees. They sum to
-        one; NaN where a predictor is missing. Cases without an error have weight 0.
+        Weights are the mean share, over trees, of each case in the leaf of the forecast. They sum
+        to one; NaN if a predictor is missing. Cases without an error have weight 0.
     """
     n_places, n_new = new.mean.shape
     members = np.full((n_places, n_new, observations.shape[1]), np.nan)
@@ -227,7 +227,7 @@ def _sample(
     place: int,
     used: slice | IntArray,
 ) -> Sample:
-    """Some cases of a place, as centres are fitted to them."""
+    """Some cases of a place, as a sample for fitting centres."""
     mean, variance, season, target = (
         np.array(part[place, used], np.float64, order="C")
         for part in (cases.mean, cases.variance, cases.season, observations)
@@ -251,7 +251,10 @@ def _errors(sample: Sample, centre: FloatArray) -> FloatArray:
 
 
 def _held_out_errors(sample: Sample, fold: IntArray, centre: FloatArray) -> FloatArray:
-    """Errors (n,) around centres without the fold of each case; around the given one if few."""
+    """Errors (n,) around centres without the fold of each case.
+
+    With few cases, around ``centre``.
+    """
     errors = _errors(sample, centre)
     for f in range(FOLDS):
         held, train = np.flatnonzero(fold == f), np.flatnonzero(fold != f)
@@ -309,7 +312,7 @@ def _grow(
         splits = np.flatnonzero(grown.children_left >= 0)
         predictor[splits] = varies[grown.feature[splits]]
         right[splits] = grown.children_right[splits]
-        # A threshold lies between two values; rounded up, it could be the greater one.
+        # A threshold lies between two values; rounding up could reach the greater one.
         exact = grown.threshold[splits]
         rounded = exact.astype(np.float32)
         lower = np.nextafter(rounded, np.float32(-np.inf))
@@ -331,7 +334,7 @@ def fill_leaves(
             while 0 <= column < columns.shape[1]:
                 left = columns[i, column] <= threshold[tree, node]
                 child = node + 1 if left else right[tree, node]
-                if not node < child < predictor.shape[1]:  # in no tree that a fit leaves
+                if not node < child < predictor.shape[1]:  # in no tree of a fit
                     break
                 node, column = child, predictor[tree, child]
             leaf[tree, i] = node
@@ -341,7 +344,7 @@ def fill_leaves(
 def fill_shares(leaf: IndexMatrix, new: IndexMatrix, n_nodes: int, shares: OutMatrix) -> None:
     """Mean shares (T, n) of cases in leaves of forecasts, from leaves (trees, n) and (trees, T).
 
-    Shares are zero before. Trees without a case in the leaf of a forecast do not count.
+    ``shares`` must be zero before. Trees without a case in the leaf of a forecast are ignored.
     """
     n_trees, n = leaf.shape
     start, case = np.empty(n_nodes + 1, np.int64), np.empty(n, np.int64)
@@ -353,7 +356,7 @@ def fill_shares(leaf: IndexMatrix, new: IndexMatrix, n_nodes: int, shares: OutMa
             start[leaf[tree, i]] += 1
         for node in range(1, n_nodes + 1):
             start[node] += start[node - 1]
-        for i in range(n - 1, -1, -1):  # so that each node starts where its first case is
+        for i in range(n - 1, -1, -1):  # each node then starts at its first case
             node = leaf[tree, i]
             start[node] -= 1
             case[start[node]] = i

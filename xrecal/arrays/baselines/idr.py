@@ -1,6 +1,6 @@
-"""Isotonic distributional regression: the larger the index, the larger the observation tends to be.
+"""Isotonic distributional regression: a larger index never means smaller observations.
 
-The index is the ensemble mean, or a linear function of it and other variables (season, say).
+The index is the ensemble mean, or a linear function of it and other variables, such as the season.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from .lines import fit_line
 
 
 def fit_index(means: FloatArray, observations: FloatArray, regressors: FloatArray) -> FloatArray:
-    """Fit a linear index: the line of minimum CRPS on the mean and other variables.
+    """Fit a linear index: the minimum-CRPS line on the mean and other variables.
 
     Parameters
     ----------
     means, observations : array of float, shape (L, n)
-        Ensemble means and what verified, in the unit of the variable.
+        Ensemble means and observations, in the unit of the variable.
     regressors : array of float, shape (L, n, K)
         Other variables, such as sine and cosine of the season, in any units; K may be 0.
 
@@ -40,15 +40,15 @@ def fit_index(means: FloatArray, observations: FloatArray, regressors: FloatArra
 
     Notes
     -----
-    The line is that of :func:`fit_emos` for a constant spread without bounds, so that a few wild
-    observations do not turn it. Cases whose mean or regressors lie more than 20 typical deviations
-    from the median do not count. What the cases do not identify is 0, such as the coefficient of a
-    constant; of a regressor given twice only the sum counts. Where the slope on the mean comes out
-    negative it is 0 and the others are fitted without the mean: an index must not fall where the
-    forecast rises.
+    The line is that of :func:`fit_emos` with a constant spread and without bounds, so a few
+    outlying observations do not change it much. Cases with a mean or regressor more than 20 typical
+    deviations from the median are ignored. Coefficients that the cases do not identify are 0, such
+    as that of a constant. If a regressor is given twice, only the sum of its coefficients is
+    identified. If the slope on the mean would be negative, it is 0 and the others are fitted
+    without the mean: the index must not decrease with the forecast.
 
-    O(n K²) a step, about 20 steps a location. Isotonic distributional regression on such an index
-    is a distributional index model [1]_.
+    O(n K²) per step, about 20 steps per location. Isotonic distributional regression on such an
+    index is a distributional index model [1]_.
 
     References
     ----------
@@ -91,8 +91,8 @@ def index_of(coefficients: FloatArray, means: FloatArray, regressors: FloatArray
     Returns
     -------
     array of float64, shape (L, T)
-        In the unit of the variable; NaN where the mean or a regressor is NaN or infinite. Equal
-        inputs have equal indices, to the last digit.
+        In the unit of the variable; NaN if the mean or a regressor is NaN or infinite. Equal inputs
+        have exactly equal indices.
 
     Raises
     ------
@@ -113,7 +113,7 @@ def index_of(coefficients: FloatArray, means: FloatArray, regressors: FloatArray
             f"got {coefficients.shape}"
         )
     index = np.repeat(coefficients[:, :1], means.shape[1], axis=1).astype(np.float64)
-    # One column after the other: the order of sums in a matrix product depends on its size.
+    # One column after the other: in a matrix product the order of sums depends on its size.
     for k, column in enumerate([means, *np.moveaxis(regressors, 2, 0)], start=1):
         index += coefficients[:, k, np.newaxis] * np.where(np.isfinite(column), column, np.nan)
     return index
@@ -127,9 +127,9 @@ def idr_weights(new_index: FloatArray, index: FloatArray, observations: FloatArr
     new_index : array of float, shape (L, T)
         Index of the new forecasts.
     index : array of float, shape (L, n)
-        Index of the past forecasts, in any unit: at these values, only its order counts.
+        Index of the past forecasts, in any unit; at these values only its order matters.
     observations : array of float, shape (L, n)
-        What verified; a NaN or infinite value here or in ``index`` leaves the case out.
+        Observations; a NaN or infinite value here or in ``index`` drops the case.
 
     Returns
     -------
@@ -146,12 +146,12 @@ def idr_weights(new_index: FloatArray, index: FloatArray, observations: FloatArr
     -----
     At each distinct observation z the conditional CDF :math:`P(Y \le z \mid x)` is the antitonic
     least-squares regression of :math:`1\{y_i \le z\}` on the index. Cases with the same index
-    share one CDF, cases with the same observation its step equally. Between two past values of
-    the index CDFs are interpolated linearly; beyond the smallest and the largest they are those
-    at the ends, so a forecast outside the range of the past ones says no more than the most
-    extreme of these. With a constant index all observations count equally.
+    share one CDF, cases with the same observation its step equally. Between two past values of the
+    index, CDFs are interpolated linearly. Beyond the smallest and the largest they stay constant,
+    so a forecast outside the past range gets the CDF of the most extreme past forecast. With a
+    constant index all observations have the same weight.
 
-    O(n²) a location for all CDFs, and O(n) a new forecast; no n × n matrix is kept.
+    O(n²) per location for all CDFs, and O(n) per new forecast; no n × n matrix is stored.
 
     References
     ----------
@@ -198,7 +198,7 @@ def _check_regressors(means: FloatArray, regressors: FloatArray) -> None:
 
 
 class OrderedCases(NamedTuple):
-    """Cases (L, n) as the loops need them, the usable ones first."""
+    """Cases (L, n) in the form that the loops need, usable ones first."""
 
     minus: Matrix
     """minus the index, ascending, so that CDFs ascend with it"""
@@ -213,7 +213,7 @@ class OrderedCases(NamedTuple):
 
 
 def _order(index: FloatArray, observations: FloatArray) -> OrderedCases:
-    """Cases sorted in NumPy, as a compiled sort takes long to compile."""
+    """Sort cases in NumPy, as a compiled sort takes long to compile."""
     index, observations = (np.array(a, np.float64, order="C") for a in (index, observations))
     usable = np.isfinite(index) & np.isfinite(observations)
     minus = np.where(usable, -index, np.nan)
@@ -231,7 +231,7 @@ def _order(index: FloatArray, observations: FloatArray) -> OrderedCases:
 
 @kernel
 def fill_weights(new: Matrix, cases: OrderedCases, out: OutCube) -> None:
-    """Fill weights (L, T, n), zero before, from minus the new index (L, T) and ordered cases."""
+    """Fill weights (L, T, n), initially zero, from minus the new index (L, T) and ordered cases."""
     minus, target, slot, number, n_used = cases
     n_new, n = new.shape[1], minus.shape[1]
     knots, counts, hits, cdf = np.empty(n), np.empty(n), np.empty(n), np.empty(n + 1)
@@ -269,16 +269,16 @@ def fill_weights(new: Matrix, cases: OrderedCases, out: OutCube) -> None:
                 if value > before[t]:
                     step = (value - before[t]) / (i + 1 - first)
                     for tied in range(first, i + 1):
-                        out[cell, t, slot[cell, tied]] += step  # 0 or NaN before
+                        out[cell, t, slot[cell, tied]] += step  # 0 or NaN so far
                     before[t] = value
             first = i + 1
 
 
 @inner
 def _place(value, knots, last):  # type: ignore[no-untyped-def]
-    """Where a value lies among ascending knots 0 to `last`: below it, and how far to the next.
+    """Position of a value among ascending knots 0 to `last`: knot below, and fraction to the next.
 
-    Outside their range it is where the nearest end is.
+    Outside their range, the position of the nearest end.
     """
     if value <= knots[0]:
         return 0, 0.0
@@ -296,10 +296,10 @@ def _place(value, knots, last):  # type: ignore[no-untyped-def]
 
 @inner
 def _raise(j, of, arrays, spare, blocks, cdf):  # type: ignore[no-untyped-def]
-    """Isotonic regression (n + 1,) of hits/counts after one at knot j has risen; blocks of it.
+    """Update an isotonic regression (n + 1,) of hits/counts after a one at knot j has risen.
 
-    Levels before the block of the knot stay as they are. The block falls apart, and what becomes
-    of it may pool with blocks behind. [1]_, and the abridged form of [2]_.
+    Levels before the block of the knot do not change. The block splits, and its parts may pool with
+    later blocks. See [1]_, and the short form of [2]_.
 
     References
     ----------

@@ -1,7 +1,7 @@
-"""Evidence in short records: errors follow the season, or they jumped at one date.
+"""Evidence in short records for a season in the errors, or for a jump at one date.
 
-In a record that holds each season once, held-out cases cannot decide: the cases nearest in season
-are the nearest in time as well. A jump that was learned as a season is forecast to come back.
+If a record has each season once, held-out cases cannot decide: the cases nearest in season are also
+the nearest in time. A jump that is learned as a season would be forecast to return.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ YEAR = 365.25
 """Days in a year."""
 
 FAR = 1.345
-"""Robust standard deviations beyond which an error counts less."""
+"""Robust standard deviations beyond which an error gets less weight."""
 
 ODDS = 99.0
-"""Records with a season in the errors for each one with a jump, before either is looked for."""
+"""Prior odds: number of records with a season in the errors for each record with a jump."""
 
 LEAST = 1e-12
-"""Share of the variance of the errors that an explanation leaves at least."""
+"""Least share of the variance of the errors that an explanation leaves."""
 
 
 def season_kept(means: FloatArray, observations: FloatArray, days: FloatArray) -> FloatArray:
-    r"""Share of their weight that components given the season keep, 0 to 1.
+    r"""Share of their weight, 0 to 1, that components given the season keep.
 
     Parameters
     ----------
@@ -41,20 +41,20 @@ def season_kept(means: FloatArray, observations: FloatArray, days: FloatArray) -
     Returns
     -------
     array of float64, shape (L,)
-        Near 1 unless a jump explains the errors much better than the season; 1 for records of two
-        years or more, where held-out cases decide.
+        Near 1, unless a jump explains the errors much better than the season. 1 for records of two
+        years or more, as held-out cases decide there.
 
     Notes
     -----
-    A line of the observations on the means, with Huber weights, gets either a sine and a cosine of
-    the year or a constant from one case on. Let :math:`p` be the probability of the jump by the
-    likelihoods for normal errors, the one of the jump averaged over all dates, and by odds of 99 to
-    1 for the season. For a record of Y years the share is
+    A line of the observations on the means, with Huber weights, is extended in two ways: by a sine
+    and a cosine of the year, or by a constant from one case on. Let :math:`p` be the posterior
+    probability of the jump, for normal errors, a jump at any date with equal probability, and prior
+    odds of 99 to 1 for the season. For a record of Y years the share is
 
     .. math:: 1 - p \, \min(\max(2 - Y, 0), 1).
 
     n cases with errors of autocorrelation :math:`\rho` count as
-    :math:`n (1 - \rho) / (1 + \rho)`. O(n) a place.
+    :math:`n (1 - \rho) / (1 + \rho)`. O(n) per place.
     """
     kept = np.ones(observations.shape[0])
     pairs = (part.astype(np.float64) for part in (means, observations))
@@ -70,7 +70,7 @@ def season_kept(means: FloatArray, observations: FloatArray, days: FloatArray) -
 
 
 def _log_ratio(mean: FloatArray, observed: FloatArray, days: FloatArray) -> float:
-    """Logarithm of the ratio of the likelihoods of a season and of a jump; 0 without errors."""
+    """Log of the likelihood ratio of a season and a jump; 0 without errors."""
     intercept, slope = fit_line(mean, np.empty((mean.size, 0)), observed)
     root = _root_weights(observed - intercept - slope * mean)
     line, _ = np.linalg.qr(np.stack([root, root * (mean - mean.mean())], axis=-1))
@@ -100,7 +100,7 @@ def _root_weights(errors: FloatArray) -> FloatArray:
 def _left_by_season(
     errors: FloatArray, root: FloatArray, line: FloatArray, days: FloatArray
 ) -> FloatArray:
-    """Weighted errors (n,) that a sine and a cosine leave of those around a line (n, 2)."""
+    """Weighted errors (n,) left by a sine and a cosine, of those around a line (n, 2)."""
     angle = 2 * np.pi * days / YEAR
     season = root[:, np.newaxis] * np.stack([np.cos(angle), np.sin(angle)], axis=-1)
     season -= line @ (line.T @ season)
@@ -110,9 +110,9 @@ def _left_by_season(
 def _left_by_jumps(
     errors: FloatArray, root: FloatArray, line: FloatArray, where: npt.NDArray[np.bool_]
 ) -> tuple[FloatArray, FloatArray]:
-    """Sums of squares that jumps leave, and the weighted errors (n,) that the best of them leaves.
+    """Sums of squares left by jumps, and the weighted errors (n,) left by the best of them.
 
-    ``where`` (n - 1,) marks the cases after the first at which a jump may be.
+    ``where`` (n - 1,) marks the cases, after the first, at which a jump is possible.
     """
 
     def from_here_on(values: FloatArray) -> FloatArray:

@@ -1,7 +1,7 @@
-"""Regressions of minimum CRPS on predictors, shrunk as far as the record asks for it.
+"""Minimum-CRPS regressions with shrunk predictors.
 
-A predictor is a regressor other than the season and the place. Many of them hurt where cases are
-few. So they have a ridge, chosen by the errors of cases held out, and may be left out altogether.
+A predictor is a regressor other than season and place. Many predictors hurt if cases are few. So
+they get a ridge, chosen by the errors of held-out cases, or are left out altogether.
 """
 
 from __future__ import annotations
@@ -17,31 +17,29 @@ from .crps_regression import fit_varying, place_coefficients
 from .robust import EDGE, believed, cut
 
 NONE = np.zeros(0, np.int64)
-"""Columns of predictors where there are none."""
+"""Column numbers of predictors if there are none."""
 
 RIDGES = (math.inf, 1.0, 1e-1, 1e-2, 1e-3)
-"""Ridges in parts of the number of cases, for predictors of standard deviation 1.
-
-The infinite one leaves them out.
-"""
+"""Ridges to try, as shares of the number of cases, for predictors of standard deviation 1. The
+infinite one leaves them out."""
 
 BLOCKS = 20
-"""Blocks of cases that follow each other, each held out once."""
+"""Number of blocks of successive cases, each held out once."""
 
 ERRORS_ABOVE = 1.0
-"""Standard errors by which the loss of the chosen ridge may be above the smallest."""
+"""The loss of the chosen ridge may exceed the smallest by this many standard errors."""
 
 CASES_PER_REGRESSOR = 3
-"""With fewer, there are no predictors: so few cases look right with any of them."""
+"""Least number of cases for predictors: with fewer, any predictor can seem to help."""
 
 CURVATURE = 0.282
-"""Of the CRPS of a normal distribution, in its standard deviation, by errors squared."""
+"""Curvature of the CRPS of a normal distribution in squared errors, for unit standard deviation."""
 
 SMALLEST = 0.05
-"""Share of the mean size of errors below which their logarithm would be far from all others."""
+"""Smallest error, as a share of their mean size, before its logarithm is taken."""
 
 TINY = 1e-9
-"""Ridge of other regressors, so that they may repeat each other."""
+"""Ridge of other regressors, so that repeated ones do no harm."""
 
 
 def fit_shrunk(
@@ -57,9 +55,9 @@ def fit_shrunk(
 ) -> bool:
     """Call :func:`fit_varying` with a ridge for some columns of r (n, K), the predictors.
 
-    The ridge is that of :func:`choose_ridge` for the errors without predictors, or for the
-    logarithm of their size where the predictors are in the spread and say nothing else. Without
-    predictors, or where all of them are left out, the fit is that to the other columns.
+    :func:`choose_ridge` chooses the ridge for the errors without predictors. If predictors improve
+    only the spread, it chooses the ridge for the logarithm of the size of errors. Without
+    predictors, or if all are left out, the fit uses the other columns only.
     """
     if predictors.size == 0:
         return fit_varying(x, v, y, r, lower, upper, in_spread, coefficients)
@@ -84,7 +82,7 @@ def fit_shrunk(
 
 
 def choose_ridge(known: FloatArray, predictors: FloatArray, error: FloatArray) -> float:
-    """Choose the ridge of predictors by the errors of cases held out, in blocks.
+    """Choose the ridge of predictors by the errors of held-out blocks of cases.
 
     Parameters
     ----------
@@ -98,13 +96,13 @@ def choose_ridge(known: FloatArray, predictors: FloatArray, error: FloatArray) -
     Returns
     -------
     float
-        The largest of :data:`RIDGES` whose mean absolute error, of least squares, is at most
-        :data:`ERRORS_ABOVE` standard errors over the blocks above that of the best.
+        The largest of :data:`RIDGES` with nearly the smallest mean absolute error of least squares:
+        at most :data:`ERRORS_ABOVE` standard errors over the blocks above it.
 
     Notes
     -----
-    Errors far from the median are cut. Sums of squares of each block are taken from those of all
-    cases: O(n (q + p)²), and each ridge takes O((q + p)³) for each block.
+    Errors far from the median are cut. Sums of squares of each block are subtracted from those of
+    all cases: O(n (q + p)²), and each ridge takes O((q + p)³) for each block.
     """
     n, q = known.shape
     if n < max(2 * BLOCKS, CASES_PER_REGRESSOR * (q + predictors.shape[1])):
@@ -132,7 +130,7 @@ def choose_ridge(known: FloatArray, predictors: FloatArray, error: FloatArray) -
 
 
 def _log_size(error: FloatArray, spread: FloatArray) -> FloatArray:
-    """Logarithm (n,) of the size of errors in units of their spread, none of them next to zero."""
+    """Logarithm (n,) of the size of errors in units of their spread, limited from below."""
     size = np.abs(error) / np.where(spread > 0.0, spread, 1.0)
     return np.asarray(np.log(np.maximum(size, SMALLEST * size.mean() or 1.0)))
 
@@ -153,16 +151,16 @@ def fit_line(
     high: float = np.inf,
     predictors: IntArray = NONE,
 ) -> FloatArray:
-    """Line of minimum CRPS, for errors of one spread.
+    """Minimum-CRPS line, for errors of one spread.
 
     Parameters
     ----------
     mean, target : array of float64, shape (n,)
         Complete cases.
     regressors : array of float64, shape (n, K)
-        Variables that the line depends on besides.
+        Further variables of the line.
     low, high : float
-        Bounds of the variable, infinite without; targets beyond them count as at the bound.
+        Bounds of the variable, infinite without a bound; targets beyond a bound are moved to it.
     predictors : array of int, optional
         Columns of the regressors that are shrunk.
 
@@ -173,9 +171,9 @@ def fit_line(
 
     Notes
     -----
-    The location of EMOS, without the spread of the ensemble. Cases that are not
-    :func:`~xrecal.arrays.baselines.robust.believed` are left out. Where the slope on the mean comes
-    out negative it is 0, and the others are fitted without the mean.
+    This is the location of EMOS without the spread of the ensemble. Cases that are not
+    :func:`~xrecal.arrays.baselines.robust.believed` are left out. If the slope on the mean would be
+    negative, it is 0 and the others are fitted without the mean.
     """
     near = believed(np.column_stack([mean, regressors]))
     x, y = np.ascontiguousarray(mean[near]), cut(target[near])

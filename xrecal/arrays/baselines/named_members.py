@@ -1,8 +1,9 @@
-"""Weights and offsets of members that are models with names, such as those of several centres.
+"""Weights and offsets of named members, such as the models of several centres.
 
-The weights minimise the squared error of the weighted mean of all places (Bates & Granger 1969,
-doi:10.1057/jors.1969.103), on the simplex and drawn to equal ones by a ridge. Offsets are the
-differences between the biases of models, so that the mean stays where it is on days without one.
+The weights minimise the squared error of the weighted mean over all places (Bates & Granger 1969,
+doi:10.1057/jors.1969.103). They are on the simplex, and a ridge shrinks them towards equal weights.
+Offsets are the differences between the biases of models, so a missing model does not shift the
+mean.
 """
 
 from __future__ import annotations
@@ -20,29 +21,28 @@ from .lines import BLOCKS
 from .robust import cut, deviations
 
 PSEUDO_CASES = (math.inf, 1000.0, 300.0, 100.0)
-"""Ridges, in cases with errors of equal size that count for equal weights; infinite ones leave
-them equal."""
+"""Ridges to try, as a number of cases with errors of equal size; infinite for equal weights."""
 
 FAR = 3.0
-"""Typical errors of the mean at which errors are cut: a spike is no reason for a weight."""
+"""Limit of errors, in typical errors of the mean: a spike must not decide the weights."""
 
 NEAR = 2.0
-"""Typical deviations at which errors are cut before their mean is a bias."""
+"""Limit of errors before their mean is a bias, in typical deviations."""
 
 LEAST = 0.02
 """Share of the weights that is equal, so that a day with any one model has a forecast."""
 
 CORRELATED = 0.9
-"""Largest autocorrelation that the error of an offset allows for."""
+"""Largest autocorrelation in the error of an offset."""
 
 FEWEST = 2 * BLOCKS
-"""Dates from which on models differ: with fewer they have equal weights and no offsets."""
+"""Least number of dates: with fewer, models have equal weights and no offsets."""
 
 CASES_OF_NONE = 30.0
-"""Cases that count for no offsets at all, as biases of models change with the season."""
+"""Number of added cases without an offset, as biases of models change with the season."""
 
 ONE = float(2**20)
-"""Whole number that stands for a squared typical error: sums of these are the same in any order."""
+"""Integer that represents a squared typical error: integer sums do not depend on their order."""
 
 ROUNDING = 1e-12
 
@@ -60,15 +60,15 @@ def member_biases(members: FloatArray, observations: FloatArray) -> tuple[FloatA
     members : array, shape (L, n, m)
         Forecasts in the order of time, NaN where a model is missing.
     observations : array, shape (L, n)
-        What verified, NaN where unknown.
+        Observations, NaN if unknown.
 
     Returns
     -------
     bias : array of float64, shape (L, m)
-        Mean of member less observation, far errors cut, in the unit of the variable; NaN without
-        a case, and 0 where the observations have a bound: a shift would move members off it.
+        Mean of member minus observation, with far errors cut, in the unit of the variable. NaN
+        without a case, and 0 if the observations have a bound: a shift would move members off it.
     error : array of float64, shape (L, m)
-        Squared standard error of the bias less that of all members, with autocorrelation.
+        Squared standard error of the bias minus the bias of all members, with autocorrelation.
 
     Notes
     -----
@@ -96,9 +96,9 @@ def member_biases(members: FloatArray, observations: FloatArray) -> tuple[FloatA
 
 
 def offsets_from(bias: FloatArray, error: FloatArray, n_dates: int) -> FloatArray:
-    """Biases (..., m) less their mean, shrunk by their squared errors (..., m); 0 if unknown.
+    """Biases (..., m) minus their mean, shrunk by their squared errors (..., m); 0 if unknown.
 
-    They fade in from 40 dates on.
+    They grow from 0 at 40 dates on.
     """
     apart = bias - mean_of_known(bias)[..., np.newaxis]
     size, noise = mean_of_known(apart**2), mean_of_known(np.where(np.isnan(bias), np.nan, error))
@@ -116,13 +116,14 @@ def error_sums(members: FloatArray, observations: FloatArray, bias: FloatArray) 
     members, observations : array, shape (L, n, m) and (L, n)
         As for :func:`member_biases`.
     bias : array, shape (L, m)
-        From that function.
+        From :func:`member_biases`.
 
     Returns
     -------
     array of int64, shape (BLOCKS (m² + 1),)
-        For each block of dates m x m products, in squared typical errors of the mean at a place
-        over 2**20, and the number of cases. A model that is missing errs as the others do.
+        For each block of dates, m x m products and the number of cases. The unit of products is the
+        squared typical error of the mean at a place, over 2**20. A missing model gets the mean
+        error of the others.
     """
     n, m = members.shape[1:]
     sums = np.zeros((BLOCKS, m * m + 1), np.int64)
@@ -153,15 +154,16 @@ def member_weights(sums: IntArray, n_dates: int, n_members: int) -> FloatArray:
     sums : array of int64, shape (BLOCKS (m² + 1),)
         From :func:`error_sums`.
     n_dates : int
-        Dates of the cases, by which the ridge counts: places of one date depend on each other.
+        Number of dates, in units of which the ridge is defined: places of one date depend on each
+        other.
     n_members : int
         Members m.
 
     Returns
     -------
     array of float64, shape (m,)
-        Positive, with sum one. Equal where there are fewer than 40 dates, or where no others are
-        better in blocks of dates held out, by more than one standard error.
+        Positive, with sum one. Equal with fewer than 40 dates, or if no other weights are better in
+        held-out blocks of dates by more than one standard error.
 
     Notes
     -----
@@ -188,10 +190,12 @@ def member_weights(sums: IntArray, n_dates: int, n_members: int) -> FloatArray:
 
 
 def _on_simplex(square: FloatArray, ridge: float) -> FloatArray:
-    """Weights w of the simplex of least w'Sw + ridge t |w - 1/m|², t the mean of S's diagonal.
+    """Weights w on the simplex that minimise w'Sw + ridge t |w - 1/m|².
 
-    By an active set: from equal weights on to the minimum of those that are free, as far as none
-    gets negative.
+    T is the mean of S's diagonal.
+
+    By an active set: from equal weights towards the minimum of the free ones, as long as none
+    becomes negative.
     """
     m = len(square)
     weights, free = np.full(m, 1 / m), np.ones(m, np.bool_)
@@ -219,20 +223,20 @@ def _on_simplex(square: FloatArray, ridge: float) -> FloatArray:
 
 
 def as_weighted(forecasts: Forecasts, weights: FloatArray, offsets: FloatArray) -> Forecasts:
-    """Ensembles (L, n, m) as weighted ones without the offsets, both (L, m)."""
+    """Ensembles (L, n, m) with weights, minus offsets, both (L, m)."""
     loc = forecasts.loc - offsets[:, np.newaxis].astype(forecasts.loc.dtype)
     each = np.broadcast_to(weights[:, np.newaxis].astype(loc.dtype), loc.shape)
     return Forecasts(loc, None, np.array(each))
 
 
 def _errors(members: FloatArray, observations: FloatArray) -> FloatArray:
-    """Member less observation (n, m), NaN where it is not finite."""
+    """Member minus observation (n, m), NaN if not finite."""
     errors = members.astype(np.float64) - observations[:, np.newaxis]
     return np.where(np.isfinite(errors), errors, np.nan)
 
 
 def mean_of_known(values: FloatArray) -> npt.NDArray[np.float64]:
-    """Mean (...) of the values (..., k) that are there; NaN without any."""
+    """Mean (...) of the known values among (..., k); NaN without any."""
     there = np.isfinite(values)
     total, n = np.where(there, values, 0.0).sum(-1), there.sum(-1)
     return np.where(n > 0, total / np.maximum(n, 1), np.nan)

@@ -1,4 +1,4 @@
-"""Past probability integral transforms, and what they make of a new forecast."""
+"""Probability integral transforms of past cases, and forecasts recalibrated by them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def pit_values(forecasts: Forecasts, observations: FloatArray, uniform: FloatArr
 
     Notes
     -----
-    O(m) a forecast. Uniform on (0, 1) if y is drawn from F, whatever F. An observation outside
+    O(m) per forecast. Uniform on (0, 1) if y is drawn from F, whatever F. An observation outside
     the range of an ensemble has 0 or 1.
 
     References
@@ -80,7 +80,7 @@ def pit_values(forecasts: Forecasts, observations: FloatArray, uniform: FloatArr
 
 
 def _valid(forecasts: Forecasts) -> tuple[FloatArray, FloatArray | None, FloatArray]:
-    """Parts as contiguous float64, a weight of 0 for what does not count or is invalid."""
+    """Parts as contiguous float64, with weight 0 for ignored or invalid members."""
     loc, scale, weights = forecasts
     mass = np.ones(loc.shape) if weights is None else np.array(weights, np.float64, order="C")
     left_out = np.isnan(loc) | np.isnan(mass) | (verdicts(forecasts) != VALID)[..., np.newaxis]
@@ -92,7 +92,7 @@ def _valid(forecasts: Forecasts) -> tuple[FloatArray, FloatArray | None, FloatAr
 
 
 def recalibrated_members(forecasts: Forecasts, levels: FloatArray) -> FloatArray:
-    r"""Quantiles of forecasts at the levels that past observations had.
+    r"""Quantiles of forecasts at the levels of past observations.
 
     Parameters
     ----------
@@ -115,14 +115,14 @@ def recalibrated_members(forecasts: Forecasts, levels: FloatArray) -> FloatArray
     Notes
     -----
     With F the forecast and G the empirical distribution of the levels, the members that are not
-    NaN have the distribution :math:`G(F(\cdot))` when they count equally. For ensembles the
-    quantile is the smallest member z with F(z) at least the level, the smallest of all at level
-    0, so the result never leaves their range. Normal distributions have no finite quantile at 0
-    and 1; their levels are clipped to ``SMALLEST_LEVEL`` and 1 minus that, the distance to 1
-    that a float64 resolves, so observations farther out are drawn in to 8.2 deviations.
+    NaN have the distribution :math:`G(F(\cdot))` if they have equal weights. For ensembles the
+    quantile is the smallest member z with F(z) at least the level, the smallest of all at level 0,
+    so the result never leaves their range. Normal distributions have no finite quantile at 0 and 1.
+    So their levels are clipped to ``SMALLEST_LEVEL`` and 1 minus it, the smallest distance to 1 in
+    float64; observations farther out are moved in to 8.2 deviations.
 
-    O(n) a forecast, after sorting members and levels; for mixtures about ten evaluations of the
-    CDF for each level.
+    O(n) per forecast, after sorting members and levels; for mixtures about ten evaluations of the
+    CDF per level.
 
     References
     ----------

@@ -1,8 +1,8 @@
-"""Typical sizes that a few wild values of the record cannot move.
+"""Robust typical sizes, which outliers of the record hardly change.
 
-Records have spikes, fill values and changes of unit. Least squares follows them, and everything
-that stands on its line is wrong for every forecast beyond the record. The CRPS grows with an error
-and not with its square, so its line is that of most cases.
+Records have spikes, fill values and changes of unit. A least-squares line follows them, and is then
+wrong for every forecast beyond the record. The CRPS grows with the error, not with its square, so
+its line follows most cases.
 """
 
 from __future__ import annotations
@@ -15,26 +15,23 @@ from xrecal.arrays.compiled import Matrix, Vector, kernel
 from xrecal.typing import FloatArray
 
 REACH = 20.0
-"""Typical deviations from the median within which predictors are believed."""
+"""Typical deviations from the median within which predictors are plausible."""
 
 EDGE = 8.0
-"""Typical deviations from the median at which values are cut before their standard deviation.
-
-A wild one of 100 then adds about a fifth to it.
-"""
+"""Limit of values in typical deviations from the median, before their standard deviation is taken.
+An outlier at 100 then adds about a fifth to it."""
 
 FAR = 1000.0
-"""Typical deviations at which a target of a line is cut: farther away, only its side counts."""
+"""Limit of a line's targets, in typical deviations: beyond it, only the sign matters."""
 
 TIED = 1e-12
-"""Deviations below this share of the median are rounding."""
+"""Deviations below this share of the median are rounding errors."""
 
 
 def typical_size(values: FloatArray, most: float = 0.99) -> float:
-    """Mean size of the values (n,) that are not zero, the largest cut; 0 without any.
+    """Mean size of the nonzero values (n,), with the largest ones cut; 0 without any.
 
-    Those beyond the quantile ``most`` count as if they were at it. Most values may be zero, as at a
-    dry place.
+    Values beyond the quantile ``most`` are cut to it. Most values may be zero, as at a dry place.
     """
     return float(_typical_size(np.ascontiguousarray(values, np.float64), most))
 
@@ -58,7 +55,7 @@ def _typical_size(values: Vector, most: float) -> float:
 
 @kernel
 def deviations(values: Vector) -> Any:
-    """Median of the values (n,), and the typical size of deviations from it; 0 for a constant."""
+    """Median of the values (n,), and typical size of deviations from it; 0 for a constant."""
     if values.size == 0:
         return 0.0, 0.0
     middle = np.median(values)
@@ -71,9 +68,9 @@ def deviations(values: Vector) -> Any:
 
 @kernel
 def believed(predictors: Matrix) -> Any:
-    """Which cases (n,) have all their predictors (n, k) within reach of the median.
+    """Mark cases (n,) with all predictors (n, k) plausible, that is near their median.
 
-    A case far away would hold the line by itself, whatever happened.
+    A line would go through a case far away, whatever its target.
     """
     near = np.ones(predictors.shape[0], np.bool_)
     for k in range(predictors.shape[1]):
@@ -85,10 +82,10 @@ def believed(predictors: Matrix) -> Any:
 
 
 def cut(values: FloatArray, past: FloatArray | None = None, far: float = FAR) -> FloatArray:
-    """Values (n,), those far away cut at so many typical deviations from the median.
+    """Cut values (n,) that are too many typical deviations from the median.
 
-    Both are of past values, of these if None. By default only values are cut that are so far away
-    that the rest would be rounding beside them.
+    Median and deviations are of past values, or of these if None. By default only values are cut
+    that are so far away that the others would be lost in rounding.
     """
     of = np.ascontiguousarray(values if past is None else past, np.float64)
     middle, typical = deviations(of)
@@ -98,7 +95,7 @@ def cut(values: FloatArray, past: FloatArray | None = None, far: float = FAR) ->
 
 
 def without_wild_errors(mean: FloatArray, observations: FloatArray) -> FloatArray:
-    """Observations (n,), those with errors of the mean that :func:`cut` changes put at the cut."""
+    """Observations (n,), with errors of the mean limited by :func:`cut`."""
     errors = observations - mean
     near = cut(errors)
     return np.where(near == errors, observations, mean + near)

@@ -1,4 +1,4 @@
-"""Distance correlation: zero only for quantities that are independent, in whatever form."""
+"""Distance correlation, which is zero only for independent quantities."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from xrecal.arrays.compiled import Cube, OutVector, inner, kernel
 from xrecal.typing import FloatArray
 
 SMALLEST = 4
-"""Below this the U-centred products have no degrees of freedom."""
+"""Least number of cases: with fewer, the U-centred products have no degrees of freedom."""
 
-CONSTANT = 1e-12  # centred distances below this fraction of the distances are rounding of zero
+CONSTANT = 1e-12  # centred distances below this fraction of the distances are rounding errors
 
 
 def distance_correlation(x: FloatArray, y: FloatArray) -> FloatArray:
@@ -21,16 +21,17 @@ def distance_correlation(x: FloatArray, y: FloatArray) -> FloatArray:
     Parameters
     ----------
     x, y : array of float, shape (..., n, p) and (..., n, q)
-        n cases of two quantities with p and q components in one unit each, such as the ends of an
-        interval and the probability integral transform. A case with NaN or infinity is left out.
+        n cases of two quantities with p and q components, each quantity in one unit. An example is
+        the ends of an interval and the probability integral transform. A case with NaN or infinity
+        is left out.
 
     Returns
     -------
     array of float64, shape (...)
-        :math:`R^*_n` in [-1, 1]: 0 on average for independent quantities (the plain form is
-        positive even then), 1 if distances are the same up to a factor. It estimates the square
-        of the distance correlation and may be negative. NaN with fewer than 4 cases, and where
-        the cases do not vary: all the same, or only one differs.
+        :math:`R^*_n` in [-1, 1]: 0 on average for independent quantities (the uncorrected form is
+        positive), 1 if distances are equal up to a factor. It estimates the square of the distance
+        correlation and may be negative. NaN with fewer than 4 cases, or if all cases, or all but
+        one, are equal.
 
     Raises
     ------
@@ -46,8 +47,8 @@ def distance_correlation(x: FloatArray, y: FloatArray) -> FloatArray:
         + \frac{a_{\cdot\cdot}}{(n - 1)(n - 2)}
 
     it is :math:`\langle A, B \rangle / \sqrt{\langle A, A \rangle \langle B, B \rangle}`, sums of
-    products over :math:`i \ne j`. O(n² (p + q)) time and O(n) memory a location: distances are
-    computed twice, never kept.
+    products over :math:`i \ne j`. O(n² (p + q)) time and O(n) memory per location: distances are
+    computed twice, not stored.
 
     References
     ----------
@@ -78,7 +79,7 @@ def distance_correlation(x: FloatArray, y: FloatArray) -> FloatArray:
 
 @kernel
 def _fill_correlations(x: Cube, y: Cube, out: OutVector) -> None:
-    """Bias-corrected distance correlations (L,) of x (L, n, p) and y (L, n, q)."""
+    """Fill bias-corrected distance correlations (L,) of x (L, n, p) and y (L, n, q)."""
     kept, row_x, row_y = np.empty(x.shape[1], np.int64), np.empty(x.shape[1]), np.empty(x.shape[1])
     for cell in range(x.shape[0]):
         n = 0
@@ -113,7 +114,7 @@ def _distance(first, second):  # type: ignore[no-untyped-def]
 
 @inner
 def _row_means(points, kept, row):  # type: ignore[no-untyped-def]
-    """Row sums of distances over n - 2, into `row`; returns their total over (n - 1)(n - 2)."""
+    """Write row sums of distances over n - 2 into `row`; return their total over (n - 1)(n - 2)."""
     n = kept.size
     for i in range(n):
         row[i] = 0.0
@@ -131,9 +132,9 @@ def _row_means(points, kept, row):  # type: ignore[no-untyped-def]
 
 @inner
 def _correlation(x, y, kept, rows, means):  # type: ignore[no-untyped-def]
-    """Correlation of centred distances; NaN where one of them is zero up to rounding.
+    """Correlation of centred distances; NaN if one of them is zero up to rounding.
 
-    `rows` and `means` are those of x and of y, see :func:`_row_means`.
+    `rows` and `means` come from :func:`_row_means`, for x and for y.
     """
     (row_x, row_y), (mean_x, mean_y) = rows, means
     xx, yy, xy, size_x, size_y = 0.0, 0.0, 0.0, 0.0, 0.0

@@ -20,12 +20,12 @@ from .laplace_kernel import (
     median_positive_gap,
 )
 
-# How far a sum of weights may be from one: float32 weights and printed ones pass.
+# Tolerance for the sum of weights: float32 weights and rounded ones pass.
 SUM_TOLERANCE = 1e-3
 
 
 class Points(NamedTuple):
-    """All N points of several forecasts, ascending."""
+    """All N points of several forecasts, in ascending order."""
 
     z: FloatArray
     """(N,)"""
@@ -44,8 +44,8 @@ def laplace_expectations(
     ----------
     forecasts : Forecasts
         n forecasts of one location in the unit u: arrays (n, m), or ``loc`` (m,) and ``weights``
-        (n, m) for points that all share. NaN members are left out. Weights sum to one within
-        1e-3 and are then made to do so over the members that are there.
+        (n, m) for points that all forecasts share. NaN members are left out. Weights must sum to
+        one within 1e-3, and are then normalised over the members present.
     observations : array of float, shape (n,)
         In u.
     bandwidth : float
@@ -68,10 +68,10 @@ def laplace_expectations(
 
     Notes
     -----
-    With N points of positive weight in all, O(N log N + N n) time for points of their own; O(S n)
-    and one product of (n, S) matrices for S shared ones. Exact sums, as products with a Laplace
-    kernel of sorted points are recursions. Mixtures of k normal distributions have a closed form
-    for each pair of components, O(n² k²): for X normal with mean d and standard deviation s
+    Takes O(N log N + N n) time for N points of positive weight in all. For S shared points it takes
+    O(S n) and one product of (n, S) matrices. Sums are exact, as products with a Laplace kernel of
+    sorted points are recursions. Mixtures of k normal distributions have a closed form for each
+    pair of components, O(n² k²): for X normal with mean d and standard deviation s
 
     .. math:: E e^{-|X|/\theta} = \tfrac{1}{2} e^{-d^2/2s^2} \left[
        \mathrm{erfcx}\tfrac{s/\theta - d/s}{\sqrt 2} + \mathrm{erfcx}\tfrac{s/\theta + d/s}{\sqrt 2}
@@ -147,7 +147,7 @@ def within_expectations(parts: Forecasts, theta: float) -> FloatArray:
 
 
 def pooled(parts: Forecasts) -> Points:
-    """All points of forecasts (n, m), ascending."""
+    """All points of forecasts (n, m), in ascending order."""
     loc, _, weights = _filled(parts)
     owner, member = np.nonzero(weights > 0)
     z = loc[owner, member]
@@ -156,14 +156,14 @@ def pooled(parts: Forecasts) -> Points:
 
 
 def by_point(parts: Forecasts) -> tuple[FloatArray, FloatArray]:
-    """Shared points (S,), ascending, and the weights (S, n) that forecasts give them."""
+    """Shared points (S,), ascending, and their weights (S, n) in each forecast."""
     loc, _, weights = _filled(parts)
     order = np.argsort(loc)
     return loc[order], np.ascontiguousarray(weights[:, order].T)
 
 
 def take_cases(parts: Forecasts, chosen: npt.NDArray[np.bool_] | IntArray | slice) -> Forecasts:
-    """The chosen cases of :func:`normalised` forecasts."""
+    """Select cases of :func:`normalised` forecasts."""
     loc, scale, weights = _filled(parts)
     return Forecasts(
         loc if loc.ndim == 1 else loc[chosen],
@@ -173,15 +173,16 @@ def take_cases(parts: Forecasts, chosen: npt.NDArray[np.bool_] | IntArray | slic
 
 
 def _filled(parts: Forecasts) -> tuple[FloatArray, FloatArray | None, FloatArray]:
-    assert parts.weights is not None  # as normalised() leaves them
+    assert parts.weights is not None  # set by normalised()
     return parts.loc, parts.scale, parts.weights
 
 
 def normalised(forecasts: Forecasts) -> Forecasts:
-    """Forecasts (n, m) of one location as compiled code takes them, or ValueError.
+    """Forecasts (n, m) of one location for compiled code, or ValueError.
 
-    float64, with weights that sum to one; weight 0 and value 0 for what is left out. Members
-    without weight are dropped where most are, and shared ones that no forecast weighs.
+    The result is float64, with weights that sum to one; weight 0 and value 0 for ignored members.
+    Members without weight are removed if they are the majority, and shared ones if they have no
+    weight in any forecast.
     """
     loc, scale, weights = (
         None if part is None else np.asarray(part, dtype=np.float64) for part in forecasts
@@ -227,10 +228,11 @@ def _compact(loc: FloatArray, scale: FloatArray | None, mass: FloatArray) -> For
 
 
 def unsound(forecasts: Forecasts) -> npt.NDArray[np.bool_]:
-    """Whether each forecast (L, n) has weights or scales that no distribution has.
+    """Mark forecasts (L, n) with invalid weights or scales.
 
-    That is a negative or infinite one in a member that is there, or weights whose sum, those of
-    missing members included, is not one. Forecasts without members are not judged.
+    A negative or infinite weight or scale of a member present is invalid, and so are weights that
+    do not sum to one, including those of missing members. Forecasts without members are not
+    checked.
     """
     loc, scale, weights = forecasts
     there, bad = ~np.isnan(loc), np.zeros(loc.shape, dtype=bool)
@@ -270,13 +272,12 @@ def target_bandwidth(observations: FloatArray) -> float:
     Parameters
     ----------
     observations : array of float, shape (n,)
-        In a unit u; NaN ones are left out.
+        Observations in a unit u; NaN ones are left out.
 
     Returns
     -------
     float
-        Median of :math:`|y_i - y_j|` over the pairs i < j where it is positive, in u; NaN
-        without any. Exact for every n.
+        Exact median of the positive :math:`|y_i - y_j|` over pairs i < j, in u; NaN without any.
 
     Raises
     ------
@@ -285,8 +286,8 @@ def target_bandwidth(observations: FloatArray) -> float:
 
     Notes
     -----
-    O(n log n): counting the pairs closer than a given distance is one walk over sorted
-    observations, and bisection over all floats takes at most 64 of them.
+    O(n log n): one walk over sorted observations counts the pairs closer than a given distance, and
+    bisection over all floats takes at most 64 walks.
 
     Examples
     --------

@@ -1,6 +1,6 @@
 """Compiled expectations of the Laplace kernel ``l(u, v) = exp(-|u - v| / theta)``.
 
-Kernels take float64 C-contiguous arrays and trust them: points ascend, weights are positive.
+Functions take float64 C-contiguous arrays without checks: points ascend, weights are positive.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ import numpy as np
 
 from xrecal.arrays.compiled import Indices, Matrix, OutMatrix, Vector, copy, inner, kernel
 
-# Forecasts whose sums are kept side by side; the loop over them becomes vector instructions.
+# Number of forecasts summed side by side; the loop over them becomes vector instructions.
 LANES = 64
 
-# Factors exp(z / theta) are relative to a base at most this many theta below, so that neither they
-# nor their inverses overflow.
+# Factors exp(z / theta) are relative to a base at most this many theta below. So neither they nor
+# their inverses overflow.
 SPAN = 30.0
 
-# Sums below count as none: numbers too small for normal arithmetic are a hundred times slower.
+# Smaller sums become zero: arithmetic with subnormal numbers is a hundred times slower.
 TINY = 1e-250
 
 SQRT_2 = math.sqrt(2.0)
 SQRT_PI = math.sqrt(math.pi)
-FAR = 10.0  # where the expansion of exp(x²) erfc(x) in 1/x² has all digits
+FAR = 10.0  # from here on, the expansion of exp(x²) erfc(x) in 1/x² has all digits
 
 
 @kernel
@@ -33,9 +33,9 @@ def fill_within_points(
 ) -> None:
     """``E l(Z_i, Z'_j)`` (n, n) of forecasts with points (N,), each with its weight and owner.
 
-    One walk over the points keeps, for a block of forecasts j, the sum over the points behind of
-    ``w exp((z' - base) / theta)``. A point of forecast i adds it to (i, j): each pair of points
-    once, the other order is the transpose.
+    One walk over the points updates, for a block of forecasts j, the sum of ``w exp((z' - base) /
+    theta)`` over earlier points. A point of forecast i adds this sum to (i, j). This counts each
+    pair of points once; the transpose adds the other order.
     """
     n = out.shape[0]
     rise, fall = _rise_and_fall(z, theta)
@@ -94,8 +94,8 @@ def fill_cross_points(
 ) -> None:
     """``E l(Z_i, y_j)`` into (q, n), a row for each of the ascending y (q,).
 
-    Points between two neighbours of y enter the sums there one by one; only at a y are all sums
-    of the n forecasts carried on: O(N + q n).
+    Points between two neighbours of y are added to the sums one by one. All n sums are updated only
+    at each y: O(N + q n).
     """
     state = np.zeros(out.shape[1])
     p = 0
@@ -168,8 +168,8 @@ def fill_behind(z: Vector, weights: Matrix, theta: float, out: OutMatrix) -> Non
 def mean_laplace(gap: float, scale: float, theta: float) -> float:
     """``E exp(-|X| / theta)`` for X normal around ``gap`` with standard deviation ``scale`` >= 0.
 
-    ``exp(-d²/2s²) / 2`` times the sum of ``erfcx((s/theta -+ d/s) / sqrt 2)``, ordered so that
-    no factor overflows.
+    Computed as ``exp(-d²/2s²) / 2`` times the sum of ``erfcx((s/theta -+ d/s) / sqrt 2)``, in an
+    order without overflow.
     """
     gap = abs(gap)
     if scale == 0.0:
@@ -256,7 +256,7 @@ def _pairs_within(z: Any, gap: float) -> int:
 
 @inner
 def _gap_of_rank(z: Any, rank: int) -> Any:
-    """Difference of the given rank from 1, among all pairs: bisection over the floats themselves.
+    """Difference of a given rank (from 1) among all pairs, by bisection over the floats themselves.
 
     Positive floats have the order of their bits read as integers.
     """

@@ -1,7 +1,7 @@
-"""Calibration watched as forecasts verify: test martingales, and a detector of changes.
+"""Monitoring of calibration while forecasts verify: test martingales and a change detector.
 
-Both multiply bets against a uniform probability integral transform. What is known of a forecast
-when it is issued decides the bet on it, so that evidence may be looked at after every case.
+Both multiply bets against a uniform probability integral transform. Each bet depends only on
+information at the issue of its forecast, so evidence may be looked at after every case.
 """
 
 from __future__ import annotations
@@ -17,19 +17,17 @@ from xrecal.arrays.rows import check_probability, location_blocks, whole_number
 from xrecal.typing import FloatArray, IntArray
 
 PSEUDO_CASES = 10
-"""Standard normal cases that the moments of the normal bet begin with."""
+"""Number of standard normal cases with which the moments of the normal bet start."""
 
 BINS, PSEUDO_IN_BIN = 10, 5
-"""Bins of the histogram of the other bet, and the cases that each begins with."""
+"""Bins of the histogram bet, and the number of cases with which each starts."""
 
 TAIL = 1e-3
-"""Transforms nearer than this to 0 or 1 are told apart no further: the bet is on all of them.
-
-An observation outside all members of a recalibrated forecast has the transform 0 or 1, and would
-otherwise be infinite evidence alone."""
+"""Transforms nearer to 0 or 1 than this have the same bet. An observation outside all members of a
+recalibrated forecast has the transform 0 or 1; alone it would be infinite evidence."""
 
 LARGEST = 690.0
-"""Log of the largest e-value that is told; doubles end at 709."""
+"""Log of the largest e-value that is reported; doubles end at 709."""
 
 BETS = (
     (0.6, 1.0),
@@ -42,32 +40,32 @@ BETS = (
     (0.25, 1.2),
     (-0.25, 1.2),
 )
-"""Means and standard deviations, in those of the forecast, that the detector of changes bets on."""
+"""Means and standard deviations of the detector's bets, in standard deviations of the forecast."""
 
 
 def calibration_e_values(
     pit: FloatArray, lag: npt.ArrayLike = 1, stretch: IntArray | None = None
 ) -> FloatArray:
-    r"""Evidence against calibration after each case, however often it is looked at.
+    r"""E-values: evidence against calibration, valid after each case.
 
     Parameters
     ----------
     pit : array of float, shape (..., p, n)
-        Probability integral transforms in [0, 1] of successive cases at p places, whose evidence
-        is averaged. A missing case (NaN) leaves the evidence as it was; a place without any case
-        does not count.
+        Probability integral transforms in [0, 1] of successive cases at p places. The evidence is
+        averaged over places. A missing case (NaN) does not change the evidence; a place without any
+        case does not count.
     lag : int or array of int, shape (...)
         Cases from the issue of a forecast to its verification, at least 1: when case t is issued,
-        case t - lag and those before have verified.
+        cases up to t - lag have verified.
     stretch : array of int, shape (n,), optional
-        Number of the stretch that each case belongs to: where it changes, the test begins anew and
-        knows nothing of the past.
+        Number of the stretch that each case belongs to. The test restarts, without memory, where
+        the number changes.
 
     Returns
     -------
     array of float64, shape (..., n)
-        E-values, at least 0. For calibrated forecasts the probability that any of a stretch
-        reaches :math:`1/\alpha` is at most :math:`\alpha`. NaN where there is no case at all.
+        E-values, at least 0. For calibrated forecasts, the probability that an e-value of a stretch
+        reaches :math:`1/\alpha` is at most :math:`\alpha`. NaN without any case.
 
     Raises
     ------
@@ -76,14 +74,14 @@ def calibration_e_values(
 
     Notes
     -----
-    Bets are densities f on (0, 1): of a normal distribution of :math:`\Phi^{-1}(u)`, with the
-    moments of past cases and of ten standard normal ones, and a histogram of ten bins, with five
-    cases in each to begin with. Products of :math:`f_t(u_t)` are martingales if :math:`u_t` is
-    uniform given all that is known at issue, which :math:`f_t` is made of [1]_; so is the mean of
-    both, and that over places. With a lag of h, each h-th case makes one of h martingales, which
-    do not have their information in common: the result is the largest of them, divided by h.
-    Within 0.001 of 0 and of 1 the normal bet is a constant. O(p (h + n)) a location, plus
-    O(h n).
+    There are two bets, densities f on (0, 1). One is of a normal distribution of
+    :math:`\Phi^{-1}(u)`, with the moments of past cases and of ten standard normal ones. The other
+    is a histogram of ten bins that start with five cases each. Products of :math:`f_t(u_t)` are
+    martingales if :math:`u_t` is uniform given all information at issue, as :math:`f_t` depends on
+    this alone [1]_. The mean of both bets, and the mean over places, are martingales, too. With a
+    lag of h, the test follows h martingales, each with every h-th case. They have different
+    information, so the result is the largest of them, divided by h. Within 0.001 of 0 and of 1 the
+    normal bet is constant. O(p (h + n)) per location, plus O(h n).
 
     References
     ----------
@@ -114,37 +112,37 @@ def calibration_e_values(
 def calibration_changes(
     pit: FloatArray, run_length: int = 3650, lag: npt.ArrayLike = 1
 ) -> tuple[FloatArray, IntArray]:
-    r"""Detect that forecasts are no longer calibrated, and since when.
+    r"""Detect a loss of calibration, and when it began.
 
     Parameters
     ----------
     pit, lag
         As for :func:`calibration_e_values`.
     run_length : int
-        Cases to the first false detection, at least so many in the mean of calibrated forecasts.
+        Least mean number of cases to the first false detection, for calibrated forecasts.
 
     Returns
     -------
     statistic : array of float64, shape (..., n)
-        At least 0; a change is detected at cases where it reaches ``run_length``. The detector
-        begins anew after those. NaN where there is no case at all.
+        At least 0; the detector reports a change at a case where it reaches ``run_length``, and
+        restarts after it. NaN without any case.
     since : array of int64, shape (..., n)
-        Case with which the change began that was detected last; -1 before the first one.
+        First case of the last detected change; -1 before the first detection.
 
     Raises
     ------
     ValueError
-        If a transform is outside [0, 1], the run length is no positive whole number, or the lag
-        does not fit.
+        If a transform is outside [0, 1], the run length is not a positive integer, or the lag does
+        not fit.
 
     Notes
     -----
-    The mean of CUSUMs :math:`D_t = \max(D_{t-1}, 1) f(u_t)`, one for each of nine normal densities
-    f of :math:`\Phi^{-1}(u)`, fixed ones, so that long calm does not make it slow: for any time to
-    stop, the mean of :math:`D` is at most that of the number of cases [1]_. With a lag of h there
-    are h of these, each with every h-th case; the largest is halved, as no more than a share
-    :math:`t / A` of runs has reached A in one of them after t cases. The change began where the
-    largest CUSUM was last below 1. O(p (h + n)) a location, plus O(h n).
+    The statistic is the mean of CUSUMs :math:`D_t = \max(D_{t-1}, 1) f(u_t)`, one for each of nine
+    normal densities f of :math:`\Phi^{-1}(u)`. The densities are fixed, so the detector stays fast
+    after a long calm. For any stopping time, the mean of :math:`D` is at most the mean number of
+    cases [1]_. With a lag of h there are h such statistics, each with every h-th case. The largest
+    is halved, as at most a share :math:`t / A` of runs reaches A in one of them within t cases. The
+    change began where the largest CUSUM was last below 1. O(p (h + n)) per location, plus O(h n).
 
     References
     ----------
@@ -172,7 +170,7 @@ def calibration_changes(
 
 
 def _transforms(pit: FloatArray) -> tuple[FloatArray, FloatArray, tuple[int, ...]]:
-    """Transforms (L, p, n) away from the ends, their normal quantiles, and the shape (...)."""
+    """Transforms (L, p, n) away from 0 and 1, their normal quantiles, and the shape (...)."""
     from scipy.special import ndtri
 
     pit = np.asarray(pit)
@@ -212,7 +210,7 @@ def _fill_e_values(
 
 @inner
 def _one_stretch(part: Any, start: int, stop: int, e_values: Any) -> None:
-    """E-values of the cases from ``start`` to ``stop``, on which the past has no influence."""
+    """E-values of the cases from ``start`` to ``stop``, without influence of earlier cases."""
     pit, z, known, lag = part
     log_e = np.zeros((lag, len(pit), 2))
     log_mean = np.zeros(lag)
@@ -236,7 +234,7 @@ def _one_stretch(part: Any, start: int, stop: int, e_values: Any) -> None:
 
 @inner
 def _learn(u: float, z: float, learned: Any) -> None:
-    """Count a case that has verified: number, sum, squares, and the bins."""
+    """Add a verified case: number, sum, squares, and bins."""
     learned[0] += 1
     learned[1] += z
     learned[2] += z * z
@@ -250,7 +248,7 @@ def _bin(u: float) -> int:
 
 @inner
 def _log_bet(u: float, z: float, mean: float, std: float) -> float:
-    """Log of the density of a normal distribution over the standard one, of all in the tails."""
+    """Log of a normal density over the standard one; constant in the tails."""
     if u <= TAIL or u >= 1 - TAIL:
         beyond = (abs(z) - mean if z > 0 else abs(z) + mean) / std
         mass = 0.5 * math.erfc(beyond / math.sqrt(2.0))
@@ -260,7 +258,7 @@ def _log_bet(u: float, z: float, mean: float, std: float) -> float:
 
 @inner
 def _log_mean(log_e: Any, known: Any) -> float:
-    """Log of the mean of e-values (p, 2) over the places that count."""
+    """Log of the mean of e-values (p, 2) over places with cases."""
     largest = -np.inf
     for i in range(len(known)):
         if known[i] and max(log_e[i, 0], log_e[i, 1]) > largest:
@@ -274,7 +272,7 @@ def _log_mean(log_e: Any, known: Any) -> float:
 
 @inner
 def _known(pit: Any) -> Any:
-    """Whether there is any case (p,), as 0 or 1."""
+    """Mark places (p,) with any case, as 0 or 1."""
     known = np.zeros(len(pit), np.int64)
     for i in range(len(pit)):
         for u in pit[i]:
@@ -293,7 +291,7 @@ def _fill_changes(
     statistic: OutMatrix,
     since: OutIndexMatrix,
 ) -> None:
-    """Statistic and beginnings (L, n) of changes in transforms (L, p, n)."""
+    """Fill statistics and first cases (L, n) of changes in transforms (L, p, n)."""
     for location in range(len(pit)):
         known = _known(pit[location])
         if known.sum() > 0:
@@ -303,7 +301,7 @@ def _fill_changes(
 
 @inner
 def _changes(part: Any, limit: float, statistic: Any, since: Any) -> None:
-    """Statistic and beginnings (n,) of changes."""
+    """Fill the statistic and first cases (n,) of changes."""
     pit, _, known, lag = part
     level = np.zeros((lag, len(pit), len(BETS)))
     begun = np.zeros(level.shape, np.int64)
@@ -311,7 +309,7 @@ def _changes(part: Any, limit: float, statistic: Any, since: Any) -> None:
     first, last = 0, -1
     for t in range(pit.shape[1]):
         k = t % lag
-        if t >= first:  # forecasts before it were issued when the detector was another one
+        if t >= first:  # earlier forecasts were issued before the restart
             mean[k] = _move(part, t, level[k], begun[k]) / (known.sum() * len(BETS))
         largest = mean.argmax()
         statistic[t] = mean[largest] / min(lag, 2)
@@ -325,7 +323,7 @@ def _changes(part: Any, limit: float, statistic: Any, since: Any) -> None:
 
 @inner
 def _move(part: Any, t: int, level: Any, begun: Any) -> float:
-    """Multiply the CUSUMs (p, b) by the bets on case ``t``; their sum."""
+    """Multiply the CUSUMs (p, b) by the bets on case ``t``; return their sum."""
     pit, z, _, _ = part
     total = 0.0
     for i in range(len(pit)):

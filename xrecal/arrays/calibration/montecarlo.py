@@ -1,4 +1,4 @@
-"""Observations drawn from the forecasts -> p-value of the hypothesis of calibration."""
+"""Test of calibration by observations drawn from the forecasts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .expectations import cross_expectations, target_bandwidth
 from .laplace_kernel import SPAN, TINY, mean_laplace
 from .skce import TIES, chunks, forecast_similarity, generator, usable_cases
 
-# Tries to draw observations that differ, for the bandwidth of their kernel.
+# Number of tries to draw observations that differ, for the bandwidth of their kernel.
 TRIES = 20
 
 
@@ -33,8 +33,8 @@ def montecarlo_test(
     Parameters
     ----------
     forecasts, observations, augmented
-        As in :func:`case_matrix`. With ``augmented``, which of the m + 1 points was observed is
-        what is drawn: a permutation test.
+        As in :func:`case_matrix`. With ``augmented``, each draw picks one of the m + 1 points as
+        the observation: a permutation test.
     n_resamples, seed, location_number
         As in :func:`skce_test`.
 
@@ -51,14 +51,14 @@ def montecarlo_test(
 
     Notes
     -----
-    The level holds for any number of independent cases, as the hypothesis names the law of the
-    observations. The bandwidth of their kernel must not depend on them: it is the median positive
-    distance among one draw from each forecast. (Where twenty draws show no difference at all, that
-    of the observations serves.)
+    The level is exact for any number of independent cases, as the hypothesis states the
+    distribution of the observations. The bandwidth of their kernel must not depend on them: it is
+    the median positive distance among one draw from each forecast. (If twenty draws show no
+    difference, it is that of the observations.)
 
-    For points with weights, sums over forecasts are known beforehand at each point that can be
-    drawn, so a resample costs O(n²) additions. For mixtures of k normal distributions it takes
-    O(n² k) closed forms, 0.1 µs each: for few cases.
+    For weighted points, sums over forecasts are computed once at each point that can be drawn, so a
+    resample costs O(n²) additions. For mixtures of k normal distributions it takes O(n² k) closed
+    forms of 0.1 µs each, so use it for few cases.
 
     Examples
     --------
@@ -88,7 +88,7 @@ def montecarlo_p_value(
     drawing = _Drawing(parts, rng)
     theta = _drawn_bandwidth(drawing, y)
     at_points = None if drawing.scale is not None else _errors_at_points(parts, off, theta)
-    # Of U n (n - 1), what depends on y: sum k l(y, y') - 2 sum k E l(Z, y').
+    # Part of U n (n - 1) that depends on y: sum k l(y, y') - 2 sum k E l(Z, y').
     cross = np.einsum("ij,ij->", off, cross_expectations(parts, y, theta))
     pairs = np.empty(1)
     fill_pair_sums(y[np.newaxis], off, theta, pairs)
@@ -112,7 +112,7 @@ class _Drawing:
 
     def __init__(self, parts: Forecasts, rng: np.random.Generator) -> None:
         loc, self.scale, weights = parts
-        assert weights is not None  # as normalised() leaves them
+        assert weights is not None  # set by normalised()
         self.rng, self.n = rng, len(weights)
         self.loc = np.broadcast_to(loc, weights.shape)
         self.mixtures = (self.loc, self.scale, weights)
@@ -120,7 +120,7 @@ class _Drawing:
         self.last = weights.shape[-1] - 1 - np.argmax(weights[:, ::-1] > 0, axis=-1)
 
     def draw(self, size: int) -> tuple[FloatArray, IntArray]:
-        """Values (size, n), and the position of their points among all points, row by row."""
+        """Values (size, n), and the positions of their points among all points, row by row."""
         level = self.rng.random((size, self.n))
         point = np.empty(level.shape, dtype=np.int64)
         fill_points(level, self.total, self.last, point)
@@ -136,13 +136,13 @@ def _drawn_bandwidth(drawing: _Drawing, y: FloatArray) -> float:
         if not np.isnan(theta):
             return theta
     theta = target_bandwidth(y)
-    return 1.0 if np.isnan(theta) else theta  # all is the same: any bandwidth does
+    return 1.0 if np.isnan(theta) else theta  # all points are equal: any bandwidth will do
 
 
 def _errors_at_points(parts: Forecasts, off: FloatArray, theta: float) -> FloatArray:
-    """``sum_i k_ij E l(Z_i, z)`` for each point z of each forecast j, row by row.
+    """Sums ``sum_i k_ij E l(Z_i, z)`` for each point z of each forecast j, row by row.
 
-    Means at many points are made for some of them at a time.
+    Computed for some of the points at a time.
     """
     loc, _, weights = parts
     assert weights is not None
@@ -161,7 +161,7 @@ def _errors_at_points(parts: Forecasts, off: FloatArray, theta: float) -> FloatA
 
 @kernel
 def fill_points(level: Matrix, total: Matrix, last: Indices, out: OutIndexMatrix) -> None:
-    """Position, in rows of running totals (n, m), of points drawn at levels (b, n) in [0, 1)."""
+    """Fill positions of points, drawn at levels (b, n) in [0, 1), in running totals (n, m)."""
     m = total.shape[1]
     for b in range(level.shape[0]):
         for i in range(level.shape[1]):
@@ -177,10 +177,10 @@ def fill_points(level: Matrix, total: Matrix, last: Indices, out: OutIndexMatrix
 
 @kernel
 def fill_pair_sums(values: Matrix, similarity: Matrix, theta: float, out: OutVector) -> None:
-    """``sum_ij k_ij exp(-|y_i - y_j| / theta)`` of each row y of values (b, n); k_ii = 0.
+    """Fill ``sum_ij k_ij exp(-|y_i - y_j| / theta)`` for each row y of values (b, n); k_ii = 0.
 
-    In ascending order, each y meets those behind, which are kept as ``exp((y' - base) / theta)``
-    relative to a base not far below.
+    In ascending order, each y meets the earlier ones. They are stored as ``exp((y' - base) /
+    theta)``, relative to a base not far below.
     """
     n = values.shape[1]
     behind, met = np.empty(n), np.empty(n)

@@ -1,4 +1,4 @@
-"""Rank histograms: where observations lie among their ensemble members, and whether it is flat."""
+"""Rank histograms: ranks of observations among ensemble members, and tests of flatness."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ class Flatness(NamedTuple):
     """Tests of flat rank histograms, arrays (...) of float64; p-values are small if not flat."""
 
     statistic: FloatArray
-    """Pearson's chi-square, with one degree of freedom less than there are ranks"""
+    """Pearson's chi-square, with one degree of freedom less than ranks"""
     p_value: FloatArray
     slope: FloatArray
-    """Linear component, about standard normal if flat; positive if forecasts are too low"""
+    """Linear component, approximately standard normal if flat; positive if forecasts are too low"""
     slope_p_value: FloatArray
     convexity: FloatArray
-    """U-shaped component, about standard normal if flat; positive if the spread is too small"""
+    """U-shaped component, standard normal if flat (nearly); positive if the spread is too small"""
     convexity_p_value: FloatArray
 
 
 def observation_ranks(
     observations: FloatArray, members: FloatArray, uniform: FloatArray
 ) -> tuple[FloatArray, IntArray]:
-    """Rank of each observation among the members of its ensemble, drawn among ties.
+    """Rank of each observation among the members of its ensemble; ties are drawn.
 
     Parameters
     ----------
     observations : array of float, shape (...)
-        What verified, in the unit of the members.
+        Observations, in the unit of the members.
     members : array of float, shape (..., m)
-        Members that count equally.
+        Equally weighted members.
     uniform : array of float, shape (...)
         Numbers in (0, 1), such as :func:`xrecal.arrays.hash_uniform`, that choose among ties.
 
@@ -59,8 +59,8 @@ def observation_ranks(
 
     Notes
     -----
-    A rank among fewer members is on another scale, so a case with a missing member has none:
-    leave slots out that no case fills before. O(m) a case.
+    A rank among fewer members is on another scale, so a case with a missing member has no rank.
+    Remove slots that are empty in all cases first. O(m) per case.
 
     References
     ----------
@@ -136,12 +136,12 @@ def rank_counts(ranks: FloatArray, n_ranks: int) -> FloatArray:
 
 
 def flatness_test(counts: FloatArray) -> Flatness:
-    r"""Test whether a histogram is flat, and whether it has a slope or the shape of a U.
+    r"""Test whether a histogram is flat, and whether it has a slope or a U shape.
 
     Parameters
     ----------
     counts : array of float, shape (..., k)
-        Cases of each rank, or in each bin of a PIT histogram; k is at least 2.
+        Number of cases of each rank, or in each bin of a PIT histogram; k is at least 2.
 
     Returns
     -------
@@ -159,12 +159,11 @@ def flatness_test(counts: FloatArray) -> Flatness:
     With :math:`x_i = (n_i - e) / \sqrt e` and the same expected count e in each rank, chi-square
     is :math:`\sum x_i^2`. Slope and convexity are :math:`\sum u_i x_i` with contrasts u that are
     linear and quadratic in i, orthogonal to each other and to a constant, of length one: their
-    squares are two of the k - 1 independent parts of chi-square [1]_. As they look at one shape
-    each, they find a bias or a wrong spread in fewer cases than the whole does.
+    squares are two of the k - 1 independent parts of chi-square [1]_. Each looks for one shape, so
+    they find a bias or a wrong spread with fewer cases than chi-square.
 
-    p-values are those of chi-square, good from about 5 expected cases a rank for the whole, and
-    of one degree of freedom for the parts. For independent cases: where neighbours in time are
-    alike, they are too small.
+    p-values of chi-square are accurate from about 5 expected cases per rank; the parts have one
+    degree of freedom. They are valid for independent cases and too small for autocorrelated ones.
 
     References
     ----------
@@ -194,7 +193,7 @@ def flatness_test(counts: FloatArray) -> Flatness:
 
 
 def _contrasts(k: int) -> tuple[FloatArray, FloatArray]:
-    """Linear and quadratic contrasts (k,) of length one; the latter NaN where there is none."""
+    """Linear and quadratic contrasts (k,) of length one; the latter NaN for 2 ranks."""
     linear = np.arange(k) - (k - 1) / 2
     quadratic = linear**2 - (linear**2).mean()
     if k == 2:

@@ -1,8 +1,8 @@
-"""Reliability of probabilities and quantiles by isotonic regression, and scores in three parts.
+"""Reliability of probabilities and quantiles by isotonic regression, and score decompositions.
 
-The forecast is compared with what verified given the forecast, without bins to choose: the
-recalibrated forecast of a case is what isotonic regression on the forecast makes of the
-observations. What the score loses against it is miscalibration.
+There are no bins to choose. Isotonic regression of the observations on the forecast gives the
+recalibrated forecast of each case. Miscalibration is the score of the forecast minus the score of
+the recalibrated forecast.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ class Decomposition(NamedTuple):
     """
 
     miscalibration: FloatArray
-    """What recalibration would gain: score of the forecast minus that of the recalibrated one"""
+    """Gain of recalibration: score of the forecast minus that of the recalibrated one"""
     discrimination: FloatArray
-    """What the recalibrated forecast gains on a constant one"""
+    """Gain of the recalibrated forecast over a constant one"""
     uncertainty: FloatArray
     """Score of the best constant forecast"""
     score: FloatArray
@@ -48,15 +48,15 @@ def corp(probability: FloatArray, event: FloatArray) -> tuple[FloatArray, Decomp
     probability : array of float, shape (..., n)
         Forecast probability of each case, in [0, 1].
     event : array of bool or float, shape (..., n)
-        1 where the event happened, else 0. A case with NaN here or in the probability is left out.
+        1 if the event happened, else 0. A case with NaN here or in the probability is left out.
 
     Returns
     -------
     recalibrated : array of float64, shape (..., n)
-        How often the event happens given the forecast, in [0, 1]: over the probability, the curve
-        of a reliability diagram. NaN for cases left out.
+        Frequency of the event given the forecast, in [0, 1]. Plotted over the probability, it is
+        the curve of a reliability diagram. NaN for cases left out.
     decomposition : Decomposition
-        Parts of the mean of :math:`(p - y)^2`. All is NaN with fewer than 2 cases.
+        Parts of the mean of :math:`(p - y)^2`. All parts are NaN with fewer than 2 cases.
 
     Raises
     ------
@@ -67,8 +67,8 @@ def corp(probability: FloatArray, event: FloatArray) -> tuple[FloatArray, Decomp
     -----
     Consistent, optimally binned, reproducible reliability by pool-adjacent-violators [1]_: the
     increasing function of the forecast with the smallest Brier score. Cases with the same
-    forecast have the same value. The regression sees the cases it is scored on, so few of them
-    show some miscalibration of a calibrated forecast as well. O(n log n) a location.
+    forecast have the same value. The regression is scored on the cases that it is fitted to, so
+    with few cases even a calibrated forecast shows some miscalibration. O(n log n) per location.
 
     References
     ----------
@@ -97,7 +97,7 @@ def corp(probability: FloatArray, event: FloatArray) -> tuple[FloatArray, Decomp
         _fill_means(ascending, hits, known.sum(-1), fitted)
         np.put_along_axis(recalibrated[block], order, fitted, axis=-1)
         r, rate = recalibrated[block], mean_of_known(event, known)
-        # Sums of what each case adds: parts that vanish are exactly zero, without cancellation.
+        # Sum the contribution of each case: zero parts are exactly zero, without cancellation.
         parts[0, block] = mean_of_known((forecast - r) * (forecast + r - 2 * event), known)
         parts[1, block] = mean_of_known((r - rate[:, np.newaxis]) ** 2, known)
         parts[2, block] = rate * (1 - rate)
@@ -115,19 +115,19 @@ def quantile_reliability(
     forecast_quantile : array of float, shape (..., n)
         Forecast of the quantile in each case, in the unit of the observations.
     observations : array of float, shape (..., n)
-        What verified. A case with NaN or infinity here or in the forecast is left out.
+        Observations. A case with NaN or infinity here or in the forecast is left out.
     level : float
         Level of the quantile, in (0, 1).
 
     Returns
     -------
     recalibrated : array of float64, shape (..., n)
-        Quantile of the observations given the forecast: over the forecast, the curve of a
-        reliability diagram. NaN for cases left out.
+        Quantile of the observations given the forecast. Plotted over the forecast, it is the curve
+        of a reliability diagram. NaN for cases left out.
     decomposition : Decomposition
         Parts of the mean of :math:`\max(\tau (y - q), (1 - \tau)(q - y))`, in the unit of the
-        observations. The constant forecast is the quantile of all observations. All is NaN with
-        fewer than 2 cases.
+        observations. The constant forecast is the quantile of all observations. All parts are NaN
+        with fewer than 2 cases.
 
     Raises
     ------
@@ -136,11 +136,11 @@ def quantile_reliability(
 
     Notes
     -----
-    The increasing function of the forecast with the smallest score [1]_; where many share it, the
-    lower end, the smallest observation at which the CDF reaches the level. This is the quantile
-    of isotonic distributional regression on the forecast [2]_, by pool-adjacent-violators [3]_
-    without its CDFs. Cases with the same forecast have the same value. O(n log n) a location on
-    most data, at worst O(n²), and O(n) memory.
+    The increasing function of the forecast with the smallest score [1]_. If several functions have
+    this score, the lowest one: the smallest observation at which the CDF reaches the level. This is
+    the quantile of isotonic distributional regression on the forecast [2]_, by
+    pool-adjacent-violators [3]_ without its CDFs. Cases with the same forecast have the same value.
+    O(n log n) time per location on most data, at worst O(n²), and O(n) memory.
 
     References
     ----------
@@ -159,7 +159,7 @@ def quantile_reliability(
     array([1., 1., 3., 3.])
     """
     check_level(level)
-    level = float(level)  # one compilation
+    level = float(level)  # one compilation for all levels
     (q, y), shape = as_rows(forecast_quantile=forecast_quantile, observations=observations)
     recalibrated, parts = np.empty(q.shape), np.empty((4, len(q)))
     for block in location_blocks(len(q), 96 * q.shape[1]):
@@ -173,7 +173,7 @@ def quantile_reliability(
         ascending, verified = (np.take_along_axis(part, order, -1) for part in (forecast, target))
         _fill_quantiles(ascending, verified, known.sum(-1), level, fitted)
         np.put_along_axis(recalibrated[block], order, fitted, axis=-1)
-        # Where all forecasts are the same they become the quantile of all observations.
+        # If all forecasts are equal, they become the quantile of all observations.
         same, verified = np.zeros(target.shape), np.sort(target, axis=-1)
         _fill_quantiles(same, verified, known.sum(-1), level, constant)
         score, best, least = (
@@ -195,7 +195,7 @@ def _quantile_score(forecast: FloatArray, target: FloatArray, level: float) -> F
 
 @kernel
 def _fill_means(forecast: Matrix, event: Matrix, n_used: Indices, out: OutMatrix) -> None:
-    """Isotonic regression (L, n) of events on forecasts that ascend, the usable cases first."""
+    """Fill the isotonic regression (L, n) of events on ascending forecasts, usable cases first."""
     n = forecast.shape[1]
     level, total, width, length = np.empty(n), np.empty(n), np.empty(n), np.empty(n, np.int64)
     for cell in range(forecast.shape[0]):
@@ -220,7 +220,7 @@ def _fill_means(forecast: Matrix, event: Matrix, n_used: Indices, out: OutMatrix
 def _fill_quantiles(
     forecast: Matrix, target: Matrix, n_used: Indices, level: float, out: OutMatrix
 ) -> None:
-    """Isotonic quantiles (L, n) of observations that ascend by forecast, then by themselves.
+    """Fill isotonic quantiles (L, n) of observations, sorted by forecast, then by observation.
 
     Usable cases come first. Each block is a sorted run of observations; pooling merges two.
     """
@@ -255,7 +255,7 @@ def _lower_quantile(run, start, end, level):  # type: ignore[no-untyped-def]
 
 @inner
 def _merge(run, start, middle, end, spare):  # type: ignore[no-untyped-def]
-    """Make one ascending run of two neighbours, from the end: what is in place stays there."""
+    """Merge two neighbouring ascending runs into one, from the end."""
     for i in range(middle, end):
         spare[i] = run[i]
     left, right, free = middle - 1, end - 1, end - 1

@@ -1,7 +1,7 @@
 """Squared kernel calibration error: its matrix over pairs of cases, estimates, tests.
 
-Public functions come first. Below stand the steps that they and :func:`skce_locations` share:
-usable cases, the two kernels, the matrix, p-values by resampling.
+Public functions come first. They share the steps below with :func:`skce_locations`: usable cases,
+the two kernels, the matrix, p-values by resampling.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from xrecal.typing import FloatArray, IntArray
 
 from .expectations import expectations, normalised, take_cases, target_bandwidth
 
-# Random numbers and products exist for this many resamples times cases at a time.
+# Number of random numbers and products in memory at a time: resamples times cases.
 RESAMPLED = 1_000_000
 
 SHARE = 0.45
-"""Of the waves of :mod:`xrecal.arrays.serial`: a sum of squares errs further than a mean does."""
+"""Share of the waves of :mod:`xrecal.arrays.serial`, as a sum of squares has larger errors."""
 
 COMPONENTS, ITERATIONS = 2, 12
-"""Directions of error whose dependence counts, and steps of the search for them."""
+"""Number of error directions checked for dependence, and iterations to find them."""
 
-# Statistics that differ by this share of the largest term count as equal: rounding must not
-# decide between a sample and a resample that is the same.
+# Statistics within this share of the largest term are equal: otherwise rounding would decide
+# between a sample and an equal resample.
 TIES = 1e-12
 
 
@@ -122,7 +122,7 @@ def skce_unbiased(matrix: FloatArray) -> float:
 
 
 def skce_biased(matrix: FloatArray) -> float:
-    r"""Estimate :math:`n^{-2} \sum_{ij} h_{ij} \ge 0`, terms of a case with itself included.
+    r"""Biased estimate :math:`n^{-2} \sum_{ij} h_{ij} \ge 0`, including the terms i = j.
 
     Parameters and errors as in :func:`skce_unbiased`; NaN without cases. Too large by about the
     mean of :math:`h_{ii}` over n.
@@ -149,23 +149,23 @@ def case_matrix(
         In u.
     augmented : bool
         Whether each observation joins its own ensemble, which then has m + 1 equal members. The
-        empirical distribution of a few exchangeable members is not calibrated, with enough cases
-        the test finds out; this one is, if observation and members are exchangeable.
+        distribution of a few exchangeable members is not calibrated, and the test detects this with
+        enough cases. The augmented one is calibrated if observation and members are exchangeable.
 
     Returns
     -------
     array of float64, shape (p, p)
-        Over the p cases with forecast and observation, without those that hold infinite values.
-        The kernel on forecasts is :math:`\exp(-D^2/s)`, that on observations
-        :math:`\exp(-|y-y'|/\theta)`, with the median positive distance of each as s and theta;
-        1 for forecasts that are all the same, NaN without different observations. Costs O(n² m),
-        O(n² m²) for mixtures; about five arrays (n, n) at a time.
+        Terms for the p cases with forecast and observation, without cases with infinite values. The
+        kernel on forecasts is :math:`\exp(-D^2/s)`, that on observations
+        :math:`\exp(-|y-y'|/\theta)`, with the median positive distance of each as s and theta. The
+        first kernel is 1 if all forecasts are equal; the result is NaN if all observations are
+        equal. Costs O(n² m), O(n² m²) for mixtures, and about five arrays (n, n).
 
     Raises
     ------
     ValueError
         If shapes do not match, weights or scales are negative or infinite, weights do not sum to
-        one, or ``augmented`` is asked for forecasts that are no plain ensembles.
+        one, or ``augmented`` is True for forecasts that are not plain ensembles.
 
     Examples
     --------
@@ -196,16 +196,16 @@ def skce_blocks(
     forecasts, observations, augmented
         As in :func:`case_matrix`.
     block_length : int
-        Cases b in a block, at least 2. Cases left over at the end are not used.
+        Cases b in a block, at least 2. Cases left over at the end are ignored.
     forecast_bandwidth, bandwidth : float, optional
-        s of the kernel on forecasts and theta of that on observations, in u. Without, the median
-        positive distance: among at most 400 forecasts, always the same ones, and among all
+        s of the kernel on forecasts and theta of the kernel on observations, in u. By default the
+        median positive distance: among at most 400 forecasts, always the same ones, and among all
         observations.
 
     Returns
     -------
     array of float64, shape (p // b,)
-        Their mean estimates the SKCE without bias; NaN without different observations.
+        The mean of these estimates the SKCE without bias; NaN if all observations are equal.
 
     Raises
     ------
@@ -247,15 +247,15 @@ def skce_test(
     matrix : array of float, shape (n, n)
         h of :func:`skce_matrix`.
     test : {"bootstrap", "wild", "serial"}
-        Resampled cases; random signs, which come closer to their level below 100 cases; or rotated
-        waves, for cases that depend on each other.
+        Resampled cases; random signs, which keep their level better below 100 cases; or rotated
+        waves, for dependent cases.
     n_resamples : int, default 1000
         B.
     seed, location_number : int
-        Random numbers depend on these two alone.
+        Random numbers depend only on these two.
     block_length : int, optional
-        Of cases in order of time, how many successive ones count as one; 1 for independent ones,
-        which "bootstrap" always assumes. If not given 1 for "wild", from the data for "serial"
+        Number of successive cases, in order of time, that count as one; 1 for independent cases,
+        which "bootstrap" always assumes. By default 1 for "wild", and estimated for "serial"
         (:func:`skce_block_length`).
 
     Returns
@@ -271,8 +271,8 @@ def skce_test(
 
     Notes
     -----
-    With U and V the unbiased and biased estimates and C how often each of n cases is drawn, with
-    replacement, the bootstrap [1]_ compares :math:`\frac{n}{n-1} U - V` with
+    U and V are the unbiased and biased estimates, and C counts how often each of n cases is drawn,
+    with replacement. The bootstrap [1]_ compares :math:`\frac{n}{n-1} U - V` with
 
     .. math:: \frac{1}{n^2} \Bigl[ \frac{n}{n-1} \bigl(C^T h C - C^T \mathrm{diag}\, h\bigr)
        - 2\, C^T h 1 \Bigr].
@@ -283,15 +283,14 @@ def skce_test(
     apart agree with correlation :math:`\max(1 - k/b, 0)` [3]_.
 
     "serial" compares :math:`\frac{1}{n} 1^T h 1 = a_0^T G a_0` with :math:`a^T G a` for random
-    directions a. G has the products of the scaled sum of the errors of all cases and of their first
-    :math:`n / b - 1` cosines, which are independent with one distribution for calibrated forecasts
-    [4]_, and :math:`a_0` picks the sum: the test of :func:`xrecal.arrays.diebold_mariano` for many
-    dimensions, by rotations [5]_.
+    directions a. G contains the products of the scaled sum of all errors and of their first
+    :math:`n / b - 1` cosine transforms. For calibrated forecasts these are independent with one
+    distribution [4]_. :math:`a_0` selects the sum. This is the test of
+    :func:`xrecal.arrays.diebold_mariano` for many dimensions, by rotations [5]_.
 
-    Serial dependence that is not accounted for makes p-values too small. For signs strong
-    dependence needs blocks of many times its reach, and few blocks leave little power. O(B n²) as
-    matrix products, "serial" O(n² log n + B n² / b²); memory for 1e6 random numbers, or those of
-    one resample.
+    Ignored serial dependence makes p-values too small. With random signs, strong dependence needs
+    blocks many times longer than its range, and few blocks leave little power. O(B n²) as matrix
+    products, "serial" O(n² log n + B n² / b²); memory for 1e6 random numbers, or for one resample.
 
     References
     ----------
@@ -342,8 +341,8 @@ def skce_block_length(matrix: FloatArray) -> int:
     Returns
     -------
     int
-        At least 1. From the autocorrelation of neighbours in the two leading principal components
-        of the errors, the larger of the two.
+        At least 1. Computed from the lag-1 autocorrelations of the two leading principal components
+        of the errors; the larger result counts.
 
     Raises
     ------
@@ -387,7 +386,8 @@ def block_p_value(estimates: FloatArray) -> float:
 
     Notes
     -----
-    O(q). A normal approximation for many blocks; the order of cases decides who meets whom.
+    O(q). A normal approximation for many blocks. The order of cases decides which cases share a
+    block.
 
     References
     ----------
@@ -406,13 +406,13 @@ def block_p_value(estimates: FloatArray) -> float:
         return np.nan
     mean = float(blocks.mean())
     error = float(blocks.std(ddof=1)) / math.sqrt(blocks.size)
-    if error <= 1e-15 * abs(mean):  # equal but for rounding
+    if error <= 1e-15 * abs(mean):  # equal except for rounding
         return 0.0 if mean > 0 else 1.0
     return float(ndtr(-mean / error))
 
 
 def check_matrix(matrix: FloatArray) -> FloatArray:
-    """The matrix as float64; raises ValueError unless it is square."""
+    """Return the matrix as float64; raise ValueError unless it is square."""
     h = np.asarray(matrix, dtype=np.float64)
     if h.ndim != 2 or h.shape[0] != h.shape[1]:
         raise ValueError(f"the matrix must be square, (n, n), got {h.shape}; see skce_matrix")
@@ -422,7 +422,7 @@ def check_matrix(matrix: FloatArray) -> FloatArray:
 def usable_cases(
     forecasts: Forecasts, observations: FloatArray, augmented: bool = False
 ) -> tuple[Forecasts, FloatArray]:
-    """:func:`normalised` forecasts and observations of the cases that hold both."""
+    """:func:`normalised` forecasts and observations of the cases that have both."""
     y = np.asarray(observations, dtype=np.float64)
     by_case = one_row_each(forecasts)
     if y.shape != by_case.loc.shape[:1]:
@@ -447,7 +447,7 @@ def usable_cases(
 
 
 def one_row_each(forecasts: Forecasts) -> Forecasts:
-    """Forecasts whose ``loc`` has a row for each case, where they share one."""
+    """Forecasts with a row of ``loc`` for each case, also if cases share one."""
     loc, scale, weights = forecasts
     if weights is not None and np.ndim(weights) == np.ndim(loc) + 1:
         return Forecasts(np.broadcast_to(loc[..., np.newaxis, :], weights.shape), scale, weights)
@@ -465,16 +465,16 @@ def squared_distances(parts: Forecasts) -> FloatArray:
 
 
 def forecast_similarity(parts: Forecasts) -> tuple[FloatArray, bool]:
-    """Kernel (n, n) on :func:`normalised` forecasts, and whether all of them are the same."""
+    """Kernel (n, n) of :func:`normalised` forecasts, and whether all forecasts are equal."""
     squared = squared_distances(parts)
     s = positive_median(squared)
     return _decay(squared, s), not np.isfinite(s)
 
 
 def subset_bandwidth(parts: Forecasts) -> float:
-    """Median positive distance among at most 400 forecasts; infinite if all are the same.
+    """Median positive distance among at most 400 forecasts; infinite if all are equal.
 
-    Where those chosen are all the same, it is taken among forecasts that differ.
+    If the chosen forecasts are all equal, it is taken among forecasts that differ.
     """
     loc, scale, weights = parts
     chosen = subset(len(weights), MEDIAN_CASES)  # type: ignore[arg-type]
@@ -501,7 +501,7 @@ def _decay(distance: FloatArray, bandwidth: float) -> FloatArray:
 
 
 def block_estimates(parts: Forecasts, y: FloatArray, b: int, s: float, theta: float) -> FloatArray:
-    """Estimates (n // b,) of :func:`normalised` forecasts; ``s`` infinite: all alike."""
+    """Estimates (n // b,) of :func:`normalised` forecasts; ``s`` is infinite if all are equal."""
     estimates = np.full(y.size // b, np.nan)
     for i in range(0 if np.isnan(theta) else estimates.size):
         block = slice(i * b, (i + 1) * b)
@@ -549,7 +549,7 @@ def wild_p_value(
 def random_signs(
     rng: np.random.Generator, n_resamples: int, n: int, block_length: int
 ) -> FloatArray:
-    """Signs (n_resamples, n) that b successive cases share, from a random first case on."""
+    """Random signs (n_resamples, n), shared by b successive cases, from a random first case on."""
     if block_length == 1:
         return 2.0 * rng.integers(0, 2, (n_resamples, n), dtype=np.int8) - 1.0
     phase = rng.integers(0, block_length, (n_resamples, 1))
@@ -559,7 +559,7 @@ def random_signs(
 
 
 def sums_by_date(h: FloatArray, date: IntArray) -> FloatArray:
-    """Matrix (d, d) of the sums over pairs of cases of two dates, 0, 1, ... of cases (n,)."""
+    """Matrix (d, d) of sums over pairs of cases by date; cases (n,) have the dates 0, 1, ..."""
     n = int(date[-1]) + 1 if date.size else 0
     if n == len(h):
         return h
@@ -568,10 +568,10 @@ def sums_by_date(h: FloatArray, date: IntArray) -> FloatArray:
 
 
 def error_correlation(h: FloatArray) -> FloatArray:
-    """Autocorrelation (2,) of neighbours in the leading principal components of errors.
+    """Lag-1 autocorrelations (2,) of the leading principal components of errors.
 
-    Errors of cases are vectors with products h (n, n), taken about their mean. By orthogonal
-    iteration; the first components are known well where they are large, the others count less.
+    Errors of cases are vectors with products h (n, n), relative to their mean. The components come
+    from orthogonal iteration. Large components are accurate; small ones matter less.
     """
     n = len(h)
     centred = h - h.mean(0)
@@ -585,12 +585,12 @@ def error_correlation(h: FloatArray) -> FloatArray:
 
 
 def chosen_length(h: FloatArray) -> int:
-    """Successive cases that count as one; see :func:`xrecal.arrays.skce_block_length`."""
+    """Number of successive cases that count as one; see :func:`xrecal.arrays.skce_block_length`."""
     return int(block_lengths(error_correlation(h), np.array(len(h)), SHARE).max())
 
 
 def shows_dependence(h: FloatArray) -> bool:
-    """Whether errors of successive cases are more alike than by chance."""
+    """Return whether errors of successive cases are more similar than by chance."""
     return bool(is_dependent(error_correlation(h), np.array(len(h))).any())
 
 
@@ -599,13 +599,13 @@ def serial_p_value(
 ) -> float:
     """p-value of rotations of the slow waves of a float64 matrix; see :func:`skce_test`.
 
-    NaN with fewer waves than tell anything: 1 if the block length is given, else 3.
+    NaN with too few waves: fewer than 1 if the block length is given, else fewer than 3.
     """
     n_waves = len(h) // block_length - 1
     if n_waves < (1 if given else FEWEST_WAVES) or np.isnan(h).any():
         return np.nan
     slow = h if block_length == 1 else waves(waves(h, n_waves).T, n_waves)
-    # Blocks of 1 keep all waves, of which a rotation is as good as one of the cases themselves.
+    # Blocks of 1 keep all waves: rotating them is equivalent to rotating the cases.
     statistic = h.sum() / len(h)
     least, count = statistic - TIES * len(h) * np.abs(h).max(), 0
     for size in chunks(n_resamples, n_waves + 1):
@@ -615,9 +615,9 @@ def serial_p_value(
 
 
 def generator(seed: int, location_number: int) -> np.random.Generator:
-    """Random numbers of a location, whatever else is computed with it.
+    """Random number generator of a location, independent of other computations.
 
-    ``seed`` is any integer and counts modulo 2^64; the number is one from 0.
+    ``seed`` is any integer, taken modulo 2^64; the location number counts from 0.
     """
     return np.random.default_rng(
         [int(seed) % 2**64, whole_number("location_number", location_number, 0)]
@@ -625,7 +625,7 @@ def generator(seed: int, location_number: int) -> np.random.Generator:
 
 
 def chunks(n_resamples: int, n: int) -> Iterator[int]:
-    """Numbers of resamples, of n numbers each, to draw at a time: always the same parts."""
+    """Numbers of resamples, of n numbers each, to draw at a time; always the same split."""
     step = max(1, RESAMPLED // max(n, 1))
     for start in range(0, n_resamples, step):
         yield min(step, n_resamples - start)
@@ -633,7 +633,7 @@ def chunks(n_resamples: int, n: int) -> Iterator[int]:
 
 @kernel
 def fill_counts(drawn: IndexMatrix32, out: OutMatrix) -> None:
-    """How often each case is drawn, (b, n), from case numbers (b, n)."""
+    """Fill how often each case is drawn (b, n), from case numbers (b, n)."""
     for b in range(drawn.shape[0]):
         for i in range(drawn.shape[1]):
             out[b, i] = 0.0

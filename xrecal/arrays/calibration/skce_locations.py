@@ -1,4 +1,4 @@
-"""Forecasts and observations of many locations -> SKCE, p-values, status."""
+"""SKCE, p-values and status for forecasts and observations of many locations."""
 
 from __future__ import annotations
 
@@ -51,38 +51,38 @@ TESTS = ("serial", "bootstrap", "wild", "montecarlo", "block")
 ROUNDING = 1e-12
 HARMONICS = 2
 MOST = 0.5
-"""Of the variance of the means of forecasts: beyond it they are relative to their cycle."""
+"""Share of the variance of forecast means above which the annual cycle is removed."""
 
 FEWEST_DATED = 20
-"""Cases below which no cycle is looked for."""
+"""Least number of cases for an annual cycle."""
 
 
 class SkceSettings(NamedTuple):
-    """How the squared kernel calibration error is estimated and tested."""
+    """Settings of the squared kernel calibration error and its test."""
 
     test: str | None = None
-    """"serial", "bootstrap", "wild", "montecarlo" or "block", see
-    :func:`xrecal.arrays.skce_test`, :func:`xrecal.arrays.montecarlo_test` and
-    :func:`xrecal.arrays.block_p_value`; None: no test"""
+    """"serial", "bootstrap", "wild", "montecarlo" or "block", see :func:`xrecal.arrays.skce_test`,
+    :func:`xrecal.arrays.montecarlo_test` and :func:`xrecal.arrays.block_p_value`; None for no
+    test"""
     n_resamples: int = 1000
-    """Of all tests but "block", which draws nothing"""
+    """Number of resamples of all tests but "block", which draws nothing"""
     seed: int = 0
-    """Of random numbers"""
+    """Seed of random numbers"""
     block_length: int | None = None
-    """For "serial" and "wild" the number of successive cases that count as one: from the data,
-    or 1, if not given. For "block" the cases in a block, at least 2; the root of n if not given"""
+    """For "serial" and "wild", the number of successive cases that count as one; by default
+    estimated, or 1. For "block", the cases in a block, at least 2; the root of n by default"""
     augmented: bool = False
-    """Whether each observation joins its own plain ensemble; see
+    """True if each observation joins its own plain ensemble; see
     :func:`xrecal.arrays.case_matrix`"""
     simultaneous: int = 1
-    """For "serial" the number of successive cases of one date, which blocks then count"""
+    """For "serial", the number of successive cases of one date; blocks then count dates"""
 
 
 ESTIMATE = SkceSettings()
 
 
 class SkceEstimates(NamedTuple):
-    """Squared kernel calibration errors of locations, and tests of them, each (L,)."""
+    """Squared kernel calibration errors and tests of locations, each (L,)."""
 
     skce: FloatArray
     """Unbiased estimate, without unit, may be negative"""
@@ -91,7 +91,7 @@ class SkceEstimates(NamedTuple):
     status: IntArray
     """Bits of ``xrecal.arrays.status.EVIDENCE_MEANINGS``"""
     block_length: IntArray
-    """Successive cases, or dates, that the test counts as one; 0 without a test"""
+    """Number of successive cases, or dates, that the test counts as one; 0 without a test"""
 
 
 def skce_locations(
@@ -112,35 +112,35 @@ def skce_locations(
     observations : array of float, shape (L, n)
         In u, cases in order of time.
     settings : SkceSettings
-        The test and its numbers; none by default.
+        The test and its numbers; no test by default.
     location_numbers : array of int, shape (L,), optional
-        Number from 0 of each location in the whole data set, which its random numbers depend on,
-        so that chunks make no difference. 0, 1, ... if not given.
+        Number from 0 of each location in the whole data set. Its random numbers depend on this
+        number, so results do not depend on chunks. 0, 1, ... by default.
     season : array of float, shape (L, n), optional
-        Fraction of the year of each case, in [0, 1). Where two harmonics of it explain more than
-        half of the variance of the means of the forecasts, of 20 or more, these are taken off
-        forecasts and observations: beside an annual cycle the kernels would see nothing else.
+        Fraction of the year of each case, in [0, 1). If two harmonics explain more than half of the
+        variance of the means of 20 or more forecasts, they are subtracted from forecasts and
+        observations. Otherwise the annual cycle would dominate the kernels.
 
     Returns
     -------
     SkceEstimates
-        Estimates, with "block" the mean over blocks, NaN with fewer cases than make one; p-values
-        in (0, 1], with "block" [0, 1], NaN without a test, with fewer than two blocks, or too few
-        cases for their dependence. Both are NaN with fewer than two cases that hold forecast and
-        observation, with observations that are all the same, and where any forecast has weights or
-        scales that no distribution has. Cases with infinite values are left out; neighbours of a
-        case left out count as successive.
+        Estimates are the mean over blocks for "block", NaN with fewer cases than one block.
+        p-values are in (0, 1], for "block" in [0, 1]; NaN without a test, with fewer than two
+        blocks, or with too few cases for their dependence. Both are NaN with fewer than two cases
+        with forecast and observation, if all observations are equal, or if any forecast has invalid
+        weights or scales. Cases with infinite values are left out; the cases before and after then
+        count as successive.
 
     Raises
     ------
     ValueError
         If shapes do not match, the test is unknown, a number is out of range or belongs to
-        another test, or ``augmented`` is asked for forecasts that are no plain ensembles.
+        another test, or ``augmented`` is True for forecasts that are not plain ensembles.
 
     Notes
     -----
-    O(n² m + B n²) time and a few arrays (n, n) for a location; O(n b m) with "block". Each
-    location is tested by itself; many tests find some errors by chance.
+    O(n² m + B n²) time and a few arrays (n, n) per location; O(n b m) with "block". Each location
+    has its own test, so with many locations some tests reject by chance.
 
     Examples
     --------
@@ -245,7 +245,7 @@ def _one(
 
 
 def default_block(n: int) -> int:
-    """Number of cases in a block where none is given: the root of n, rounded down."""
+    """Default number of cases in a block: the root of n, rounded down."""
     return max(math.isqrt(n), 2)
 
 
@@ -254,10 +254,11 @@ def relative_to_season(
 ) -> tuple[Forecasts, FloatArray] | None:
     """Normalised forecasts and observations (n,) minus the annual cycle of the forecasts, if any.
 
-    As the cycle follows from forecasts and dates alone, what was calibrated given both still is.
+    The cycle depends on forecasts and dates only, so forecasts calibrated given both stay
+    calibrated.
     """
     loc, scale, weights = parts
-    assert weights is not None  # as normalised() leaves them
+    assert weights is not None  # set by normalised()
     centre = np.einsum("nm,nm->n", weights, np.broadcast_to(loc, weights.shape))
     cycle = annual_cycle(centre, season)
     if cycle is None:
@@ -269,12 +270,12 @@ def relative_to_season(
 def annual_cycle(centre: FloatArray, season: FloatArray) -> FloatArray | None:
     """Annual cycle (n,) of means of forecasts (n,), around their mean; None if there is none.
 
-    The least-squares fit of the year and half-year waves of the fractions of the year (n,). None
-    where it explains half of the variance or less, degrees of freedom counted.
+    A least-squares fit of yearly and half-yearly waves to the fractions of the year (n,). None if
+    it explains at most half of the variance, after correction for degrees of freedom.
     """
     known = np.isfinite(season)
     n = int(known.sum())
-    if n < max(FEWEST_DATED, len(season)):  # all of them need a date
+    if n < max(FEWEST_DATED, len(season)):  # every case needs a date
         return None
     angle = 2 * np.pi * np.outer(season, np.arange(1, HARMONICS + 1))
     design = np.column_stack([np.ones(n), np.cos(angle), np.sin(angle)])
@@ -306,7 +307,7 @@ def _from_matrix(
     settings: SkceSettings,
     number: int,
 ) -> tuple[float, float, bool, int, int]:
-    """SKCE, p-value, whether forecasts are the same, block length, and bits of the status."""
+    """SKCE, p-value, whether forecasts are equal, block length, and bits of the status."""
     similarity, identical = forecast_similarity(parts)
     h = matrix_of(parts, y, similarity, theta)
     rng, n_resamples = generator(settings.seed, number), settings.n_resamples

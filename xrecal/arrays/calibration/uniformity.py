@@ -1,4 +1,4 @@
-"""Probability integral transforms: uniform if the forecast is calibrated."""
+"""Probability integral transforms, and tests that they are uniform, as for calibrated forecasts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from xrecal.arrays.status import FEWEST
 from xrecal.typing import FloatArray, IntArray
 
 LEVELS = np.arange(1, 64) / 64
-"""At which the serial test compares distributions."""
+"""Levels at which the serial test compares distributions."""
 
 
 def pit_counts(pit: FloatArray, bins: int = 10) -> FloatArray:
@@ -38,18 +38,18 @@ def pit_counts(pit: FloatArray, bins: int = 10) -> FloatArray:
     Returns
     -------
     array of float64, shape (..., bins)
-        Counts in the bins from k / bins to (k + 1) / bins, the right end in the last one only;
-        NaN with fewer than 2 cases.
+        Counts in the bins from k / bins to (k + 1) / bins; only the last bin includes its right
+        end. NaN with fewer than 2 cases.
 
     Raises
     ------
     ValueError
-        If a value is outside [0, 1] or ``bins`` is no positive whole number.
+        If a value is outside [0, 1] or ``bins`` is not a positive integer.
 
     Notes
     -----
-    Bins as in :func:`numpy.histogram`. O(n) a location. :func:`xrecal.arrays.flatness_test` tests
-    the counts: a hump is overdispersion, a U underdispersion, a slope a bias.
+    Bins as in :func:`numpy.histogram`. O(n) per location. :func:`xrecal.arrays.flatness_test` tests
+    the counts: a hump shows too much spread, a U too little, a slope a bias.
 
     Examples
     --------
@@ -82,8 +82,8 @@ def uniform_test(pit: FloatArray) -> tuple[FloatArray, FloatArray]:
     Parameters
     ----------
     pit : array of float, shape (..., n)
-        As in :func:`pit_counts`. Randomised where forecasts have atoms, else dry days count
-        against a calibrated forecast.
+        As in :func:`pit_counts`. They must be randomised if forecasts have atoms; otherwise dry
+        days count against a calibrated forecast.
 
     Returns
     -------
@@ -98,10 +98,9 @@ def uniform_test(pit: FloatArray) -> tuple[FloatArray, FloatArray]:
 
     Notes
     -----
-    That of :func:`scipy.stats.kstest` with ``mode="exact"``. For independent cases: where
-    neighbours in time are alike, p-values are too small; see :func:`serial_uniform_test`. O(n log
-    n) a location, and SciPy's exact distribution [1]_, tens of microseconds that hold the
-    interpreter.
+    Equal to :func:`scipy.stats.kstest` with ``mode="exact"``. Valid for independent cases; p-values
+    are too small for autocorrelated ones, see :func:`serial_uniform_test`. O(n log n) per location,
+    plus SciPy's exact distribution [1]_, which holds the GIL for tens of microseconds.
 
     References
     ----------
@@ -122,7 +121,7 @@ def uniform_test(pit: FloatArray) -> tuple[FloatArray, FloatArray]:
     statistic, p_value = np.full((2, len(rows)), np.nan)
     position = np.arange(1.0, rows.shape[1] + 1)
     for block in location_blocks(len(rows), 40 * rows.shape[1]):
-        p = np.sort(np.clip(rows[block].astype(np.float64), 0.0, 1.0), axis=-1)  # NaN come last
+        p = np.sort(np.clip(rows[block].astype(np.float64), 0.0, 1.0), axis=-1)  # NaN last
         n = np.maximum(count[block], 1)[:, np.newaxis]
         gap = np.maximum(position / n - p, p - (position - 1) / n)
         statistic[block] = np.where(np.isnan(p), 0.0, gap).max(-1, initial=0.0)
@@ -133,16 +132,16 @@ def uniform_test(pit: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 class UniformTest(NamedTuple):
-    """Test of a uniform distribution that allows for dependence of successive cases, (...)."""
+    """Test of a uniform distribution that allows for autocorrelation, arrays (...)."""
 
     statistic: FloatArray
     """Largest distance of the empirical CDF from the uniform one"""
     p_value: FloatArray
-    """NaN where there are too few cases for their dependence"""
+    """NaN with too few cases for their dependence"""
     block_length: IntArray
-    """Successive dates that count as one; 0 without enough cases"""
+    """Number of successive dates that count as one; 0 with too few cases"""
     dependent: npt.NDArray[np.bool_]
-    """Whether successive dates are more alike than by chance"""
+    """True if successive dates are more similar than by chance"""
 
 
 def serial_uniform_test(
@@ -153,16 +152,16 @@ def serial_uniform_test(
     seed: int = 0,
     simultaneous: int = 1,
 ) -> UniformTest:
-    r"""Kolmogorov-Smirnov test of a uniform distribution, of cases that depend on each other.
+    r"""Kolmogorov-Smirnov test of a uniform distribution for autocorrelated cases.
 
     Parameters
     ----------
     pit : array of float, shape (..., n)
         As in :func:`uniform_test`, cases in order of time.
     block_length : int, optional
-        Successive dates that count as one, from 1; from the data if not given.
+        Number of successive dates that count as one, from 1; estimated by default.
     n_resamples, seed : int
-        Of the random rotations, the same at all locations.
+        Number and seed of the random rotations, which are the same at all locations.
     simultaneous : int, default 1
         Number of successive cases of one date, such as those of all places: they may depend on each
         other in any way.
@@ -170,29 +169,29 @@ def serial_uniform_test(
     Returns
     -------
     UniformTest
-        Each of shape (...). With single cases and blocks of 1 the p-value is that of
+        Arrays of shape (...). With single cases and blocks of 1 the p-value is that of
         :func:`uniform_test`. NaN with fewer than 2 cases.
 
     Raises
     ------
     ValueError
-        If a value is outside [0, 1], a number is out of range, or n is no multiple of
+        If a value is outside [0, 1], a number is out of range, or n is not a multiple of
         ``simultaneous``.
 
     Notes
     -----
-    With :math:`e_t(u) = 1\{p_t \le u\} - u`, summed over the cases of a date, the scaled sum over
-    time and the cosines of as many half waves as :math:`n / b - 1`,
+    Let :math:`e_t(u) = 1\{p_t \le u\} - u`, summed over the cases of a date. The scaled sum over
+    time and the cosine transforms of up to :math:`n / b - 1` half waves,
 
     .. math:: \Lambda_0(u) = n^{-1/2} \sum_t e_t(u), \quad \Lambda_j(u) = (2 / n)^{1/2}
        \sum_t e_t(u) \cos \frac{\pi j (t - 1/2)}{n}
 
     are nearly independent Gaussian processes of one distribution for calibrated forecasts, whatever
-    the dependence [1]_. So is any rotation of them, and the largest :math:`|\Lambda_0(u)|` over 63
-    levels is compared with those of rotations [2]_: the counterpart for a distribution of
-    :func:`xrecal.arrays.diebold_mariano` for a mean. The block length from the data is the larger
-    of those for the PIT and for the square of its distance from ½. O(n log n) and O(n_resamples n /
-    b) a location.
+    the dependence [1]_. So is any rotation of them. The test compares the largest
+    :math:`|\Lambda_0(u)|` over 63 levels with the same of rotations [2]_. It corresponds, for a
+    distribution, to :func:`xrecal.arrays.diebold_mariano` for a mean. The estimated block length is
+    the larger of those for the PIT and for the square of its distance from ½. O(n log n) and
+    O(n_resamples n / b) per location.
 
     References
     ----------
@@ -232,7 +231,7 @@ def serial_uniform_test(
 
 
 def _sums_by_date(p: FloatArray, simultaneous: int) -> FloatArray:
-    """Sums over the cases (n,) of each date of e(u) at all levels, and of two moments."""
+    """Sums over the cases (n,) of each date: of e(u) at all levels, and of two moments."""
     known = ~np.isnan(p)
     p = p[known, np.newaxis]
     centred = p - 0.5

@@ -1,8 +1,8 @@
-"""Where the members of a recalibrated forecast sit: past observations, or errors around a centre.
+"""Positions of recalibrated members: past observations, or past errors around a centre.
 
-With a centre c and a spread s of each forecast the calibration cases have the errors
-``e = (y - c) / s``, and the members of a new forecast are ``c(x) + s(x) e``. All centres have one
-form, with the covariates r of the case:
+Each forecast has a centre c and a spread s. The calibration cases then have the errors ``e = (y -
+c) / s``, and the members of a new forecast are ``c(x) + s(x) e``. All centres have one form, with
+the covariates r of the case:
 
     c = a + b mean + sum g_k r_k        s = sqrt(c0² + d² v) exp(sum h_k r_k)
 
@@ -56,28 +56,28 @@ PLAIN = {5: REGRESSION, 6: STANDARDISED}
 Centres: TypeAlias = dict[bytes, FloatArray]
 """Coefficients of centres that were fitted, by support and sample."""
 
-# Ratios to a mean next to zero say nothing: this share of the typical mean is the least divisor.
+# Least divisor of ratios, as a share of the typical mean: a mean near zero is too uncertain.
 SMALLEST_MEAN = 0.01
 
-# Nor do errors in units of a spread next to zero: at least this share of the typical spread.
+# Least spread in units of the typical spread: errors are divided by it.
 SMALLEST_SPREAD = 0.05
 
-# Spreads whose squares are too small for a float64 come out as zero, and nothing divides by that.
+# Smallest spread: the squares of smaller ones are zero in float64.
 SMALLEST_DIVISOR = 1e-300
 
 
 def usable_supports(supports: IntArray, low: float) -> IntArray:
-    """Places of the supports that a variable with this lower bound can have.
+    """Positions of the supports that suit a variable with this lower bound.
 
-    Ratios to the mean need a zero that is no matter of the unit: the bound of what there is no less
-    of. Where nothing else is asked for, they are taken as asked.
+    Ratios to the mean need a natural zero, so they are left out unless the lower bound is zero or
+    they are the only support.
     """
     usable = np.flatnonzero((supports != RATIO) | (low == 0))
     return usable if usable.size else np.arange(supports.size)
 
 
 class Sample(NamedTuple):
-    """Moments of n ensembles, their covariates, and what verified."""
+    """Moments of n ensembles, their covariates and their observations."""
 
     mean: Vector
     """(n,)"""
@@ -96,26 +96,26 @@ class Sample(NamedTuple):
 
     @property
     def others(self) -> IntArray:
-        """Columns of the covariates that are no predictors."""
+        """Columns of the covariates that are not predictors."""
         return np.setdiff1d(np.arange(self.features.shape[1]), self.predictors)
 
     def conditioned(self, strength: float) -> Sample:
-        """Without covariates that do not count in a kernel: these enter no centre either."""
+        """Sample without covariates, unless the kernel and so the centre take them into account."""
         return self if strength > 0 else self.given(NONE)
 
     def given(self, columns: IntArray) -> Sample:
-        """With some of the covariates, none of them predictors."""
+        """Sample with some of the covariates, none of them predictors."""
         of = np.ascontiguousarray(self.features[:, columns])
         return self._replace(features=of, predictors=NONE)
 
     def take(self, cases: IntArray) -> Sample:
-        """Some of the cases."""
+        """Sample of some of the cases."""
         mean, variance, features, target = (part[cases] for part in self[:4])
         return self._replace(mean=mean, variance=variance, features=features, target=target)
 
 
 class Limits(NamedTuple):
-    """Bounds of the variable, and what was observed between them."""
+    """Bounds of the variable, and the observed range between them."""
 
     low: float
     high: float
@@ -143,8 +143,8 @@ class Targets(NamedTuple):
 def fit_centre(code: int, sample: Sample, coefficients: FloatArray) -> None:
     """Fill coefficients (a, b, c0, d, g, h) of a support from a :class:`Sample`.
 
-    ``coefficients`` may have room for more covariates, whose coefficients are 0. What a support
-    does not need is not compiled.
+    ``coefficients`` may have room for more covariates; their coefficients are 0. Each support
+    compiles only the code that it needs.
     """
     mean, of, target = sample.mean, sample.features, sample.target
     k = of.shape[1]
@@ -172,7 +172,7 @@ def fit_centre(code: int, sample: Sample, coefficients: FloatArray) -> None:
 
 
 def known_centre(code: int, sample: Sample, known: Centres) -> FloatArray:
-    """Coefficients (4 + 2 k,) of a support, fitted if they are not known yet."""
+    """Coefficients (4 + 2 k,) of a support, fitted unless they are known already."""
     code = code if sample.predictors.size else PLAIN.get(code, code)
     content = digest((code, *sample))
     if content not in known:
@@ -206,7 +206,7 @@ def error_of(y: float, centre: float, spread: float, low: float, high: float) ->
 
 @kernel
 def inside(observations: Vector, low: float, high: float) -> Any:
-    """Smallest and largest observation between the bounds; infinite towards a side without one."""
+    """Smallest and largest observation between the bounds; infinite on a side without a bound."""
     first, last = np.inf, -np.inf
     for y in observations:
         if low < y < high:
@@ -220,9 +220,9 @@ def inside(observations: Vector, low: float, high: float) -> Any:
 def fill_members(
     centre: float, spread: float, error: Vector, limits: Limits, points: OutVector
 ) -> None:
-    """Members (k,) from ascending errors: on a bound, or between the first and last inside."""
+    """Fill members (k,) from ascending errors: on a bound, or inside the observed range."""
     start, stop, first, last = 0, error.size, limits.first, limits.last
-    for i in range(stop):  # from the start, without calls: then several are computed at once
+    for i in range(stop):  # an explicit loop without calls, which the compiler vectorises
         point = centre + spread * error[i]
         point = first if point < first else point
         points[i] = last if point > last else point
@@ -254,7 +254,7 @@ def rank_errors(
         for s, code in enumerate(supports.tolist()):
             coefficients[f, s] = known_centre(code, some, known)
     fill_errors(folds, supports, coefficients, sample, targets)
-    order = np.argsort(targets.error, axis=-1, kind="stable")  # NaN, such as of the others, last
+    order = np.argsort(targets.error, axis=-1, kind="stable")  # NaN last
     return targets._replace(ranked=order, error=np.take_along_axis(targets.error, order, axis=-1))
 
 
@@ -262,7 +262,7 @@ def rank_errors(
 def fill_errors(
     folds: Folds, supports: Indices, coefficients: Cube, sample: Sample, targets: Targets
 ) -> None:
-    """Fill the errors of the training cases, in their order, and all targets but the ranks.
+    """Fill the errors of the training cases, in the order of the cases, and all targets but ranks.
 
     Centres have coefficients (F, S, c).
     """
@@ -298,15 +298,15 @@ class Ranked(NamedTuple):
 
 
 def _rows_by(project: Any) -> Any:
-    """Code that fills forecasts, with a compiled projection."""
+    """Compile the code that fills forecasts, for one projection."""
 
     @kernel
     def fill_rows(
         signed: Matrix, ranked: Ranked, centred: Matrix, weights: OutMatrix, points: OutMatrix
     ) -> None:
-        """Signed weights (q, n) to probabilities and the points that they belong to.
+        """Signed weights (q, n) to probabilities and their points.
 
-        What is missing to a sum of one goes to the cases by their share: the regression is one
+        If the weights sum to less than one, each case gets its share of the rest: the regression is
         around climatology. ``centred`` (2, q) holds centre and spread of each forecast.
         """
         order, share = ranked.order, ranked.share

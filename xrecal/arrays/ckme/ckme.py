@@ -1,4 +1,4 @@
-"""The conditional kernel mean embedding: choose its settings by the calibration cases, and fit."""
+"""The conditional kernel mean embedding: choice of its settings, and its fit."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ HALF_LIVES = (math.inf, 1.0, 0.5, 0.25, 0.125)
 
 
 def choose(problem: Problem, half_life: float) -> Choices:
-    """Choose at one location; nothing is tried where the settings leave one choice alone."""
+    """Choose at one location; skip the search if the settings leave only one choice."""
     if not problem.is_enough:
         return Choices(SUPPORTS.index(problem.settings.supports[0]))
     search = Search(problem)
@@ -74,7 +74,7 @@ def chosen_by(search: Search, problem: Problem, s: int, half_life: float, status
 
 
 def _best_errors(search: Search) -> int | None:
-    """The best support of errors, where that of past observations is better."""
+    """Return the best support of errors if the overall best one is past observations."""
     past = search.candidates.supports == OBSERVATIONS
     errors = search.every[~past[search.every]]
     if search.each or not past[search.best.winner] or not errors.size:
@@ -110,7 +110,7 @@ def choose_each(
 def smallest_losses(
     calibration: Calibration, settings: Settings, half_life: FloatArray, *, forward: bool = False
 ) -> FloatArray:
-    """Smallest held-out loss (L,) of all kernels, supports and ridges; infinite without cases."""
+    """Smallest held-out loss (L,) over all kernels, supports and ridges; infinite without cases."""
     losses = np.full(half_life.size, math.inf)
     for problem in problems(calibration, settings, half_life):
         if problem.is_enough:
@@ -127,9 +127,9 @@ later_losses = partial(smallest_losses, forward=True)
 def half_lives(
     calibration: Calibration, settings: Settings, half_life: float | str, losses: Any
 ) -> FloatArray:
-    """Half-life (L,) as given, or with which earlier cases forecast later ones best.
+    """Half-life (L,) as given, or the one with which earlier cases forecast later ones best.
 
-    ``losses`` is ``later_losses``, or does the same for another array library.
+    ``losses`` is ``later_losses``, or its counterpart of another array library.
     """
     n_locations = calibration.observations.shape[0]
     if half_life != "cv":
@@ -178,40 +178,41 @@ def fit_ckme(
     cases : Forecasts
         Calibration forecasts at L locations: arrays (L, n, m).
     observations : array of float, shape (L, n)
-        What verified, in the unit of the forecasts; NaN where unknown.
+        Observations of the cases, in the unit of the forecasts; NaN where unknown.
     settings : Settings
-        Kernel and its candidates, ridge, supports, bounds, loss, projection, gap (steps in time,
-        or length of time, left out of training on both sides of those held out), least number of
-        cases.
+        Kernel and its candidates, ridge, supports, bounds, loss, projection, gap (steps in time or
+        length of time that training leaves out on both sides of the held-out cases), least number
+        of cases.
     features : Features, optional
         Covariates of the cases, (L, n, k).
     days : array of float, shape (n,), optional
         Dates of the cases in days; needed with a half-life, and with a gap that is a length of
         time.
     half_life : float or "cv"
-        In days: a case so much older counts half. "cv" chooses among parts of the period of the
-        cases by how well the past forecasts what follows; blocks with cases from both sides
-        would hide a drift.
+        In days: a case this much older has half the weight. "cv" tries parts of the period of the
+        cases and takes the one with which earlier cases forecast later ones best; blocks that learn
+        from both sides would hide a drift.
     groups : array of int, shape (n,), optional
-        What folds are made of: calendar years, or an order of the cases. Step by default.
+        Groups that folds do not divide: calendar years, or an order of the cases. ``step`` by
+        default.
     blocks : int
         Number of folds, cut from the cases ordered by ``groups``; 0 makes each value of
-        ``groups`` a fold. Groups of two cases and more in the mean must then agree: the largest
-        ridge is taken where the gain on it is less than one standard error over the groups.
+        ``groups`` a fold. If groups have two or more cases on average, the fit takes the largest
+        ridge unless the gain over it exceeds one standard error over the groups.
     step : array of int, shape (n,), optional
         Step in time of each case, never descending; each is one by default. Cases of one step
         are held out together.
     squared : array of float64, shape (L, n, n), optional
-        Squared energy distances of the cases, where they are known already; or for each location
-        what computes those that :func:`numpy.ix_` asks for.
+        Squared energy distances of the cases, if known already; or an object for each location that
+        computes the entries of an index by :func:`numpy.ix_`.
     vectors : array of float64, shape (L, n, d), optional
-        Observed vectors, for the loss "energy": ``observations`` are then their numbers.
+        Observed vectors, for the loss "energy"; ``observations`` then number these vectors.
     choices : Choices, optional
-        What :func:`choose_ckme` returned, of these cases or of others, or joined from several
-        places. The fit then searches nothing, and ``half_life`` is that of the choices.
+        Result of :func:`choose_ckme` for these cases, for others, or joined from several places.
+        The fit then skips the search and takes the half-life of the choices.
     medians : dict, optional
-        Median distances that other calls have found, to which this one adds its own: a fit of the
-        same forecasts with other settings then compares none of them.
+        Median distances from other calls; this call adds its own. Another fit to the same forecasts
+        then need not compute the median again.
 
     Returns
     -------
@@ -224,12 +225,12 @@ def fit_ckme(
 
     Notes
     -----
-    Exactly: per location and candidate of the kernel one eigendecomposition, O(n³), and 13 ridges
-    of O(n³) matrix products (20 for the winner); five n × n matrices of float64 at a time, and up
-    to 64 MiB of decompositions that are kept. With low rank: a few ridges of O(n r²) for each
-    candidate, (3 n + 5 r) r numbers. Cases with an infinite or otherwise invalid value are left
-    out, with a status. Centres of errors are fitted inside the folds. Locations run one after
-    another in compiled code without the GIL.
+    The exact solver takes, per location and candidate kernel, one eigendecomposition, O(n³), and 13
+    ridges of O(n³) matrix products (20 for the winner). It needs five n × n matrices of float64 at
+    a time, and keeps up to 64 MiB of decompositions. With low rank, each candidate takes a few
+    ridges of O(n r²) and (3 n + 5 r) r numbers. Cases with an infinite or otherwise invalid value
+    are left out, with a status. Centres of errors are fitted inside the folds. Locations run one
+    after another in compiled code without the GIL.
 
     References
     ----------
@@ -291,8 +292,8 @@ def choose_ckme(
     -------
     Choices
         Names and numbers alone, for :func:`fit_ckme` with these cases or others. Both calls
-        together do what :func:`fit_ckme` does alone, but for landmarks of a low-rank solver: these
-        then come in the order that the ridge needs, and not in that of the search.
+        together equal :func:`fit_ckme` alone, except for landmarks of a low-rank solver: they are
+        in the order for the chosen ridge, not in that of the search.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""The embedding: its settings, what is chosen, what is fitted, and the cases that these are of."""
+"""The embedding: its settings, choices, fit and calibration cases."""
 
 from __future__ import annotations
 
@@ -38,55 +38,51 @@ class Settings(NamedTuple):
     bounds: str | tuple[float | str | None, float | str | None] | None = "auto"
     supports: tuple[str, ...] = ("observations",)
     kernels: tuple[tuple[float, float], ...] = ((1.0, 0.0),)
-    """Factor of the bandwidth, and strength of the covariates (0: without), of each candidate."""
+    """Factor of the bandwidth, and strength of the covariates (0: none), of each candidate."""
     min_samples: int = 20
     solver: str = "auto"
     shapes: bool = False
-    """True if forecasts are compared after each has lost its mean."""
+    """True if each forecast is compared after its mean is subtracted"""
 
 
 TABLES = ("losses",)
-"""Choices of each kernel, support and ridge; the others are one number each."""
+"""Choices for each kernel, support and ridge; the other choices are one number each."""
 
 
 class Choices(NamedTuple):
-    """What a cross-validation chose, at L locations; at one location numbers in place of arrays.
+    """Result of cross-validation at L locations; at one location numbers in place of arrays.
 
-    Names and numbers alone: choices of some cases serve a fit to others.
+    Choices are names and numbers alone, so choices for some cases also serve a fit to others.
     """
 
     support: Any = 0
     """(L,) position in :data:`xrecal.arrays.ckme.centre.SUPPORTS`"""
     widening: Any = math.nan
-    """(L,) bandwidth in units of the median distance, or of the one that is given"""
+    """(L,) bandwidth in units of the median distance, or of the given bandwidth"""
     strength: Any = math.nan
-    """(L,) exponent of the kernel on covariates, 0 without"""
+    """(L,) exponent of the kernel on covariates, 0 without covariates"""
     ridge: Any = math.nan
-    """(L,) lambda, unitless; NaN where there were too few cases to choose by"""
+    """(L,) lambda, unitless; NaN where there were too few cases for a choice"""
     half_life: Any = math.nan
-    """(L,) in days; infinite where all cases count alike"""
+    """(L,) in days; infinite if all cases have the same weight"""
     loss: Any = math.nan
     """(L,) mean held-out loss at the best ridge of the grid; NaN where nothing was chosen"""
     beside: Any = 0
-    """(L,) best support of errors, where that of past observations is chosen before it; else 0"""
+    """(L,) best support of errors, if past observations are the best of all; else 0"""
     status: Any = 0
     """(L,) bits of :mod:`xrecal.arrays.status` that a search sets"""
     cases: Any = math.nan
-    """(L,) cases that the ridge was chosen for: a fit to others keeps its product with their number
-
-    NaN where the ridge is the same for any number of cases.
-    """
+    """(L,) number of cases of the choice: a fit to another number of cases keeps the product of
+    ridge and number. NaN if the ridge does not depend on the number of cases."""
     losses: Any = ()
-    """(L, G S R) held-out loss with each kernel, support and ridge of the grid, kernels first
-
-    NaN where it was not tried.
-    """
+    """(L, G S R) held-out loss with each kernel, support and ridge of the grid, kernels first; NaN
+    where not tried."""
 
     @classmethod
     def joined(cls, locations: Iterable[Choices], width: int = 0) -> Choices:
-        """Choices of several locations, one after another; of one without choices the defaults.
+        """Join the choices of several locations; a location without choices gets the defaults.
 
-        With tables of a width, NaN where a location has none.
+        Tables have ``width`` columns, NaN where a location has no table.
         """
         every = list(locations)
         columns: list[npt.NDArray[Any]] = []
@@ -102,7 +98,7 @@ class Choices(NamedTuple):
         return cls(*columns)
 
     def at(self, location: int) -> Choices:
-        """Choices of one location, without the losses that they were made by."""
+        """Choices of one location, without its table of losses."""
         named = zip(self._fields, self, strict=True)
         return Choices(**{n: a[location].item() for n, a in named if n not in TABLES})
 
@@ -113,14 +109,14 @@ class Choices(NamedTuple):
 
 
 class FittedCKME(NamedTuple):
-    """What was fitted at L locations; with the cases it gives all weights."""
+    """Fit at L locations; together with the cases it determines all weights."""
 
     bandwidth: FloatArray
     """(L,) in the unit of D² (Gaussian kernel) or D (Laplace); infinity: climatology."""
     ridge: FloatArray
     """(L,) lambda, unitless; NaN where there were too few cases."""
     strength: FloatArray
-    """(L,) exponent of the kernel on covariates, 0 without."""
+    """(L,) exponent of the kernel on covariates, 0 without covariates."""
     precision: FloatArray
     """(L, k) weights of the features in the distance of covariates."""
     support: IntArray
@@ -128,27 +124,27 @@ class FittedCKME(NamedTuple):
     centre: FloatArray
     """(L, 4 + 2 k) coefficients of the centre; see :mod:`xrecal.arrays.ckme.centre`."""
     lower: FloatArray
-    """(L,) bounds of the variable, infinite without."""
+    """(L,) bounds of the variable, infinite without a bound."""
     upper: FloatArray
     """(L,)"""
     half_life: FloatArray
-    """(L,) in days; infinite where all cases count alike."""
+    """(L,) in days; infinite if all cases have the same weight."""
     loss: FloatArray
     """(L,) mean held-out loss at the best ridge of the grid; NaN where nothing was chosen."""
     n_cases: IntArray
     """(L,) cases used."""
     status: IntArray
-    """(L,) bits of :mod:`xrecal.arrays.status`, 0 where all is well."""
+    """(L,) bits of :mod:`xrecal.arrays.status`, 0 for ok."""
     landmark: IntArray
-    """(L, r) slots of the cases that a low-rank solver represents all others by; -1 without."""
+    """(L, r) slots of the landmarks of a low-rank solver; -1 in unused entries."""
     beside: IntArray
-    """(L,) best support of errors, where that of past observations is chosen before it; else 0."""
+    """(L,) best support of errors, if past observations are the best of all; else 0."""
     beside_centre: FloatArray
-    """(L, 4 + 2 k) coefficients of its centre; NaN without."""
+    """(L, 4 + 2 k) coefficients of its centre; NaN if there is none."""
 
     @classmethod
     def nothing(cls, n_features: int, n_landmarks: int) -> FittedCKME:
-        """Fit of one location with too few cases: NaN, in arrays of the types of all fits."""
+        """Empty fit of one location with too few cases: NaN, in arrays of the types of all fits."""
         missing = dict.fromkeys(("bandwidth", "ridge"), np.full(1, np.nan))
         plain = (part[0] for part in complete_fit(missing, n_features))
         one = cls(*(part * np.nan if part.dtype.kind == "f" else part for part in plain))
@@ -156,7 +152,7 @@ class FittedCKME(NamedTuple):
 
     @classmethod
     def joined(cls, locations: Iterable[FittedCKME], like: FittedCKME) -> FittedCKME:
-        """Fits of several locations, one after another, in arrays of the types of another fit."""
+        """Join the fits of several locations, in arrays of the types of another fit."""
         every = list(locations)
         parts = ([one[i] for one in every] for i in range(len(like)))
         return cls(
@@ -167,7 +163,7 @@ class FittedCKME(NamedTuple):
         )
 
     def of_errors(self) -> FittedCKME:
-        """The fit whose members are errors everywhere, with the same weights before projection."""
+        """The fit with members from errors everywhere, and the same weights before projection."""
         xp = namespace(self.ridge)
         there = self.beside != 0
         return self._replace(
@@ -177,7 +173,7 @@ class FittedCKME(NamedTuple):
 
 
 def complete_fit(fitted: Mapping[str, npt.NDArray[Any]], n_features: int) -> FittedCKME:
-    """Fitted parameters, filled up where the settings choose none."""
+    """Fitted parameters; defaults where the settings choose none."""
     ridge = fitted["ridge"]
     xp, n = namespace(ridge), ridge.size
     plain = xp.zeros((n, 4 + 2 * n_features))
@@ -202,7 +198,7 @@ def complete_fit(fitted: Mapping[str, npt.NDArray[Any]], n_features: int) -> Fit
 
 
 class Calibration(NamedTuple):
-    """Calibration cases at L locations, with dates, folds and what else is given of them."""
+    """Calibration cases at L locations, with dates, folds and further inputs."""
 
     cases: Forecasts
     """(L, n, m)"""
@@ -211,7 +207,7 @@ class Calibration(NamedTuple):
     features: Features
     """(L, n, k)"""
     groups: IntArray
-    """(n,) what folds are made of"""
+    """(n,) groups that folds do not divide"""
     blocks: int
     """Number of folds, 0 for one of each group"""
     step: IntArray
@@ -221,15 +217,15 @@ class Calibration(NamedTuple):
     days: FloatArray | None = None
     """(n,) dates"""
     squared: Sequence[Squared] | None = None
-    """(L, n, n) squared distances, where they were computed before"""
+    """(L, n, n) squared distances, if computed before"""
     vectors: Sequence[FloatArray] | None = None
-    """(L, n, d) observed vectors, where observations are the numbers of these"""
+    """(L, n, d) observed vectors, if observations are their numbers"""
     centres: Centres | None = None
-    """Centres that were fitted before, where another method may ask for the same"""
+    """Cache of fitted centres, shared with other methods"""
     compared: dict[Hashable, Any] | None = None
-    """Locations whose distances were computed before, likewise"""
+    """Cache of locations with their distances, shared with other methods"""
     medians: dict[bytes, float] | None = None
-    """Median distances of forecasts, by these, likewise"""
+    """Cache of median distances of forecasts, shared with other methods"""
 
 
 def calibration_of(
@@ -247,7 +243,7 @@ def calibration_of(
     compared: dict[Hashable, Any] | None = None,
     medians: dict[bytes, float] | None = None,
 ) -> Calibration:
-    """Check shapes and fill in what is not given."""
+    """Check shapes and fill in defaults."""
     n_locations, n = cases.check("cases", 3)[:2]
     check_observations(observations, (n_locations, n))
     step = np.arange(n) if step is None else np.asarray(step)
@@ -265,7 +261,7 @@ def calibration_of(
 
 
 def case_weights(days: FloatArray | None, half_life: FloatArray, n: int) -> FloatArray:
-    """Logarithm to base 2 of how much each case counts, (L, n), up to a constant."""
+    """Logarithm to base 2 of the weight of each case, (L, n), up to a constant."""
     if np.isinf(half_life).all():
         return np.broadcast_to(0.0, (half_life.size, n))
     if days is None:
@@ -275,7 +271,7 @@ def case_weights(days: FloatArray | None, half_life: FloatArray, n: int) -> Floa
 
 
 def lives_of(half_life: FloatArray) -> FloatArray:
-    """Half-lives (L,) of a fit, infinite where there is none as nothing was fitted."""
+    """Half-lives (L,) of a fit, infinite where the fit is empty."""
     return np.where(np.isnan(half_life), np.inf, half_life)
 
 
@@ -289,7 +285,7 @@ def check_settings(settings: Settings, blocks: int) -> None:
         check_choice("supports", support, SUPPORTS)
     if settings.shapes and "observations" in settings.supports:
         raise ValueError("shapes of forecasts say nothing of past observations; leave them out")
-    in_time = isinstance(settings.gap, np.timedelta64 | datetime.timedelta)  # checked with days
+    in_time = isinstance(settings.gap, np.timedelta64 | datetime.timedelta)  # checked with the days
     whole = is_whole(blocks) and (in_time or is_whole(settings.gap))
     if not whole or blocks < 0 or blocks == 1 or (not in_time and settings.gap < 0):  # type: ignore[operator]
         raise ValueError(
@@ -321,7 +317,7 @@ def check_observations(observations: FloatArray, shape: tuple[int, int]) -> None
 def check_forecasts(
     forecasts: Forecasts, cases: Forecasts, observations: Any, fitted: FittedCKME
 ) -> tuple[int, int, int]:
-    """Numbers of locations, cases and forecasts; ValueError if they do not belong together."""
+    """Numbers of locations, cases and forecasts; ValueError if shapes do not match."""
     n_locations, n = cases.check("cases", 3)[:2]
     n_new = forecasts.check("forecasts", 3)[1]
     if forecasts.loc.shape[0] != n_locations:

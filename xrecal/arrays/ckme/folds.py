@@ -1,4 +1,4 @@
-"""Cases to folds: which are held out, which are left out with them, and which are trained on."""
+"""Assignment of cases to folds: held out, left out with them, or trained on."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from xrecal.arrays.splitting import ROUNDING, Span, distance_to, measure
 from xrecal.typing import FloatArray, IntArray
 
 DEFAULT_BLOCKS = 5
-"""Contiguous blocks that are made where one group holds most of the cases: holding it out would
-leave too little to learn from."""
+"""Number of contiguous blocks if one group has most of the cases: holding it out would leave too
+few cases to learn from."""
 
 TRAINED_ON = 0.75
 """Share of the training cases that folds must keep to be held out together."""
 
 
 class Folds(NamedTuple):
-    """Folds of n cases: each row holds those held out, others left out, then those to train on."""
+    """Folds of n cases. A row lists the held-out cases, others left out, then training cases."""
 
     cases: IndexMatrix
     """(F, n)"""
@@ -35,7 +35,7 @@ class Folds(NamedTuple):
 def gap_axis(gap: Span, step: IntArray, days: npt.NDArray[Any] | None) -> tuple[FloatArray, float]:
     """Position of each case (n,), never descending, and the gap on the same axis.
 
-    A number of cases counts steps in time, a length of time the days of their dates.
+    The axis is steps in time if the gap is a number of cases, and days if it is a length of time.
     """
     if isinstance(gap, np.timedelta64 | datetime.timedelta):
         apart = measure("gap", gap, step.size, days, least=0)
@@ -44,7 +44,7 @@ def gap_axis(gap: Span, step: IntArray, days: npt.NDArray[Any] | None) -> tuple[
 
 
 def count_near(days: FloatArray, tested: IntArray, others: IntArray, within: float) -> int:
-    """How many of some cases, by number, have another one so many days away or nearer."""
+    """Count the tested cases that have one of the others within so many days."""
     if not others.size:
         return 0
     others_days, tested_days = np.sort(days[others]), days[tested]
@@ -56,7 +56,7 @@ def count_near(days: FloatArray, tested: IntArray, others: IntArray, within: flo
 
 
 def arrange_folds(fold: IntArray, position: FloatArray, gap: float, forward: bool) -> Folds:
-    """Folds that can be used: with two cases to train on, and one held out.
+    """Folds that can be used: at least two cases to train on, and one held out.
 
     Positions (n,) and the gap are those of :func:`gap_axis`. Cases of one position are in the same
     fold. ``forward`` trains on earlier cases only, as an operational forecast does.
@@ -79,27 +79,27 @@ def arrange_folds(fold: IntArray, position: FloatArray, gap: float, forward: boo
 
 
 def trained_on_few(folds: Folds) -> list[int]:
-    """Folds that leave out more cases than they train on: to solve for the latter is less work."""
+    """Folds that leave out more cases than they train on: solving for the rest is cheaper."""
     n = folds.cases.shape[1]
     return [f for f, n_out in enumerate(folds.n_out.tolist()) if n - n_out < n_out]
 
 
-def train_alike(folds: Folds, others: Folds) -> bool:
-    """True if folds train on the same cases as others do, whichever of the rest they hold out."""
+def same_training_cases(folds: Folds, others: Folds) -> bool:
+    """Return whether folds train on the same cases as others, whichever cases they hold out."""
     if not np.array_equal(folds.n_out, others.n_out):
         return False
     trained = np.arange(folds.cases.shape[1]) >= folds.n_out[:, np.newaxis]
     return bool(np.array_equal(folds.cases[trained], others.cases[trained]))
 
 
-def holds_several(folds: Folds) -> bool:
-    """True if a fold holds out two cases or more in the mean."""
+def holds_out_several(folds: Folds) -> bool:
+    """Return whether a fold holds out two or more cases on average."""
     n_folds, n = folds.cases.shape
     return bool(0 < 2 * n_folds <= n)
 
 
 def thin_out(folds: Folds, size: int) -> Folds:
-    """Folds that hold out some of the cases, always the same, and train on as many as before."""
+    """Folds that hold out only some of the cases, always the same, with as much training."""
     n = folds.cases.shape[1]
     kept = np.zeros(n, np.bool_)
     kept[subset(n, size)] = True
@@ -112,10 +112,10 @@ def thin_out(folds: Folds, size: int) -> Folds:
 
 
 def merge(folds: Folds, most: int) -> Folds:
-    """At most so many folds, of neighbours that are held out together.
+    """Join neighbouring folds into at most so many; their cases are held out together.
 
-    Folds that would train on much less, as those that learn from the past alone, are left as they
-    are.
+    Folds that would lose much training data stay as they are, such as folds that learn from the
+    past alone.
     """
     n_folds, n = folds.cases.shape
     if n_folds <= most:
@@ -144,8 +144,8 @@ def assign_folds(
     Parameters
     ----------
     groups : array of int, shape (n,)
-        What folds are made of and never cut through: calendar years, or an order of the cases
-        (their step in time, or random numbers for the steps).
+        Groups that folds do not divide: calendar years, or an order of the cases (their step in
+        time, or random numbers for the steps).
     usable : array of bool, shape (L, n)
         Cases that count at each location.
     blocks : int
@@ -153,8 +153,8 @@ def assign_folds(
         five blocks in time. Otherwise usable cases, ordered by group, are cut between groups into
         ``blocks`` parts, equal if each group is one case.
     step : array of int, shape (n,), optional
-        Step in time of each case, which blocks in time are not cut through; each case is one
-        without.
+        Step in time of each case; blocks in time do not divide a step. By default each case is a
+        step.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Forecasts of held-out cases from signed weights, and what is recorded of them."""
+"""Forecasts of held-out cases from signed weights, and the numbers recorded for them."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from xrecal.typing import FloatArray, IntArray
 
 from .centre import Limits, Targets, fill_members, rank_errors
 from .embedding import LOSS_NAMES
-from .folds import Folds, train_alike, trained_on_few
+from .folds import Folds, same_training_cases, trained_on_few
 from .lowrank import ROUGH, heaviest
 from .problem import Problem
 from .simplex import PROJECTIONS, shift_of
 from .solvers import Exact, Solver, left_out_weights
 
 Place = np.uint64
-"""A number that is never negative: compiled code need not ask whether it counts from the end."""
+"""An unsigned number: compiled code need not check whether an index counts from the end."""
 
 
 @kernel
 def mean_losses(recorded: Cube, supports: Indices) -> Any:
-    """Mean (S,) of the first number recorded of the cases held out; infinite without any."""
+    """Mean (S,) of the first recorded number over the held-out cases; infinite without any."""
     means = np.full(recorded.shape[0], np.inf)
     for s in supports:
         total, count = 0.0, 0
@@ -49,7 +49,7 @@ def mean_losses(recorded: Cube, supports: Indices) -> Any:
 
 
 class Verified(NamedTuple):
-    """Observations of one location, and how forecasts of held-out cases are judged by them."""
+    """Observations of one location, and the inputs that judge held-out forecasts."""
 
     target: Vector
     """(n,) observations"""
@@ -62,16 +62,16 @@ class Verified(NamedTuple):
     theta: Matrix
     """Scale of the Laplace loss (1, 1), or all observed vectors (n_slots, d)"""
     supports: Indices
-    """Places of the supports to judge, among those of the targets"""
+    """Positions of the supports to judge, among those of the targets"""
 
 
 class Recorder(NamedTuple):
     """Compiled code that records forecasts of held-out cases into (S, n, width)."""
 
     fold: Callable[..., None]
-    """Of one fold, from its signed weights"""
+    """Record one fold, from its signed weights"""
     folds: Callable[..., None]
-    """Of all folds that leave out no more than they train on, from an eigendecomposition"""
+    """Record all folds that train on at least as many cases as they leave out"""
 
 
 def _of_one_fold(projection: str, record: Any) -> Any:
@@ -84,8 +84,8 @@ def _of_one_fold(projection: str, record: Any) -> Any:
     ) -> None:
         """Make forecasts of signed weights (n_held, n) and record them, in (S, n, width).
 
-        Columns of the scaled problem belong to cases; those left out hold nothing. A projection
-        that needs the support is done for each of them.
+        Each column of the scaled problem belongs to a case; columns of cases left out are unused. A
+        projection that depends on the support runs once for each support.
         """
         target, root, supports = verified.target, verified.root, verified.supports
         n, k = target.size, target.size - folds.n_out[f]
@@ -117,10 +117,10 @@ def _of_one_fold(projection: str, record: Any) -> Any:
 
 @inner
 def _shares(signed: Any, root: Any, train: Any) -> Any:
-    """Roots (k,) of the cases to train on, their shares (k,), and what each row's weights sum to.
+    """Roots (k,) and shares (k,) of the training cases, and the sum of weights in each row.
 
-    The shares are the climatology of the training cases, which fills up what the weights lack to
-    one: recent cases count in it by their case weights, as they do in the embedding.
+    The shares are the climatology of the training cases. It gets the part of the weights that is
+    missing to one. As in the embedding, recent cases count in it by their case weights.
     """
     own, share, counted = np.empty(train.size), np.empty(train.size), np.zeros(root.size)
     total = 0.0
@@ -134,10 +134,10 @@ def _shares(signed: Any, root: Any, train: Any) -> Any:
 
 @inner
 def _scale_back(signed: Any, heavier: float, mass: float, training: Any, beta: Any) -> None:
-    """Weights (k,) of the cases to train on, filled up by their shares, from scaled ones (n,).
+    """Scale the weights (n,) back to the training cases (k,), and fill them up by their shares.
 
-    Back from the problem scaled by roots of case weights, R K R: its column of this case was scaled
-    by the root of the case's own weight, and each weight lacks its root.
+    The problem is scaled by roots of case weights, R K R: its column of this case was scaled by the
+    root of the weight of the case, and each weight lacks its own root.
     """
     train, own, share = training
     missing = 1.0 - mass * heavier
@@ -147,7 +147,7 @@ def _scale_back(signed: Any, heavier: float, mass: float, training: Any, beta: A
 
 @inner
 def _all(beta: Any, ranked: Any, errors: Any, weights: Any, error: Any) -> int:
-    """Weights and errors in their order, and how many there are."""
+    """Put weights and errors in the order of the errors; return their number."""
     for i in range(ranked.size):
         weights[i], error[i] = beta[Place(ranked[i])], errors[i]
     return int(ranked.size)
@@ -155,9 +155,9 @@ def _all(beta: Any, ranked: Any, errors: Any, weights: Any, error: Any) -> int:
 
 @inner
 def _above(beta: Any, shift: float, ranked: Any, errors: Any, weights: Any, error: Any) -> int:
-    """Weights less a shift and errors in their order, where these are positive; how many."""
+    """Put positive weights (less a shift) and their errors in order; return their number."""
     used = 0
-    for i in range(ranked.size):  # without a branch, which nobody could predict
+    for i in range(ranked.size):  # without a branch, which no processor can predict
         weight = beta[Place(ranked[i])] - shift
         weights[used], error[used] = weight, errors[i]
         used += weight > 0.0
@@ -176,7 +176,7 @@ def _of_all_folds(record_fold: Any) -> Any:
         verified: Verified,
         out: OutCube,
     ) -> None:
-        """Record as record_fold does, with weights from eigenvalues and vectors of the kernel."""
+        """Record as `record_fold` does, with weights from the eigendecomposition of the kernel."""
         values, vectors = eigen
         for f in range(folds.n_out.size):
             n_out = folds.n_out[f]
@@ -194,14 +194,14 @@ def _of_all_folds(record_fold: Any) -> Any:
 
 @kernel
 def crps_loss(weights: Vector, points: Vector, theta: Matrix, y: float, out: OutVector) -> None:
-    """CRPS ``int (F - 1{z >= y})^2 dz``, into the first entry of ``out``."""
+    """Write the CRPS ``int (F - 1{z >= y})^2 dz`` into the first entry of ``out``."""
     below, i, last = 0.0, 0, weights.size - 1
     total = max(points[0] - y, 0.0) + max(y - points[last], 0.0)
     while i < last and points[i + 1] <= y:
         below += weights[i]
         total += below * below * (points[i + 1] - points[i])
         i += 1
-    start = max(points[i], y)  # where y is beyond the last point, none is left
+    start = max(points[i], y)  # nothing if y is beyond the last point
     if i < last:
         total += (below + weights[i]) ** 2 * (start - points[i])
     for j in range(i, last):
@@ -215,7 +215,8 @@ def crps_loss(weights: Vector, points: Vector, theta: Matrix, y: float, out: Out
 def laplace_loss(weights: Vector, points: Vector, theta: Matrix, y: float, out: OutVector) -> None:
     """``l(y, y) - 2 sum w_i l(z_i, y) + w'Lw`` with ``l(u, v) = exp(-|u - v| / theta)``.
 
-    Points ascend, so ``sum_{j<i} w_j l(z_j, z_i)`` is a recursion over neighbours: L is not built.
+    Points ascend, so ``sum_{j<i} w_j l(z_j, z_i)`` is a recursion over neighbours, and the code
+    does not build L.
     """
     scale, quadratic, left, match = theta[0, 0], 0.0, 0.0, 0.0
     for i in range(weights.size):
@@ -239,7 +240,7 @@ def crps_and_quantiles(
         while level < q and below * q >= level + 0.5:
             level += 1
             out[level] = points[i]
-    for k in range(level + 1, q + 1):  # weights that sum to a little less than one
+    for k in range(level + 1, q + 1):  # for weights that sum to slightly less than one
         out[k] = points[weights.size - 1]
 
 
@@ -278,7 +279,7 @@ LOSSES = dict(zip(LOSS_NAMES, (crps_loss, laplace_loss, energy_loss), strict=Tru
 
 
 def _recorder(projection: str, record: Any) -> Recorder:
-    """Code for a projection, which may depend on the support, and for what is recorded."""
+    """Compile the code that records, for one projection and the numbers to record."""
     fold = _of_one_fold(projection, record)
     return Recorder(fold, _of_all_folds(fold))
 
@@ -287,16 +288,16 @@ RECORDERS = {
     (projection, record): _recorder(projection, record)
     for projection, record in product(PROJECTIONS, (*LOSSES.values(), crps_and_quantiles))
 }
-"""Code by the name of a projection and what is recorded."""
+"""Code by the name of a projection and the recorded numbers."""
 
 
 TO_TRY, TO_COMPARE, LATER = range(3)
-"""Sets of folds: to try ridges by, to compare the nearly best settings by, and of later cases
-forecast from earlier ones."""
+"""Sets of folds: one to try ridges, one to compare the nearly best settings, and one that forecasts
+later cases from earlier ones."""
 
 
 class Judge:
-    """Judges kernels, supports and ridges by the held-out cases of one location."""
+    """Judge kernels, supports and ridges by the held-out cases of one location."""
 
     def __init__(
         self, problem: Problem, folds: Sequence[Folds], supports: IntArray, n_quantiles: int
@@ -304,9 +305,10 @@ class Judge:
         self._problem, self._folds, self._supports = problem, folds, supports
         self._few = [trained_on_few(some) for some in folds]
         self._first = [
-            next(i for i, one in enumerate(folds) if train_alike(one, some)) for some in folds
+            next(i for i, one in enumerate(folds) if same_training_cases(one, some))
+            for some in folds
         ]
-        # Compiled code for what the settings need; nothing else is compiled.
+        # Compile only the code that the settings need.
         projection, loss = problem.settings.projection, problem.settings.loss
         loss = "crps" if n_quantiles else loss
         self._rough = self._recorder = RECORDERS[projection, LOSSES[loss]]
@@ -324,16 +326,16 @@ class Judge:
         folds: int,
         slack: float,
     ) -> FloatArray:
-        """Record forecasts (S, n, width) of held-out cases with a ridge: the loss comes first.
+        """Record forecasts (S, n, width) of held-out cases with a ridge; the loss comes first.
 
-        ``supports`` are the places of those to judge; entries of others are NaN.
+        ``supports`` are the positions of the supports to judge; entries of others are NaN.
         """
         where, ridge = self._problem.location, 10.0**exponent
         of_folds = self._folds[folds]
         targets = self._targets_of(solver.strength, folds)
         bounds = self._problem.low, self._problem.high
         verified = Verified(where.target, where.root, *bounds, self._theta, supports)
-        # With low rank the best settings are recorded again, more closely.
+        # With low rank, the best settings are recorded again with a smaller tolerance.
         rough = slack == ROUGH and where.low_rank
         record, width = (self._rough, 1) if rough else (self._recorder, self._width)
         recorded = np.full((self._supports.size, where.target.size, width), np.nan)
@@ -350,12 +352,12 @@ class Judge:
     def losses(
         self, solver: Solver, exponent: float, supports: IntArray, folds: int, slack: float
     ) -> tuple[FloatArray, FloatArray]:
-        """Mean losses (S,) with a ridge, infinite for other supports, and all that is recorded."""
+        """Mean losses (S,) with a ridge, infinite for other supports, and all recorded numbers."""
         recorded = self.record(solver, exponent, supports, folds, slack)
         return mean_losses(recorded, supports), recorded
 
     def by_fold(self, loss: FloatArray, folds: int) -> FloatArray:
-        """Mean losses (F,) of the cases (n,) that each fold holds out."""
+        """Mean losses (F,) of folds from the losses of cases (n,)."""
         cases, n_held, _ = self._folds[folds]
         held = [one[:n] for one, n in zip(cases, n_held, strict=True) if n > 0]
         return np.array([loss[one].mean() for one in held])

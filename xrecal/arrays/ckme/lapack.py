@@ -1,4 +1,4 @@
-"""LAPACK as SciPy brings it, called without the GIL, which ``scipy.linalg`` itself holds."""
+"""LAPACK routines of SciPy, called without the GIL, which ``scipy.linalg`` itself holds."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ import numpy as np
 from xrecal.typing import FloatArray
 
 N_INTEGERS = {"dpotrf": 3, "dpotrs": 5, "dtrsm": 4}
-"""Parameters of each routine that are integers."""
+"""Integer parameters of each routine."""
 
 
 class Positive:
     """A positive definite matrix A (r, r), by its Cholesky factor: half the work of an LU one.
 
-    The matrix is overwritten. Where rounding leaves it indefinite, or SciPy's LAPACK takes other
-    integers than C's, solutions are those of :func:`solve_any`.
+    The matrix is overwritten. If rounding makes the matrix indefinite, or SciPy's LAPACK has
+    integers of another size than C, :func:`solve_any` solves instead.
 
     References
     ----------
@@ -36,10 +36,11 @@ class Positive:
             return
         diagonal = matrix.diagonal().copy()
         size, info = ctypes.c_int(matrix.shape[0]), ctypes.c_int(0)
-        # Rows are the columns of LAPACK; of the symmetric matrix its upper half is this lower one.
+        # LAPACK reads rows as columns, so the lower half of this symmetric matrix is its upper
+        # half.
         factor(_letter(b"U"), _by(size), matrix.ctypes.data, _by(size), _by(info))
         self._is_factor = info.value == 0
-        if not self._is_factor:  # the other half of the matrix still is what it was
+        if not self._is_factor:  # the other half still holds the original matrix
             other = np.triu(matrix, 1)
             self._matrix = other + other.T
             self._matrix[np.diag_indices_from(other)] = diagonal
@@ -60,7 +61,7 @@ class Positive:
 def solve_lower(root: FloatArray, columns: FloatArray) -> FloatArray:
     """``C⁻¹ B`` of a lower triangular C (r, r) and B (r, k), which is overwritten.
 
-    Both must be contiguous. O(r² k), half of the product with an inverse, which is not needed.
+    Both must be contiguous. O(r² k): half the time of a product with the inverse.
     """
     _check(root)
     _check(columns)
@@ -72,7 +73,7 @@ def solve_lower(root: FloatArray, columns: FloatArray) -> FloatArray:
         ctypes.c_int(columns.shape[1]),
         ctypes.c_double(1),
     )
-    # To BLAS these are the transposes: Bᵀ C⁻ᵀ, with an upper triangle on the right.
+    # BLAS sees the transposes: Bᵀ C⁻ᵀ, with an upper triangle on the right.
     solver(
         _letter(b"R"), _letter(b"U"), _letter(b"N"), _letter(b"N"), _by(count), _by(size),
         _by(one), root.ctypes.data, _by(size), columns.ctypes.data, _by(count),
@@ -81,9 +82,10 @@ def solve_lower(root: FloatArray, columns: FloatArray) -> FloatArray:
 
 
 def solve_any(matrix: FloatArray, columns: FloatArray) -> FloatArray:
-    """``A⁻¹ B`` of A (r, r) and B (r, k); the smallest of the closest solutions if A is singular.
+    """``A⁻¹ B`` of A (r, r) and B (r, k); the smallest least-squares solution if A is singular.
 
-    A ridge forbids that, but for rounding, and rounding in one location is no error of others.
+    A ridge makes A regular, except for rounding. Rounding at one location must not raise an error
+    for the others.
     """
     try:
         return np.asarray(np.linalg.solve(matrix, columns))
@@ -106,9 +108,9 @@ def _letter(letter: bytes) -> Any:
 
 @cache
 def _routine(library: str, name: str) -> Callable[..., None] | None:
-    """A routine of SciPy's BLAS or LAPACK; ctypes releases the GIL while it runs.
+    """Look up a routine of SciPy's BLAS or LAPACK; ctypes releases the GIL while it runs.
 
-    The name of the capsule tells its parameters; None if integers are not C's.
+    The name of the capsule lists its parameters. Return None if its integers are not C's.
     """
     capsule = import_module(f"scipy.linalg.cython_{library}").__pyx_capi__[name]
     name_of, address_of = ctypes.pythonapi.PyCapsule_GetName, ctypes.pythonapi.PyCapsule_GetPointer

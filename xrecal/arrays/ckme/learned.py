@@ -1,4 +1,4 @@
-"""What was learned at a location, ready for any forecasts."""
+"""Fitted embedding of one location, ready for new forecasts."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from .location import Location, NewForecasts
 from .lowrank import ROUGH, LowRank
 
 SMALL_RIDGE = 1e-3
-"""Ridge with which the novelty of forecasts is measured, whichever one the fit chose: a larger one
-shrinks ordinary forecasts, too."""
+"""Ridge of the novelty, the same for all fits: with a larger one, ordinary forecasts would seem
+novel."""
 
 STD_OF_MEAN_SIZE = np.sqrt(np.pi / 2)
-"""Standard deviation of normal errors by their mean size."""
+"""Ratio of the standard deviation of normal errors to their mean size."""
 
 FEW = 16
-"""Forecasts for which a matrix is not worth inverting."""
+"""Number of forecasts for which inverting a matrix takes longer than it saves."""
 
 
 class Embedding:
-    """The cases of a location and what was fitted to them; its factors are made when asked for."""
+    """Cases of a location and their fit; factors are computed on first use."""
 
     def __init__(
         self, where: Location, fitted: FittedCKME, laplace: bool, squared: Squared | None
@@ -47,17 +47,18 @@ class Embedding:
         )
         self._kernel = float(fitted.bandwidth), float(fitted.strength)
         self._supports: dict[int, Ranked] = {}
-        self._making = RLock()  # a factor grows as more is asked of it
+        self._making = RLock()  # one thread at a time extends a factor
 
     def solver(self, n_new: int) -> tuple[int, Callable[[FloatArray], FloatArray]]:
-        """Number of cases to compare with, and what makes weights of similarities to these."""
+        """Number of cases to compare with, and the function from similarities to signed weights."""
         n = self.where.slot.size
         with self._making:
             if self.where.low_rank:
                 return self._low_rank_solver
             if n_new <= FEW:
                 return n, self._solve
-            # The inverse serves many by one product; the ridge keeps it well conditioned.
+            # One product with the inverse serves many forecasts; the ridge keeps it well
+            # conditioned.
             inverse = self._inverse
         return n, lambda similarities: similarities @ inverse
 
@@ -69,19 +70,19 @@ class Embedding:
             return self._supports[int(code)]
 
     def chosen(self, rank: int) -> slice | IntArray:
-        """So many cases to compare with: landmarks in their order, or all."""
+        """First cases to compare with: landmarks in their order, or all."""
         if not self.where.low_rank:
             return slice(rank)
         return np.array(self._low_rank.landmarks[:rank])
 
     def similarities(self, new: NewForecasts, rows: slice, chosen: slice | IntArray) -> FloatArray:
-        """Kernel (q, k) between forecasts and cases, scaled by the roots of the case weights."""
+        """Kernel (q, k) between forecasts and cases, times the roots of the case weights."""
         return self.where.similarities(new, rows, chosen, *self._kernel)
 
     def novelty(self, new: NewForecasts, rows: slice, similarities: FloatArray) -> FloatArray:
         """Novelty (q,) of some forecasts by their similarities (q, k) to the first cases.
 
-        It is 1 of those that differ from cases that are all alike.
+        If all cases are the same, it is 1 for any forecast that differs from them.
         """
         known, typical = self.familiarity
         share = similarities[:, : known.size] @ known / typical
@@ -100,10 +101,10 @@ class Embedding:
 
     @property
     def familiarity(self) -> tuple[FloatArray, float]:
-        """What is usual of the cases, each left out.
+        """Typical sum of signed weights of a past case, each predicted without itself.
 
-        Factors (k,) of similarities to the first cases in the sum of signed weights, and the median
-        of that sum over cases that are left out.
+        Returns the factors (k,) of similarities to the first cases in that sum, and the median of
+        the sum over the held-out cases.
         """
         with self._making:
             return self._familiarity
@@ -113,7 +114,7 @@ class Embedding:
         known, spread = centres(one, code, centre)
         bounds = float(fitted.lower), float(fitted.upper)
         error = (one.target - known) / spread
-        # Cases on a bound stay on it whatever the centre, so they rank below or above all others.
+        # Cases on a bound stay there for every centre, so they rank below or above all others.
         error[one.target <= bounds[0]], error[one.target >= bounds[1]] = -np.inf, np.inf
         order = np.argsort(error)
         share = one.root**2 / (one.root**2).sum()
@@ -124,7 +125,7 @@ class Embedding:
         root = self.where.root
         if self.where.low_rank:
             factor = self._low_rank
-            # The first ones are those that weights need, whether these are asked for or not.
+            # The first landmarks are those that the weights need, even if nobody asks for weights.
             factor.landmarks_for(float(self.fitted.ridge))
             known, residual, own = factor.sums(SMALL_RIDGE, factor.extend(ROUGH * SMALL_RIDGE))
         else:
@@ -151,12 +152,12 @@ class Embedding:
 
     @cached_property
     def _low_rank(self) -> LowRank:
-        """What solves for weights by landmarks, where there are some."""
+        """The low-rank solver, or None if the location has no landmarks."""
         return LowRank(self.where, *self._kernel, self._fitted_landmarks)
 
     @cached_property
     def _low_rank_solver(self) -> tuple[int, Callable[[FloatArray], FloatArray]]:
-        # Cases that came by an update may need some of their own.
+        # Cases added by an update may need landmarks of their own.
         ridge = float(self.fitted.ridge)
         rank = len(self._low_rank.landmarks_for(ridge))
         return rank, self._low_rank.solver(ridge, rank)
@@ -171,11 +172,11 @@ def centres(of: Location | NewForecasts, code: IntArray, centre: FloatArray) -> 
 
 
 def error_size(error: FloatArray) -> float:
-    """Standard deviation of errors (n,) as their mean size gives it, a few wild ones cut."""
+    """Standard deviation of errors (n,) from their mean size, with outliers cut."""
     return float(STD_OF_MEAN_SIZE) * typical_size(error[np.isfinite(error)])
 
 
 def _landmarks(slot: IntArray, landmark: IntArray) -> IntArray:
-    """Places of landmarks among the cases at some slots (n,); none for an exact solution."""
+    """Positions of landmarks among the cases at some slots (n,); none for an exact solution."""
     place = {at: case for case, at in enumerate(slot.tolist())}
     return np.array([place[at] for at in landmark.tolist() if at in place], np.int64)

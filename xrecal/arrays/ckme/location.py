@@ -1,4 +1,4 @@
-"""Cases of a location as the solver takes them: usable ones first, then compared in a kernel."""
+"""Cases of one location as the solver needs them: usable ones first, and their kernel."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ from xrecal.arrays.rows import location_blocks
 from xrecal.typing import FloatArray, IntArray
 
 SMALLEST_WEIGHT = 1e-12
-"""Least weight of a case, however old: less would only be rounding."""
+"""Smallest weight of an old case: less would be rounding only."""
 
 MAX_RANK, MAX_RANK_OF_SHAPES = 1000, 150
-"""Landmarks of a location at most. An ensemble without its mean is mostly noise, of which ever more
-landmarks would represent ever more, for next to no gain in the CRPS."""
+"""Most landmarks of a location. An ensemble without its mean is mostly noise: more and more
+landmarks would represent more of the noise, with almost no gain in the CRPS."""
 
 
 def most_landmarks(shapes: bool) -> int:
-    """Landmarks of a location at most, of forecasts or of their shapes."""
+    """Most landmarks of a location, for forecasts or for their shapes."""
     return MAX_RANK_OF_SHAPES if shapes else MAX_RANK
 
 
@@ -52,7 +52,7 @@ class NewForecasts(NamedTuple):
     """Forecasts to recalibrate at one location, contiguous float64."""
 
     forecasts: Forecasts
-    """(T, p) NaN where one is missing or invalid"""
+    """(T, p), NaN for a missing or invalid forecast"""
     mean: FloatArray
     """(T,)"""
     variance: FloatArray
@@ -60,16 +60,16 @@ class NewForecasts(NamedTuple):
     features: FloatArray
     """(T, k) of the covariates"""
     inverse_size: FloatArray
-    """(T,) one over the numbers of members, NaN where these say nothing"""
+    """(T,) one over the numbers of members, NaN where unknown"""
     across: Squared | None = None
-    """(T, n_slots) squared distances to all cases, where these are known already"""
+    """(T, n_slots) squared distances to all cases, if known already"""
     excess: FloatArray | None = None
-    """(T,) of :func:`excess_of`, by the sizes of past ensembles, unless these are the same"""
+    """(T,) from :func:`excess_of` with the sizes of past ensembles; None if the sizes agree"""
     noise: FloatArray | None = None
-    """(T,) variance of errors that past means had and these have not, unless sizes are the same"""
+    """(T,) from :func:`on_footing`; None if the sizes agree"""
 
     def compared_with(self, where: Location) -> NewForecasts:
-        """The forecasts on the footing of the past ensembles of a location."""
+        """Forecasts as ensembles of the size that a location has learned from."""
         excess = excess_of(where.inverse_size, self.inverse_size)
         if not excess.any():
             return self
@@ -85,7 +85,7 @@ class Location:
     forecasts: Forecasts
     """(n, m) contiguous float64"""
     slot: IntArray
-    """(n,) place of each among all cases"""
+    """(n,) position of each case among all cases"""
     mean: FloatArray
     """(n,) of the forecasts"""
     variance: FloatArray
@@ -95,30 +95,30 @@ class Location:
     circular: npt.NDArray[np.bool_]
     """(k,)"""
     predictors: IntArray
-    """Columns of the covariates that centres shrink, or do without"""
+    """Columns of the covariates that centres shrink or leave out"""
     target: FloatArray
     """(n,) observations"""
     root: FloatArray
     """(n,) roots of the case weights, the heaviest case having 1"""
     most_landmarks: int
-    """With low rank"""
+    """True for the low-rank solver"""
     is_invalid: bool
     """True if any case holds an invalid value"""
     inverse_size: float
-    """Mean of one over the number of members, NaN where these say nothing"""
+    """Mean of one over the number of members, NaN where unknown"""
 
     laplace: bool = False
-    """True if D is compared, not D²"""
+    """True if the kernel compares D, not D²"""
     low_rank: bool = False
-    """True if landmarks represent the cases: not all pairs are compared"""
+    """True if landmarks represent the cases, so that not all pairs are compared"""
     squared: Squared | None = None
-    """(n_slots, n_slots) squared distances, where they are known already"""
+    """(n_slots, n_slots) squared distances, if known already"""
     vectors: FloatArray | None = None
-    """(n_slots, d) observed, which targets number, where these are vectors"""
+    """(n_slots, d) observed vectors, numbered by the targets"""
     fitted_precision: FloatArray | None = None
-    """(k,) weights of the features, where a fit has them"""
+    """(k,) weights of the features, if a fit has them"""
     twin: Location | None = None
-    """The same cases in the same order, whose distances another method has computed"""
+    """The same cases in the same order, with distances that another method has computed"""
 
     @cached_property
     def precision(self) -> FloatArray:
@@ -142,7 +142,7 @@ class Location:
         if self.low_rank:
             n = self.root.size
             median = positive_median(self._among(subset(n, MEDIAN_CASES)))
-            if np.isinf(median) and n > MEDIAN_CASES:  # those that differ are too rare to meet
+            if np.isinf(median) and n > MEDIAN_CASES:  # the sample has no pair that differs
                 median = positive_median(self._among(slice(None)))
         else:
             median = positive_median(self.distance**2 if self.laplace else self.distance)
@@ -166,7 +166,7 @@ class Location:
         """Columns (k, n) of some cases of the kernel matrix; each costs O(n m), once."""
         known = self._known
         new = np.array([case for case in cases.tolist() if case not in known], np.int64)
-        if new.size:  # many together take less time than one by one
+        if new.size:  # many columns together take less time than one by one
             known.update(zip(new.tolist(), self._rooted(self._to_all(new)), strict=True))
         distance = np.stack([known[case] for case in cases.tolist()])
         return self._kernel(distance, cases, bandwidth, strength)
@@ -179,12 +179,12 @@ class Location:
         bandwidth: float,
         strength: float,
     ) -> FloatArray:
-        """Kernel (q, k) from some new forecasts to some cases, scaled by the roots of these."""
+        """Kernel (q, k) from some new forecasts to some cases, times roots of the case weights."""
         exponent = self._rooted(self.from_new(new, rows, chosen)) / -bandwidth
         features = new.features[rows]
         if strength > 0:
             exponent -= strength * self._apart(features, chosen)
-        exponent[np.isnan(features).any(-1)] = np.nan  # even where they do not count
+        exponent[np.isnan(features).any(-1)] = np.nan  # even if covariates do not count
         return np.asarray(np.exp(exponent) * self.root[chosen])
 
     def from_new(self, new: NewForecasts, rows: slice, chosen: slice | IntArray) -> FloatArray:
@@ -219,7 +219,7 @@ class Location:
 
     @cached_property
     def _arranged(self) -> Arranged:
-        """Ensembles whose members are in order."""
+        """Ensembles with sorted members."""
         if self.twin is not None:
             return self.twin._arranged
         assert self.forecasts.weights is not None
@@ -227,7 +227,7 @@ class Location:
 
     @cached_property
     def _known(self) -> dict[int, FloatArray]:
-        """Distances (n,) from those cases that were asked for, by their number."""
+        """Distances (n,) computed so far, by the number of the case."""
         if self.twin is not None:
             return self.twin._known
         return {}
@@ -240,13 +240,14 @@ class Location:
         if strength > 0:
             exponent -= strength * self._apart(self.features[cases], slice(None))
         np.exp(exponent, out=exponent)
-        # (K + λ n W⁻¹) is not symmetric in the case weights W; R (K) R + λ n with their roots is.
+        # (K + λ n W⁻¹) is not symmetric in the case weights W; R K R + λ n is, with the roots R of
+        # W.
         if (self.root != 1).any():
             exponent *= self.root[cases, np.newaxis] * self.root
         return exponent
 
     def _rooted(self, squared: FloatArray) -> FloatArray:
-        """Distances as the kernel takes them."""
+        """Distances in the form that the kernel needs: squared, or their roots."""
         return np.sqrt(squared) if self.laplace else squared
 
     def _apart(self, features: FloatArray, chosen: slice | IntArray) -> FloatArray:
@@ -270,11 +271,11 @@ def locations(
     centred: bool,
     shapes: bool,
 ) -> Iterator[Location]:
-    """Cases (L, n, m) that can be learned from, one location after another.
+    """Yield the usable cases of one location after another, from arrays (L, n, m).
 
-    ``weight`` (L, n) is the logarithm to base 2 of how much each counts, up to a constant. With
-    ``centred`` the moments of forecasts are computed, as centres need them; as ``shapes`` forecasts
-    lose their means.
+    ``weight`` (L, n) is the logarithm to base 2 of the weight of each case, up to a constant.
+    ``centred`` computes the moments of forecasts, which centres need. ``shapes`` subtracts the mean
+    from each forecast.
     """
     n_locations, n, m = cases.loc.shape
     for block in location_blocks(n_locations, 24 * n * m):
@@ -287,7 +288,7 @@ def locations(
         forecasts = _weighted(given.map(in_order))
         sizes = inverse_sizes(cases.take(block))
         parts = [in_order(part) for part in (*both, values, usable, weight[block], sizes)]
-        predictors = np.array(features.predictors, np.int64)  # compiled code takes no frozen one
+        predictors = np.array(features.predictors, np.int64)  # compiled code needs a writable one
         for cell, n_used in enumerate(np.isfinite(usable).sum(-1).tolist()):
             used = cell, slice(n_used)
             mean, variance, of, target, logarithm, size = (part[used] for part in parts)
@@ -310,7 +311,7 @@ def locations(
 def new_forecasts(
     forecasts: Forecasts, of: Features, *, centred: bool, shapes: bool
 ) -> Iterator[NewForecasts]:
-    """Forecasts (L, T, p) as compiled code takes them; see :func:`locations`."""
+    """Forecasts (L, T, p) as compiled code needs them; see :func:`locations`."""
     given, mean, variance = _with_moments(forecasts, centred, shapes)
     bad = (verdicts(given) != VALID)[..., np.newaxis]
     double = partial(np.array, dtype=np.float64, order="C")
@@ -324,7 +325,7 @@ def new_forecasts(
 def _with_moments(
     forecasts: Forecasts, centred: bool, shapes: bool
 ) -> tuple[Forecasts, FloatArray, FloatArray]:
-    """Forecasts (L, n, m), as shapes without their means; mean and variance, zeros if not asked."""
+    """Forecasts (L, n, m), without their means for ``shapes``; mean and variance, or zeros."""
     if centred:
         mean, variance = moments(forecasts)
     else:
@@ -342,7 +343,7 @@ def _in_order(slots: IntArray, part: FloatArray) -> FloatArray:
 
 
 def _weighted(forecasts: Forecasts) -> Forecasts:
-    """Forecasts with weights, equal ones where they have none."""
+    """Forecasts with weights; equal ones if they have none."""
     if forecasts.weights is not None:
         return forecasts
     return forecasts._replace(weights=np.ones(forecasts.loc.shape))
@@ -357,6 +358,6 @@ def median_gap(target: FloatArray) -> float:
 
 
 def roots_of(logarithm: FloatArray) -> FloatArray:
-    """Roots of the weights of the cases used (n,), of which the largest is 1."""
+    """Roots of the weights of the used cases (n,), scaled to a largest one of 1."""
     weight = 2.0 ** (logarithm - logarithm.max(initial=-np.inf))
     return np.asarray(np.sqrt(np.maximum(weight, SMALLEST_WEIGHT)))

@@ -1,4 +1,4 @@
-"""Kernel matrix to a factor of low rank, from the columns of a few landmarks."""
+"""Low-rank factor of a kernel matrix, from its columns of a few landmarks."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ from .lapack import Positive, solve_any, solve_lower
 from .location import Location
 
 SMALLEST = 1e-14
-"""Residuals of the diagonal below this are rounding."""
+"""Residuals of the diagonal below this are rounding errors."""
 
 UNTOUCHED = 32 * 2**20
-"""Bytes from which on new memory comes from the system, and takes no room until it is used."""
+"""Number of bytes from which the system gives new memory, which takes no room until it is used."""
 
 TOGETHER, SHARE = 16, 0.5
-"""Cases that may be added at once, and how much of the largest residual each of them must have."""
+"""Number of cases added at once, and the share of the largest residual that each must have."""
 
 ROUGH, CLOSE, FINE = 10.0, 5.0, 1.0
-"""Mean of the diagonal of K that landmarks may leave, in ridges: while ridges are tried, where the
-best one is located, and where forecasts are made."""
+"""Tolerance for the mean residual of the diagonal of K, in units of the ridge: while ridges are
+tried, when the best one is located, and for forecasts."""
 
 LOOSEST = 0.03
-"""Mean of the diagonal that they may leave at most, even with the largest ridges."""
+"""Largest tolerance for the mean residual of the diagonal, for any ridge."""
 
 
 class LowRank:
     r"""Solver by a pivoted Cholesky factor of a location's kernel matrix, :math:`K \approx L L^T`.
 
-    Each step takes the case that is represented worst as a landmark and computes its column of K
-    alone, so r landmarks cost r n distances, O(n r²) time and O(n r) memory.
+    Each step takes the case with the largest residual as a landmark and computes only its column of
+    K. So r landmarks cost r n distances, O(n r²) time and O(n r) memory.
 
     References
     ----------
@@ -55,11 +55,11 @@ class LowRank:
         self._location, self._kernel = location, (bandwidth, strength)
         self.strength = strength
         self._most = min(location.most_landmarks, location.root.size)
-        self._left = location.root**2  # diagonal of K - L Lᵀ, by rounding also below zero
+        self._left = location.root**2  # diagonal of K - L Lᵀ; rounding may make it negative
         self._rows = np.empty((0, location.root.size))
         self._square: FloatArray | None = None
         self.landmarks: list[int] = []
-        # With the first landmarks, however many.
+        # Residual by the number of landmarks.
         self._residuals: list[float] = [residual_of(self._left)[0]]
         self._among: dict[int, tuple[IntArray, FloatArray]] = {}
         if len(landmarks) > 0:
@@ -78,17 +78,18 @@ class LowRank:
 
     @property
     def residual(self) -> float:
-        """Mean of the diagonal of K - L Lᵀ; 0 where only rounding is left."""
+        """Mean of the diagonal of K - L Lᵀ; 0 if only rounding errors are left."""
         return self._residuals[-1]
 
     def _start_from(self, landmarks: IntArray) -> None:
         """Take these cases (r,) as the first landmarks, all at once.
 
-        None are taken where rounding makes them dependent: they are then chosen anew.
+        If rounding makes them dependent, take none; the factor then chooses its own.
         """
         columns = self._location.columns(landmarks, *self._kernel)
         try:
-            # Columns may differ by rounding; as a pivot, a landmark met those of earlier ones.
+            # Columns may differ by rounding; as a pivot, a landmark would be reduced by the earlier
+            # ones.
             root = np.linalg.cholesky(columns[:, landmarks].T)
         except np.linalg.LinAlgError:
             return
@@ -104,19 +105,20 @@ class LowRank:
         self._residuals[-1] = residual_of(self._left)[0]
 
     def extend(self, tolerance: float) -> int:
-        """Number of landmarks that leave no more than the tolerance; more are added if need be.
+        """Number of landmarks that meet the tolerance; add more if needed.
 
-        Landmarks come in the order of what they explain, so the first ones serve a tolerance that
-        is larger, and all there may be one that cannot be met.
+        Landmarks are sorted by the variance that they explain, so the first ones meet a larger
+        tolerance. If no number meets the tolerance, return all.
         """
         while self.residual > tolerance and len(self.landmarks) < self._most:
             self._add_some(tolerance)
         return bisect_left(self._residuals, -tolerance, hi=len(self.landmarks), key=neg)
 
     def _add_some(self, tolerance: float) -> None:
-        """Add the cases represented worst, while they are among the worst as others are added.
+        """Add the worst represented cases, a few at a time.
 
-        Taking a few at once replaces products with vectors by products with matrices.
+        Each must stay among the worst while the others are added. Taking a few at once replaces
+        products with vectors by products with matrices.
         """
         rank = len(self.landmarks)
         size = min(TOGETHER, self._most - rank)
@@ -132,9 +134,10 @@ class LowRank:
         self._residuals[-1] = residual_of(self._left)[0]
 
     def _make_room(self, rank: int) -> None:
-        """Room for so many rows and some more, or for all that may come where these are many.
+        """Reserve room for more rows; for all possible rows if there are many.
 
-        Growing means copying; but what is not used of a small array takes room nevertheless.
+        Growing an array copies it. The unused part of a large array takes no memory; that of a
+        small array does.
         """
         if rank > len(self._rows):
             n = self._left.size
@@ -143,33 +146,33 @@ class LowRank:
             self._rows[: len(known)] = known
 
     def tidy(self) -> None:
-        """Forget the products."""
+        """Delete the products."""
         self._among = {}
 
     def reaches(self, ridge: float, slack: float) -> bool:
-        """True if the landmarks leave at most so many ridges; more of them are added if need be."""
+        """Return whether the residual is at most ``slack`` ridges; add landmarks if needed."""
         self._rank(ridge, slack)
         return self.residual <= slack * ridge
 
     def landmarks_for(self, ridge: float) -> Sequence[int]:
-        """Cases that represent all others in forecasts: as many as leave no more than a ridge."""
+        """Landmarks that represent all cases in forecasts, with a residual below one ridge."""
         return self.landmarks[: self._rank(ridge, FINE)]
 
     def _rank(self, ridge: float, slack: float) -> int:
-        """Number of landmarks that leave at most so many ridges."""
+        """Number of landmarks with a residual of at most ``slack`` ridges."""
         return self.extend(min(slack * ridge, LOOSEST))
 
     def signed(self, folds: Folds, f: int, ridge: float, slack: float) -> FloatArray:
-        """``lᵀ (LᵀL + λ n)⁻¹ Lᵀ`` with the factor's rows l of the cases held out.
+        """``lᵀ (LᵀL + λ n)⁻¹ Lᵀ`` with the rows l of the factor for the held-out cases.
 
-        Columns of the cases left out may be filled too, and are not to be used.
+        Do not use the columns of the cases left out; they may hold numbers.
         """
         n_out, n_held = int(folds.n_out[f]), int(folds.n_held[f])
         out, train = folds.cases[f, :n_out], folds.cases[f, n_out:]
         rank = self._rank(ridge, slack)
         rows = self.rows[:rank]
-        # Columns of the factor come in the order of what they explain, so a larger ridge, which
-        # needs fewer landmarks, uses a corner of the product that a smaller one has kept.
+        # Columns of the factor are sorted by the variance that they explain. A larger ridge needs
+        # fewer landmarks, so it uses a corner of the stored product of a smaller ridge.
         among = self._kept_product(f, train, out, rank)[:rank, :rank].copy()
         among.ravel()[:: rank + 1] += ridge * train.size * heaviest(self._location.root, train)
         held = Positive(among).solve(rows.T[out[:n_held]])
@@ -177,13 +180,13 @@ class LowRank:
         if end - first > n_out:
             return held @ rows
         weights = np.empty((n_held, rows.shape[1]))
-        weights[:, first:end] = 0.0  # those of a block in time are not needed
+        weights[:, first:end] = 0.0  # a block in time does not need these weights
         for part in (slice(first), slice(end, None)):
             np.matmul(held, rows[:, part], out=weights[:, part])
         return weights
 
     def _kept_product(self, f: int, train: IntArray, out: IntArray, rank: int) -> FloatArray:
-        """LᵀL of the cases to train on, of at least so many landmarks, kept for the next ridge."""
+        """LᵀL of the training cases, with at least so many landmarks, stored for the next ridge."""
         if f in self._among:
             known_for, product = self._among[f]
             if product.shape[0] >= rank and np.array_equal(train, known_for):
@@ -192,10 +195,10 @@ class LowRank:
         return self._among[f][1]
 
     def _product(self, train: IntArray, out: IntArray, rank: int) -> FloatArray:
-        """``LᵀL`` (r, r) of the first rows of the cases to train on, given all others.
+        """``LᵀL`` (r, r) of the first rows of the training cases, given the other cases.
 
-        Folds are taken out of the product of all cases, ``LᵀL - L_fᵀL_f``, which is the least work
-        where most cases are trained on.
+        The product of all cases less that of the cases left out, ``LᵀL - L_fᵀL_f``: the least work
+        if most cases are trained on.
         """
         rows = self.rows[:rank]
         if train.size < out.size:
@@ -213,7 +216,7 @@ class LowRank:
         With ``z = C⁻¹ k_p`` and ``C`` the rows of L at the landmarks, ``β = L (LᵀL + λ n)⁻¹ z``.
         """
         rows = self.rows[:rank]
-        # By the Woodbury identity n × n becomes r × r: (L Lᵀ + λ n)⁻¹ L = L (Lᵀ L + λ n)⁻¹.
+        # The Woodbury identity reduces n × n to r × r: (L Lᵀ + λ n)⁻¹ L = L (Lᵀ L + λ n)⁻¹.
         among = rows @ rows.T
         among[np.diag_indices_from(among)] += ridge * rows.shape[1]
         root, positive = np.ascontiguousarray(rows[:, self.landmarks[:rank]].T), Positive(among)
@@ -225,9 +228,9 @@ class LowRank:
         return solve
 
     def sums(self, ridge: float, rank: int) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Of ``M = L Lᵀ + λ n`` and the roots R of the case weights, without a matrix (n, n).
+        """Sums from ``M = L Lᵀ + λ n`` and roots R of the case weights, without a matrix (n, n).
 
-        Factors (r,) of similarities to the first landmarks in the sum of signed weights
+        Returns the factors (r,) of similarities to the first landmarks in the sum of signed weights
         ``Rᵀ M⁻¹ R k``; ``M⁻¹ R`` (n,); and the diagonal (n,) of ``M⁻¹``.
         """
         rows, roots = self.rows[:rank], self._location.root
@@ -244,19 +247,19 @@ class LowRank:
 
 
 class Pivots(NamedTuple):
-    """Landmarks to be added, k at most."""
+    """At most k new landmarks."""
 
     rows: Matrix
     """(k, n) of the factor"""
     taken: Indices
     """(k,) cases"""
     residuals: Vector
-    """(k,) mean of what is left of the diagonal after each"""
+    """(k,) mean residual of the diagonal after each"""
 
 
 @kernel
 def heaviest(root: Vector, train: Indices) -> float:
-    """Largest weight of the cases to train on, which sets the scale of the ridge."""
+    """Largest weight of the training cases, which sets the scale of the ridge."""
     largest = 0.0
     for i in train:
         largest = max(largest, root[i] * root[i])
@@ -267,12 +270,13 @@ def heaviest(root: Vector, train: Indices) -> float:
 def take_pivots(
     columns: Matrix, cases: Indices, left: OutVector, tolerance: float, pivots: Pivots
 ) -> int:
-    """Add cases, given what was left of their columns (k, n) of K, and return how many.
+    """Add cases, given the residuals of their columns (k, n) of K, and return how many.
 
-    The worst of them is next, while it has a share of the largest residual of all cases. Fills the
-    pivots and lowers ``left`` (n,), the diagonal. That of a kernel matrix stays above zero, but for
-    rounding. Where a pivot would bring it further below than it is large itself, all that is left
-    is the rounding of forecasts that hardly differ: it is set to zero.
+    The case with the largest residual is next, while it has at least a share of the largest
+    residual of all cases. Fills the pivots and lowers ``left`` (n,), the residual of the diagonal.
+    Residuals of a kernel matrix are positive, except for rounding. If a pivot would make its
+    residual more negative than it is large, only rounding errors of very similar forecasts are
+    left; the residual is then set to zero.
     """
     rows = pivots.rows
     n, added = left.size, 0
@@ -280,7 +284,7 @@ def take_pivots(
     while added < cases.size and residual > tolerance:
         at = np.argmax(left[cases])
         case = cases[at]
-        # Others of the location are represented worse by now: their columns are computed first.
+        # Another case of the location has a larger residual: its column is computed first.
         if left[case] < SHARE * largest:
             break
         row = rows[added]
@@ -306,7 +310,7 @@ def take_pivots(
 
 @kernel
 def residual_of(left: Vector) -> Any:
-    """Mean of the diagonal that is left, 0 where that is only rounding; largest, lowest entry."""
+    """Mean residual of the diagonal, 0 if it is rounding only; its largest and lowest entry."""
     largest, lowest, total = 0.0, 0.0, 0.0
     for each in left:
         total += max(each, 0.0)

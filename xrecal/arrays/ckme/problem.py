@@ -1,4 +1,4 @@
-"""The cases of one location, with all that a choice and a fit compute of them."""
+"""Cases of one location, and the quantities computed from them for choice and fit."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from .lowrank import LowRank
 from .solvers import Solvers, is_low_rank, landmark_slots
 
 IDENTICAL_MEANS = 1e-12
-"""Differences of means, in parts of the largest one, up to which they are the same."""
+"""Largest difference of means, as a share of the largest one, that counts as equal."""
 
 
 def are_identical(median: float, mean: FloatArray) -> bool:
-    """True if forecasts of a median distance, and of means (n,), are all the same.
+    """Return whether all forecasts are equal, by their median distance and their means (n,).
 
-    Shapes may be the same where means differ.
+    Shapes can be equal if means differ.
     """
     size = IDENTICAL_MEANS * np.abs(mean).max(initial=0.0)
     return math.isinf(median) and float(np.ptp(mean)) <= size
@@ -39,9 +39,9 @@ class Problem:
     """One location to choose for and to fit."""
 
     number: int
-    """Among all locations"""
+    """Number among all locations"""
     location: Location
-    """Cases that can be learned from"""
+    """Usable cases"""
     calibration: Calibration
     settings: Settings
     low: float
@@ -49,11 +49,11 @@ class Problem:
     high: float
     """Upper bound"""
     flags: int
-    """Bits of the status that are known from the data alone"""
+    """Bits of the status that depend on the data alone"""
 
     @property
     def n(self) -> int:
-        """Number of cases that can be learned from."""
+        """Number of usable cases."""
         return self.location.slot.size
 
     @property
@@ -63,7 +63,7 @@ class Problem:
 
     @property
     def median(self) -> float:
-        """Median distance of the forecasts, which another method may have found before."""
+        """Median distance of the forecasts, computed unless another method has found it."""
         where, known = self.location, self.calibration.medians
         if known is None or where.squared is not None:
             return where.median
@@ -78,20 +78,20 @@ class Problem:
         return Solvers(self.location, bandwidth_of(self.settings, self.location.median))
 
     def folds(self, groups: IntArray, blocks: int, *, forward: bool) -> Folds:
-        """Folds of the cases; ``forward`` ones train on earlier cases alone."""
+        """Folds of the cases; ``forward`` folds train on earlier cases alone."""
         step = self.calibration.step
         axis = gap_axis(self.settings.gap, step, self.calibration.days)
         return folds_in_time((groups, blocks), self.location.slot, axis, step, forward=forward)
 
     @property
     def sample(self) -> Sample:
-        """Moments of the forecasts of all cases, and what verified."""
+        """Moments of the forecasts of all cases, and their observations."""
         where = self.location
         parts = where.mean, where.variance, where.features, where.target
         return Sample(*parts, self.low, self.high, where.predictors)
 
     def fit(self, choices: Choices, *, usable: bool = True) -> FittedCKME:
-        """Fit what was chosen; neither landmarks nor centre of a support that is not usable."""
+        """Fit the choices; a support that is not usable gets neither landmarks nor a centre."""
         where, settings = self.location, self.settings
         if not self.is_enough or math.isnan(choices.ridge):
             known = {"n_cases": self.n, "status": self.flags | TOO_FEW, "support": choices.support}
@@ -119,11 +119,11 @@ def fit_choices(
     precision: FloatArray,
     flags: int,
 ) -> FittedCKME:
-    """Fit what was chosen at one location, but for landmarks.
+    """Fit the choices at one location, except for landmarks.
 
-    ``median`` is that of the distances, ``precision`` (k,) the weights of the features; ``flags``
-    are bits of the status. Where all forecasts are the same, a centre says nothing: there members
-    are past observations.
+    ``median`` is the median distance, ``precision`` (k,) are the weights of the features, and
+    ``flags`` are bits of the status. If all forecasts are equal, members are past observations, as
+    a centre cannot help.
     """
     identical, constant = are_identical(median, sample.mean), bool((precision == 0).any())
     centre, of_beside = np.full((2, 4 + 2 * sample.features.shape[1]), math.nan)
@@ -153,7 +153,7 @@ def fit_choices(
 
 
 def bandwidth_of(settings: Settings, median: float) -> float:
-    """Given bandwidth, or the median; infinite where forecasts are alike."""
+    """Bandwidth as given, or the median distance; infinite if all forecasts are equal."""
     return median if settings.bandwidth is None or math.isinf(median) else settings.bandwidth
 
 
@@ -184,7 +184,7 @@ def problems(
 def with_twin(
     one: Location, number: tuple[int, bool], compared: dict[Hashable, Location] | None
 ) -> Location:
-    """A location that takes the distances which another method has computed for the same cases."""
+    """A location with the distances that another method has computed for the same cases."""
     if compared is None or one.squared is not None:
         return one
     key = *number, one.laplace, one.low_rank, one.slot.tobytes()
@@ -194,11 +194,11 @@ def with_twin(
 
 
 def without_fit(calibration: Calibration, settings: Settings) -> FittedCKME:
-    """Fit of one location that has none, in the types and shapes of all fits."""
+    """Empty fit of one location, with the types and shapes of all fits."""
     return FittedCKME.nothing(calibration.features.circular.size, _room(calibration, settings))
 
 
 def _room(calibration: Calibration, settings: Settings) -> int:
-    """Room for the landmarks of a location."""
+    """Number of landmark slots of a location."""
     n = calibration.observations.shape[1]
     return landmark_slots(settings.solver, settings.kernel, n, shapes=settings.shapes)

@@ -1,4 +1,4 @@
-"""Ridges that a search tries: the grid, when to leave it, and where between its points to end."""
+"""Rules of the search for the ridge: its grid, when to stop, and refinement between grid points."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from xrecal.typing import FloatArray
 
 GRID_STEP = 0.5
-"""Between two ridges of the grid, in powers of ten."""
+"""Step between two ridges of the grid, in powers of ten."""
 
 GRID = np.arange(-6.0, 0.1, GRID_STEP)
 """Powers of ten of the ridges tried, ascending."""
@@ -20,30 +20,29 @@ START = -2.0
 """Power of ten of the first ridge that is tried."""
 
 PATIENCE = 0.5
-"""Powers of ten beyond the best ridge that are searched with low rank.
-
-Smaller ridges need most landmarks; an exact solver has the whole grid at little cost."""
+"""Range of the low-rank search beyond the best ridge, in powers of ten. Smaller ridges need most
+landmarks. The exact solver tries the whole grid at little cost."""
 
 NEAR, FAR = 0.01, 0.03
-"""Kernels and supports whose loss is so much larger than the best may be better with other cases,
-or with another ridge."""
+"""Largest excess of the loss over the best with which a kernel or support is tried further: with
+other cases or another ridge it may be better."""
 
 APART = 0.1
-"""Supports whose loss is so much larger than that of the best one count for next to nothing in a
-mixture, however well they are chosen."""
+"""Largest excess of the loss over the best support with which a support is searched further: beyond
+it, a support has almost no weight in a mixture."""
 
 HARDLY = 0.001
-"""Share of the smallest loss that another ridge must promise to gain, or it is not tried."""
+"""Least gain, as a share of the smallest loss, for which another ridge is tried."""
 
 SECTION = (3 - math.sqrt(5.0)) / 2
 REFINEMENTS = 7  # narrow the bracket from one power of ten to about 0.06
 
 
 def reference_loss(losses: FloatArray) -> FloatArray:
-    """Loss (S,) that each support must come below, where every support counts.
+    """Loss (S,) that each support must beat when every support counts.
 
-    It is the support's own, or the smallest one of all where that is far below: a support that is
-    far from the best one need not be searched any closer.
+    It is the loss of the support itself, or the smallest one of all if that is far lower: a support
+    far from the best one needs no closer search.
     """
     smallest = losses.min()
     return np.where(losses <= smallest + APART * np.abs(smallest), losses, smallest)
@@ -52,10 +51,10 @@ def reference_loss(losses: FloatArray) -> FloatArray:
 def falls_fast(path: Sequence[FloatArray], exponent: float, smallest: FloatArray) -> bool:
     """True if a loss (S,) that still falls may come below ``smallest`` with a smaller ridge.
 
-    The path ends with the losses of two ever smaller ridges, a grid step apart, the last of them at
-    the power of ten ``exponent``. It is extrapolated to the smallest ridge by the share that it
-    fell: a guess that is too low for most losses, which costs a try, and right for those of very
-    precise forecasts, which fall for long.
+    The path ends with the losses of two ridges, a grid step apart; the last and smaller one is ten
+    to the power ``exponent``. The path is extrapolated to the smallest ridge by its last relative
+    fall. This guess is too low for most losses, which costs one more try. It is right for very
+    precise forecasts, as their losses fall over many steps.
     """
     losses, now = path[-2:]
     steps = (exponent - GRID[0]) / GRID_STEP
@@ -67,8 +66,8 @@ def falls_fast(path: Sequence[FloatArray], exponent: float, smallest: FloatArray
 def settles(path: Sequence[FloatArray], smallest: FloatArray) -> bool:
     """True if no loss (S,) at the end of a path is likely to come below ``smallest``.
 
-    The path is as for :func:`falls_fast`. A loss has settled if it falls ever less and another step
-    as the last one would not do, or if it is not near and two such steps would not.
+    The path is as for :func:`falls_fast`. A loss has settled if its fall slows and one more fall of
+    the last size would not suffice, or if it is not near and two such falls would not suffice.
     """
     before, losses, now = path[-3:]
     with np.errstate(invalid="ignore"):
@@ -79,7 +78,7 @@ def settles(path: Sequence[FloatArray], smallest: FloatArray) -> bool:
 
 
 def gains_hardly(losses: FloatArray, now: FloatArray, smallest: FloatArray) -> NDArray[np.bool_]:
-    """True if a loss, falling as in its last step, would gain hardly anything on ``smallest``."""
+    """Return whether another fall of that size would gain almost nothing on ``smallest``."""
     with np.errstate(invalid="ignore"):
         return np.asarray(2 * now - losses > smallest - HARDLY * np.abs(smallest))
 
@@ -87,7 +86,7 @@ def gains_hardly(losses: FloatArray, now: FloatArray, smallest: FloatArray) -> N
 def golden_section(
     loss: Callable[[float], float], middle: float, smallest: float, step: float
 ) -> float:
-    """Best point of seven more, given the loss in the middle of two steps."""
+    """Best of seven more points, given the loss in the middle of two steps."""
     low, high = middle - step, middle + step
     for _ in range(REFINEMENTS):
         point = middle + SECTION * (high - middle if high - middle > middle - low else low - middle)
@@ -105,9 +104,8 @@ def golden_section(
 def vertex(losses: Mapping[float, float], middle: float) -> float:
     """Vertex of the parabola through the smallest loss on the grid and its two neighbours.
 
-    ``losses`` are those of the ridges that were tried, by their powers of ten. Where a neighbour
-    was not, the loss hardly changes towards it, and the vertex is the middle; so it is without a
-    bend.
+    ``losses`` are those of the ridges tried so far, by their powers of ten. If a neighbour was not
+    tried, or the parabola does not bend upwards, the vertex is the middle.
     """
     below, at, above = (losses.get(middle + k * GRID_STEP, math.inf) for k in (-1, 0, 1))
     bend = below - 2 * at + above

@@ -19,13 +19,13 @@ RIDGES = 10.0**GRID
 
 
 class RidgeLosses(NamedTuple):
-    """Losses at L locations, and what a fit chooses there."""
+    """Losses at L locations, and the choices of the fit."""
 
     loss: FloatArray
-    """(L, R) mean held-out loss with each ridge, and the kernel and support that suit it best; NaN
-    where there were too few cases"""
+    """(L, R) mean held-out loss with each ridge, for the best kernel and support; NaN where there
+    are too few cases"""
     ridge: FloatArray
-    """(L,) that the fit takes; refined between those of the grid"""
+    """(L,) ridge of the fit, refined between grid points"""
     n_cases: IntArray
     """(L,)"""
     status: IntArray
@@ -45,15 +45,14 @@ def ridge_losses(
     Parameters
     ----------
     cases, observations, settings, half_life
-        As for :func:`fit_ckme`. Where settings give a ridge the others are tried all the same.
+        As for :func:`fit_ckme`. The call tries all ridges even if the settings name one.
     **known
         ``features``, ``days``, ``groups``, ``blocks``, ``step`` and ``squared`` as there.
 
     Returns
     -------
     RidgeLosses
-        Of all ridges of the search, 10⁻⁶ to 1, also those that a fit leaves out as they cannot be
-        better.
+        Losses with all ridges of the search, 10⁻⁶ to 1. A fit skips some of them.
 
     Raises
     ------
@@ -62,8 +61,8 @@ def ridge_losses(
 
     Notes
     -----
-    One fit, and one search with each ridge given: several times the cost of a fit, as small ridges
-    are tried too, for which a low-rank solver needs many landmarks.
+    Runs one fit, and one search for each ridge. This takes several times as long as a fit, as a
+    low-rank solver needs many landmarks for small ridges.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The search at one location: kernel, support and ridge with the smallest held-out loss."""
+"""Search at one location for the kernel, support and ridge with the smallest held-out loss."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from xrecal.typing import FloatArray, IntArray
 
 from .centre import OBSERVATIONS, SUPPORTS, usable_supports
 from .embedding import Settings
-from .folds import holds_several, merge, thin_out
+from .folds import holds_out_several, merge, thin_out
 from .held_out_losses import LATER, TO_COMPARE, TO_TRY, Judge, mean_losses
 from .lowrank import CLOSE, ROUGH, LowRank
 from .problem import Problem
@@ -34,30 +34,28 @@ from .ridge_rules import (
 from .solvers import Solver
 
 TRIED, COMPARED = 500, 2000
-"""Held-out cases at most to choose among several kernels by, and then ridge and support, where a
-low-rank solver makes them the main cost. Folds train on as many cases as before.
-
-The ridge is refined on the cases that supports are compared on: on the fewer ones it ended where
-the noise of a few held-out cases was."""
+"""Most held-out cases of a low-rank search, as they are its main cost: for the choice among several
+kernels, then for ridge and support. Folds train on as many cases as before. The ridge is refined on
+the cases on which supports are compared; with fewer cases it would fit their noise."""
 
 LATER_PARTS = 8
-"""Parts of the period; all but the first are forecast from those before."""
+"""Number of parts of the period; each part but the first is forecast from the earlier ones."""
 
 TRIED_FOLDS = 5
-"""Folds at most to choose by; each of them takes factorisations of its own."""
+"""Most folds of a choice; each fold needs its own factorisations."""
 
 
 class Candidates(NamedTuple):
     """Kernels and supports to choose from; the same at all locations."""
 
     kernels: tuple[tuple[float, float], ...]
-    """Factor of the bandwidth, and exponent of the kernel on covariates (0: without), of each"""
+    """Factor of the bandwidth and exponent of the kernel on covariates (0: none) of each"""
     supports: IntArray
     """(S,) codes of :data:`xrecal.arrays.ckme.centre.SUPPORTS`"""
 
 
 def candidates_of(settings: Settings, *, conditioned: bool) -> Candidates:
-    """Kernels and supports that the settings leave to choose, with or without covariates."""
+    """Candidate kernels and supports of the settings, with or without covariates."""
     return Candidates(
         tuple(k for k in settings.kernels if k[1] == 0 or conditioned),
         np.array([SUPPORTS.index(support) for support in settings.supports]),
@@ -66,7 +64,7 @@ def candidates_of(settings: Settings, *, conditioned: bool) -> Candidates:
 
 @dataclass
 class Best:
-    """Best setting of each of S supports at one location."""
+    """Best settings of each of S supports at one location."""
 
     kernel: IntArray
     """(S,) position among the candidates"""
@@ -77,15 +75,15 @@ class Best:
     tried_loss: FloatArray
     """(G, S) smallest loss of each kernel"""
     tried_exponent: FloatArray
-    """(G, S) where that is"""
+    """(G, S) power of ten of its ridge"""
     tried_down_to: FloatArray
-    """(G,) smallest exponent that was tried, or of which nothing was to be gained"""
+    """(G,) smallest exponent that was tried or ruled out"""
     recorded: dict[int, FloatArray] = field(default_factory=dict)
-    """(n, width) of the held-out cases with the best setting of a support"""
+    """(n, width) numbers recorded with the best settings of a support"""
 
     @classmethod
     def nothing_yet(cls, candidates: Candidates) -> Best:
-        """Before anything was tried."""
+        """State before the first try."""
         n_supports, n_kernels = candidates.supports.size, len(candidates.kernels)
         return cls(
             np.zeros(n_supports, np.int64),
@@ -109,9 +107,9 @@ class Best:
         supports: IntArray,
         recorded: FloatArray | None,
     ) -> None:
-        """Keep losses of supports with one kernel and ridge, and what was recorded, if best.
+        """Keep the losses and records of a kernel and ridge if they are the best so far.
 
-        Of equal losses the larger ridge counts, which is the smoother forecast.
+        If losses are equal, the larger ridge wins: its forecast is smoother.
         """
         self.tried_down_to[g] = min(self.tried_down_to[g], exponent)
         tried, at = self.tried_loss[g], self.tried_exponent[g]
@@ -129,8 +127,8 @@ class Best:
 class Search:
     """Cross-validation at one location.
 
-    With ``forward``, folds train on earlier cases alone. With quantiles, which are then recorded,
-    every support is of interest.
+    ``forward`` folds train on earlier cases alone. If quantiles are asked for, the search records
+    them for every support.
     """
 
     def __init__(self, problem: Problem, *, forward: bool = False, n_quantiles: int = 0) -> None:
@@ -140,7 +138,7 @@ class Search:
         )
         self.best, self.ridge = Best.nothing_yet(self.candidates), problem.settings.ridge
         if self.ridge is None and math.isinf(problem.location.median):
-            # Forecasts that are all the same say nothing, whichever ridge; covariates may.
+            # If all forecasts are equal they cannot help, with any ridge; covariates can.
             conditioned = any(strength > 0 for _, strength in self.candidates.kernels)
             self.ridge = None if conditioned else 1.0
         self.low_rank, self._solvers = problem.location.low_rank, problem.solvers
@@ -148,25 +146,25 @@ class Search:
         sets = [problem.folds(calibration.groups, calibration.blocks, forward=forward)]
         if self.each:
             sets.append(problem.folds(calibration.step, LATER_PARTS, forward=True))
-        self._by_group = calibration.blocks == 0 and holds_several(sets[0])
-        # With several kernels a part of the cases, always the same, is enough to choose one and try
-        # ridges by. With one, most ridges that are tried are close to the best, or large and take
-        # little time: to look twice at those that are close takes as long as all cases do.
+        self._by_group = calibration.blocks == 0 and holds_out_several(sets[0])
+        # Among several kernels, a fixed part of the cases is enough to choose one and to try
+        # ridges. With one kernel, most ridges tried are close to the best one, or large and cheap:
+        # a second look at the close ones would take as long as all cases.
         self._thinned = self.low_rank and problem.n > TRIED and len(self.candidates.kernels) > 1
         tried = thin_out(merge(sets[0], TRIED_FOLDS), TRIED) if self._thinned else None
         if self.low_rank:
             sets = [thin_out(folds, COMPARED) for folds in sets]
         folds = sets[0] if tried is None else tried, *sets
         self._judge = Judge(problem, folds, self.candidates.supports, n_quantiles)
-        # Of each kernel, losses (S,) of all cases to compare by with the ridges that were tried.
+        # For each kernel, losses (S,) of all compared cases with the ridges tried so far.
         self._of_all: list[dict[float, FloatArray]] = [{} for _ in self.candidates.kernels]
         self.curves = np.full((*self.best.tried_loss.shape, GRID.size), math.nan)
-        """(G, S, R) losses with the ridges of the grid that were tried, or with the one given"""
+        """(G, S, R) losses with the ridges tried on the grid, or with the given ridge"""
 
     def run(self) -> None:
-        """Best kernel and ridge of each support on the grid; a given ridge is not searched for."""
+        """Best kernel and ridge of each support on the grid; a given ridge is kept."""
         n_kernels = len(self.candidates.kernels)
-        # With low rank each kernel costs much, and those far from a likely one are left early.
+        # With low rank each kernel costs much, so the search leaves unlikely kernels early.
         likely = n_kernels // 2 if self.low_rank else 0
         order = sorted(range(n_kernels), key=lambda g: abs(g - likely))
         for place, g in enumerate(order):
@@ -177,19 +175,19 @@ class Search:
             self._judge_closely()
 
     def _try_kernel(self, g: int, place: int) -> None:
-        """Try ridges with one kernel: from a likely one up and down, while they may be better."""
+        """Try ridges with one kernel, up and down from a likely one, while the loss may improve."""
         solver = self._solver(g)
         if self.ridge is not None:
             self._attempt(solver, g, float(np.log10(self.ridge)))
             return
         start, best = self._first_ridge(g), self.best
         best.tried_exponent[g] = start
-        path = [self._attempt(solver, g, start)]  # losses with ever smaller ridges
+        path = [self._attempt(solver, g, start)]  # losses with smaller and smaller ridges
         if self.low_rank and not self._promising(best.tried_loss, FAR)[g].any():
             return
         below = start - GRID_STEP
-        # What we start from is mostly too large, and then no larger one is tried. From the ridge of
-        # another kernel smaller ones, which need more landmarks, come last.
+        # The first ridge is usually too large, so no larger one is tried. After another kernel,
+        # smaller ridges come last, as they need more landmarks.
         if self.low_rank and place == 0 and _reaches(solver, below):
             path.append(self._attempt(solver, g, below))
         for exponent in GRID[start < GRID].tolist():
@@ -207,11 +205,11 @@ class Search:
             path.append(self._attempt(solver, g, exponent))
 
     def _solver(self, g: int) -> Solver:
-        """Solver with one of the kernels; others may have to make room for it."""
+        """Solver with one of the kernels; it may replace those of other kernels."""
         return self._solvers[self.candidates.kernels[g]]
 
     def _attempt(self, solver: Solver, g: int, exponent: float) -> FloatArray:
-        """Losses (S,) of all supports with one kernel and ridge; the best ones are kept."""
+        """Losses (S,) of all supports with one kernel and ridge; keep the best ones."""
         losses, recorded = self._judge.losses(solver, exponent, self.every, TO_TRY, ROUGH)
         kept = recorded if self.each else None
         self.best.note_try(g, exponent, losses, self.every, kept)
@@ -222,7 +220,7 @@ class Search:
         return losses[self.every]
 
     def _first_ridge(self, g: int) -> float:
-        """Ridge of the best kernel so far; one step larger if similarities count by more."""
+        """Best ridge so far; one step larger if similarities count by more."""
         best = self.best
         if np.isinf(best.loss).all():
             return START
@@ -231,35 +229,35 @@ class Search:
         return min(first + GRID_STEP * (self.low_rank and stronger), float(GRID[-1]))
 
     def _is_far(self, g: int, apart: FloatArray) -> bool:
-        """True if a ridge so far (S,) from the best ones of a kernel is not worth trying."""
+        """Return whether a ridge is too far (S,) from the best ones of a kernel to be tried."""
         if not self.low_rank:
             return False
         near = self._promising(self.best.tried_loss[[g]], NEAR)[0]
         return bool(apart[near].min() > PATIENCE + GRID_STEP / 2)
 
     def _falls(self, path: list[FloatArray], exponent: float) -> bool:
-        """True if a support may yet become the best one, or better than it was."""
+        """Return whether a support may still become the best one, or improve."""
         last = exponent + GRID_STEP
         return len(path) > 2 and falls_fast(path, last, self._smallest())
 
     def _settles(self, path: list[FloatArray]) -> bool:
-        """True if no support is likely to become the best one, or better than it was."""
+        """Return whether no support is likely to become the best one, or to improve."""
         return self.low_rank and len(path) > 2 and settles(path, self._smallest())
 
     def _smallest(self) -> FloatArray:
-        """Loss that each support must come below: of all that are usable, or (1,)."""
+        """Loss that each support must beat: one for each, or a common one (1,)."""
         loss = self.best.loss[self.every]
         return reference_loss(loss) if self.each else loss.min(keepdims=True)
 
     def _promising(self, loss: FloatArray, share: float) -> NDArray[np.bool_]:
-        """Which losses (G, S) are at most so much larger than the smallest one that counts."""
+        """Mark the losses (G, S) that exceed the smallest one that counts by at most a share."""
         smallest = reference_loss(loss.min(axis=0)) if self.each else loss.min()
         return np.asarray(loss <= smallest + share * np.abs(smallest))
 
     def _choose_again(self) -> None:
-        """Try with more cases what is nearly best, and ridges a step away, in place.
+        """Try the nearly best settings again with more cases, and the ridges a step away, in place.
 
-        A few held-out cases put the ridge of a kernel up to half a power of ten off.
+        With few held-out cases the ridge of a kernel can be wrong by half a power of ten.
         """
         best, searches = self.best, self.ridge is None
         steps = (-GRID_STEP, 0.0, GRID_STEP) if searches else (0.0,)
@@ -268,7 +266,7 @@ class Search:
         for g in map(int, np.flatnonzero(near.any(axis=1))):
             supports = np.flatnonzero(near[g])
             at = np.unique(np.add.outer(best.tried_exponent[g, supports], steps))
-            down = at[at <= GRID[-1]][::-1].tolist()  # small ridges take most time
+            down = at[at <= GRID[-1]][::-1].tolist()  # small ridges take the most time
             self._compare_down(g, down, supports)
             largest = down[0]
             while searches and self._is_best(g, largest) and largest < GRID[-1]:
@@ -276,7 +274,7 @@ class Search:
                 self._compare(g, largest, supports)
 
     def _compare_down(self, g: int, down: list[float], supports: IntArray) -> None:
-        """Compare ever smaller ridges, and go on if the smallest of them is the best."""
+        """Compare smaller and smaller ridges; continue while the smallest one is the best."""
         best = self.best
         path: list[FloatArray] = []
         for exponent in down:
@@ -293,7 +291,7 @@ class Search:
                 down.append(exponent - GRID_STEP)
 
     def _compare(self, g: int, exponent: float, supports: IntArray) -> FloatArray:
-        """Losses of some supports with more cases; the best ones are kept."""
+        """Losses of some supports with more cases; keep the best ones."""
         best = self.best
         losses, _ = self._judge.losses(self._solver(g), exponent, supports, TO_COMPARE, ROUGH)
         best.tried_down_to[g] = min(best.tried_down_to[g], exponent)
@@ -303,13 +301,13 @@ class Search:
         return losses[supports]
 
     def _is_best(self, g: int, exponent: float) -> bool:
-        """True if this kernel and ridge are the best of a support that counts."""
+        """Return whether this kernel and ridge are the best of a support that counts."""
         best = self.best
         here = (best.kernel == g) & (best.exponent == exponent) & np.isfinite(best.loss)
         return bool(here.any() if self.each else here[best.winner])
 
     def _judge_closely(self) -> None:
-        """Judge each support more closely with its best setting, and record its forecasts."""
+        """Judge each support again with its best settings, and record its forecasts."""
         self.best.recorded |= self._with_best(TO_COMPARE)
         for s, recorded in self.best.recorded.items():
             self.best.loss[s] = mean_losses(recorded[np.newaxis], np.zeros(1, np.int64))[0]
@@ -327,23 +325,24 @@ class Search:
         return found
 
     def on_edge(self) -> bool:
-        """True if the winner's ridge is the smallest or largest that could be tried."""
+        """Return whether the best ridge is the smallest or largest one on the grid."""
         best, s = self.best, self.best.winner
         exponent, smallest = best.exponent[s], best.tried_down_to[best.kernel[s]]
         return bool(exponent < smallest + 0.1 or exponent > GRID[-1] - 0.1)
 
     def finds_errors_alike(self) -> bool:
-        """True if errors are best that are alike for all forecasts, with the largest ridge."""
+        """Return whether the largest ridge is best, with the same errors for all forecasts."""
         past = self.candidates.supports[self.best.winner] == OBSERVATIONS
         return not past and bool(self.best.exponent[self.best.winner] > GRID[-1] - 0.1)
 
     def doubt(self) -> float | None:
-        """Take the largest ridge where groups do not agree on the gain; its loss, if taken.
+        """Take the largest ridge if the groups do not agree on a gain; return its loss if taken.
 
-        Where folds are groups of cases, such as winters, cases of a group err together, and a few
-        groups look alike by chance: of many ridges one then seems to gain. Its gain on the largest
-        ridge, with which all forecasts are nearly the same, must be one standard error over the
-        groups, as is usual (Breiman et al. 1984, Classification and Regression Trees, 3.4.3).
+        Where folds are groups of cases, such as winters, the cases of a group err together. A few
+        groups can look similar by chance, and one of many ridges then seems better. The gain over
+        the largest ridge, with which all forecasts are nearly the same, must be one standard error
+        over the groups, as is usual (Breiman et al. 1984, Classification and Regression Trees,
+        3.4.3).
         """
         best, s = self.best, self.best.winner
         g, most = int(best.kernel[s]), float(GRID[-1])
@@ -356,7 +355,7 @@ class Search:
         )
         by_fold = [self._judge.by_fold(one[1][s, :, 0], TO_COMPARE) for one in (smooth, own)]
         gain = by_fold[0] - by_fold[1]
-        gain = gain[np.isfinite(gain)]  # of groups that hold something out
+        gain = gain[np.isfinite(gain)]  # groups that hold out a case
         error = np.std(gain, ddof=1) / math.sqrt(gain.size) if gain.size > 1 else math.inf
         if gain.size and gain.mean() >= error:
             return None
@@ -366,9 +365,9 @@ class Search:
     def refine(self) -> None:
         """Locate the winner's ridge between the neighbours of its grid point.
 
-        The losses are those of all cases that kernels were compared on: by a few cases alone the
-        ridge would follow their noise. With low rank, where a try takes long, a parabola through
-        those of the grid needs no other.
+        The losses are means over all cases on which kernels were compared: with few cases the ridge
+        would fit their noise. With low rank a try takes long, so a parabola through the grid points
+        replaces further tries.
         """
         best, s = self.best, self.best.winner
         g, supports = int(best.kernel[s]), np.array([s])
@@ -390,5 +389,5 @@ class Search:
 
 
 def _reaches(solver: Solver, exponent: float) -> bool:
-    """True if a solver is good enough for a ridge; an exact one always is."""
+    """Return whether a solver is accurate enough for a ridge; an exact one always is."""
     return not isinstance(solver, LowRank) or solver.reaches(10.0**exponent, ROUGH)

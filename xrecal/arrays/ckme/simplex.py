@@ -1,4 +1,4 @@
-"""Signed weights to probabilities: two projections on the simplex."""
+"""Projections of signed weights on the probability simplex, in two distances."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from xrecal.arrays.compiled import OutIndices, OutVector, Vector, inner, kernel
 from xrecal.typing import FloatArray
 
 MARGIN = 0.1
-"""Of the mean of the positive weights, by which the shift of similar rows may differ."""
+"""Largest difference between the shifts of similar rows, in units of the mean positive weight."""
 
 ROUNDING = 1e-9
-"""Differences of a sum from one that are none."""
+"""Relative difference between two sums that counts as rounding."""
 
 
 def project_simplex(beta: FloatArray) -> FloatArray:
@@ -37,7 +37,7 @@ def project_simplex(beta: FloatArray) -> FloatArray:
 
     Notes
     -----
-    Michelot's active set: exact, O(n) a pass, at most n and typically 5 to 10 passes.
+    Michelot's active set: exact, O(n) per pass, at most n and typically 5 to 10 passes.
 
     References
     ----------
@@ -62,9 +62,9 @@ def project_energy(beta: FloatArray, support: FloatArray) -> FloatArray:
     Parameters
     ----------
     beta : array of float, shape (N, n) or (n,)
-        Signed weights, unitless. Meant to sum to one, as weights from :func:`fit_ckme` do.
+        Signed weights, unitless. They should sum to one, as weights from :func:`fit_ckme` do.
     support : array of float, shape (n,)
-        Where the weights sit, in any order, ties allowed; finite.
+        Points of the weights, in any order, ties allowed; finite.
 
     Returns
     -------
@@ -82,8 +82,8 @@ def project_energy(beta: FloatArray, support: FloatArray) -> FloatArray:
     -----
     For weights that sum to one the objective is :math:`2 \int (F_\theta - F_\beta)^2`, so the
     solution is the isotonic regression of the signed CDF, weighted by the gaps between sorted
-    observations and clipped to [0, 1]. Pool-adjacent-violators gives it exactly in O(n) a row.
-    For a total of B the part of each gap above zero has the target F + 1 - B, as the kernel
+    observations and clipped to [0, 1]. Pool-adjacent-violators gives it exactly in O(n) per row.
+    If weights sum to B, the part of each gap above zero has the target F + 1 - B, as the kernel
     measures from zero.
 
     Examples
@@ -115,15 +115,15 @@ def _rows(beta: FloatArray) -> FloatArray:
 
 @kernel
 def simplex_row(beta: Vector, support: Vector, out: OutVector) -> None:
-    """Euclidean projection of one row; its support plays no part."""
+    """Euclidean projection of one row; it does not depend on the support."""
     top, total, kept = _largest(beta), 0.0, beta.size
-    for i in range(kept):  # sums relative to the largest lose no digits where all are large
+    for i in range(kept):  # subtract the largest: sums of large numbers would lose digits
         out[i] = beta[i] - top
         total += out[i]
     shift = (total - 1.0) / kept
-    while True:  # what is at most the shift stays so as this grows, and need not be seen again
+    while True:  # the shift only grows: skip weights below it from then on
         total, count = 0.0, 0
-        for i in range(kept):  # without a branch, which nobody could predict
+        for i in range(kept):  # without a branch, which no processor can predict
             above = out[i]
             keep = above > shift
             out[count] = above
@@ -139,22 +139,22 @@ def simplex_row(beta: Vector, support: Vector, out: OutVector) -> None:
 
 @inner
 def shift_of(beta: Any, least: float, room: Any) -> Any:
-    """What the Euclidean projection takes from weights (n,), which sum to about one.
+    """Shift that the Euclidean projection subtracts from weights (n,) that sum to about one.
 
-    Zero where all are positive, infinite where one is NaN. Also returns what is likely to be less
-    than it in a similar row. With that as ``least``, 0 at first, most weights are read once; if it
-    is too large, several times. ``room`` is overwritten.
+    It is zero if all weights are positive, and infinite if one is NaN. Also returns a lower bound
+    that probably suits a similar row. If the caller passes it as ``least`` (0 at first), most
+    weights are read once; if it is too large, several times. ``room`` is overwritten.
     """
     used, total, step = 0, 0.0, 0.25 / beta.size
     while True:
         used = 0
-        for weight in beta:  # without a branch, which nobody could predict
+        for weight in beta:  # without a branch, which no processor can predict
             room[used] = weight
             used += weight > least
         if used == beta.size and least >= 0.0:
             return 0.0, 0.0
         total = _sum(room, used)
-        # Not so where more are positive: they sum to less than one above that bound.
+        # The bound fails if more weights are positive: their sum above it is less than one.
         if not total - used * least < 1.0 - ROUNDING:
             break
         least, step = least - step, 4 * step
@@ -170,7 +170,7 @@ def shift_of(beta: Any, least: float, room: Any) -> Any:
 
 @inner
 def _sum(values: Any, used: int) -> float:
-    """Sum of the first values, two at a time as each addition waits for the one before."""
+    """Sum of the first values in two partial sums, as each addition waits for the one before."""
     a, b = 0.0, 0.0
     for i in range(0, used - 1, 2):
         a += values[i]
@@ -180,7 +180,7 @@ def _sum(values: Any, used: int) -> float:
 
 @kernel
 def _largest(row: Vector) -> Any:
-    """Largest entry, four at a time; NaN counts for nothing."""
+    """Largest entry, by four partial maxima; NaN is ignored."""
     a = b = c = d = -np.inf
     n = row.size - row.size % 4
     for i in range(0, n, 4):
@@ -248,18 +248,18 @@ def push_level(
     Parameters
     ----------
     value, product, weight : float
-        What comes next in the order, its product with its weight, and its weight (> 0).
+        Next value in the order, its product with its weight, and its weight (> 0).
     level, total, width : array of float64, shape (n,)
-        Of each block so far: fitted value, sum of products, sum of weights.
+        Fitted value, sum of products and sum of weights of each block so far.
     length : array of int64, shape (n,)
         Number of values in each block.
     blocks : int
-        How many blocks there are so far; 0 starts a regression.
+        Number of blocks so far; 0 starts a regression.
 
     Returns
     -------
     int
-        How many blocks there are now: that many first entries of the arrays hold them.
+        Number of blocks now, stored in the first entries of the arrays.
 
     Notes
     -----

@@ -1,9 +1,10 @@
-"""Kernel matrix and ridge to signed weights: exactly, or by a factor of low rank.
+"""Solvers from kernel matrix and ridge to signed weights: exact, or by a low-rank factor.
 
 With case weights, the diagonal matrix W, signed weights solve ``(K + λ n W⁻¹) β = k``. With the
 roots R of W this is ``(R K R + λ n) α = R k`` and ``β = R α``: symmetric, so that one
 eigendecomposition or factor serves all ridges. Here K stands for R K R, and signed weights for α.
-The heaviest case has weight 1; in a fold the ridge is scaled by the heaviest that is trained on.
+The largest case weight is 1; in a fold the ridge is scaled by the largest weight of a training
+case.
 """
 
 from __future__ import annotations
@@ -24,23 +25,22 @@ from .lowrank import LowRank, heaviest
 SOLVERS = ("auto", "exact", "lowrank")
 
 EXACT_UP_TO = 250
-"""Cases of a location up to which ``"auto"`` solves exactly.
-
-From there to 500 cases low rank takes a third to a fifth of the time, with the same CRPS."""
+"""Most cases of a location that ``"auto"`` solves exactly. Between that and 500 cases, low rank
+takes a third to a fifth of the time, with the same CRPS."""
 
 KEPT = 2**26
-"""Bytes of solvers that a location keeps, which spares making them again."""
+"""Bytes of solvers that a location stores, so that it need not build them again."""
 
 
 def is_low_rank(solver: str, kernel: str, n: int) -> bool:
-    """Low rank serves many cases with the Gaussian kernel; the Laplace kernel is far from it."""
+    """Return whether low rank suits: for many cases with the Gaussian, not the Laplace kernel."""
     if solver == "auto":
         return kernel == "gaussian" and n > EXACT_UP_TO
     return solver == "lowrank"
 
 
 def landmark_slots(solver: str, kernel: str, n: int, *, shapes: bool = False) -> int:
-    """Room for the landmarks of a location with n slots, at least one."""
+    """Number of landmark slots of a location with n slots, at least one."""
     return max(min(n, most_landmarks(shapes)), 1) if is_low_rank(solver, kernel, n) else 1
 
 
@@ -54,21 +54,21 @@ class Exact:
 
     @property
     def nbytes(self) -> int:
-        """One or two matrices."""
+        """Bytes of its one or two matrices."""
         return self._gram.nbytes * (1 if self._eigen is None else 2)
 
     def tidy(self) -> None:
-        """Keep all: the eigenvectors take most of the time."""
+        """Keep all matrices: the eigenvectors take most of the time."""
 
     def signed(self, folds: Folds, f: int, ridge: float, slack: float) -> FloatArray:
-        """Weights (n_held, n) of the cases to train on, for those that a fold holds out.
+        """Weights (n_held, n) of the training cases, for the held-out cases of a fold.
 
         They belong to the problem scaled by the roots of the case weights.
         """
         n_out, n_held = int(folds.n_out[f]), int(folds.n_held[f])
         out, train = folds.cases[f, :n_out], folds.cases[f, n_out:]
         shift = ridge * train.size * heaviest(self._root, train)
-        if train.size < n_out:  # the small system is less work than leaving out most of a large one
+        if train.size < n_out:  # the small system takes less work
             weights = np.zeros((n_held, self._root.size))
             rows = self._gram[train]  # plain indexing: other ways take as long as the solution
             block = rows[:, train]
@@ -79,7 +79,7 @@ class Exact:
 
     @property
     def eigen(self) -> tuple[FloatArray, FloatArray]:
-        """Eigenvalues and vectors of the kernel matrix, for all folds but those below."""
+        """Eigenvalues and eigenvectors of the kernel matrix, for folds that leave out few cases."""
         if self._eigen is None:
             values, vectors = np.linalg.eigh(self._gram)
             self._eigen = values, np.ascontiguousarray(vectors)
@@ -91,10 +91,10 @@ Solver: TypeAlias = Exact | LowRank
 
 
 class Solvers:
-    """Solvers of one location, made when they are asked for.
+    """Solvers of one location, built on first use.
 
-    A kernel is a factor of the bandwidth, and the strength of the covariates. Solvers used last are
-    kept; of others landmarks are remembered.
+    A factor of the bandwidth and the strength of the covariates identify a kernel. The solvers used
+    last are stored; of older ones only the landmarks.
     """
 
     def __init__(self, location: Location, bandwidth: float) -> None:
@@ -132,8 +132,8 @@ def left_out_weights(
     ``values`` and ``vectors`` are those of the kernel matrix K.
 
     One eigendecomposition serves all ridges and folds: with ``C = (K + shift I)^-1`` and
-    left-out rows g, ``(K_tt + shift I)^-1 K_tg = -C_tg C_gg^-1``. Columns of cases left out hold no
-    weights.
+    left-out rows g, ``(K_tt + shift I)^-1 K_tg = -C_tg C_gg^-1``. Columns of the cases left out are
+    unused.
     """
     n, size = values.size, out.size
     shrunk = np.empty((size, n))

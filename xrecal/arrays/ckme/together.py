@@ -1,4 +1,4 @@
-"""Choices of many places to one: what they know together of kernel, support and ridge."""
+"""Joint choice of kernel, support and ridge from the choices of many places."""
 
 from __future__ import annotations
 
@@ -13,15 +13,14 @@ from .embedding import Choices
 from .ridge_rules import GRID, GRID_STEP
 
 WORST = 2.0
-"""Loss of a candidate at one place, in units of the smallest there, at most: a candidate that fails
-at one place, or was not tried as it was far from the best, does not decide for all of them."""
+"""Largest loss of a candidate at one place, in units of the smallest loss there. A candidate that
+fails at one place, or was not tried there, then does not decide for all places."""
 
 SLACK = 0.5
-"""Loss in units of the smallest one, times the number of cases, that a larger ridge may cost where
-a CKME stands alone: in a pool other components balance it.
-
-Places share the weather of their cases. However many they are, a few cases leave their losses
-uncertain, and the ridge with the smallest loss follows the noise of those cases."""
+"""Extra loss that a larger ridge may cost, in units of the smallest loss, times the number of
+cases, for a CKME alone: in a pool other components balance it. Places share the weather of their
+cases: even with many places, losses from few cases are uncertain, and the ridge with the smallest
+loss fits their noise."""
 
 
 def together(
@@ -30,19 +29,18 @@ def together(
     supports: Sequence[str],
     slack: float = SLACK,
 ) -> Choices:
-    """Choices of L places as one for all of them.
+    """Join the choices of L places into one.
 
     Kernel and support are those with the smallest mean of the losses of places, each in units of
-    its smallest one. The ridge is the largest one with nearly that mean; see :data:`SLACK`. Ridges
-    of places are alike if their products with the numbers of cases are: the best ridge falls with
-    the number of cases, and the product hardly changes. Between ridges of the grid losses are
-    interpolated, so that the ridge does not jump.
+    its smallest one. The ridge is the largest one with nearly that mean; see :data:`SLACK`. Two
+    places have comparable ridges if the products of ridge and number of cases agree: the best ridge
+    falls with the number of cases, and the product hardly changes. Between ridges of the grid
+    losses are interpolated, so that the ridge does not jump.
 
     Parameters
     ----------
     choices : Choices
-        (L,) of a search with these kernels and supports. Those of places without a choice are left
-        out.
+        (L,) of a search with these kernels and supports. Places without a choice are ignored.
     kernels : sequence of (float, float)
         Factor of the bandwidth and exponent of the kernel on covariates of each candidate.
     supports : sequence of str
@@ -53,7 +51,7 @@ def together(
     Returns
     -------
     Choices
-        (1,) of the geometric mean of the numbers of cases. NaN where no place has a choice.
+        (1,) for the geometric mean of the numbers of cases. NaN if no place has a choice.
         ``losses`` are the means.
 
     Examples
@@ -87,23 +85,23 @@ def with_own(
     supports: Sequence[str],
     slack: float = SLACK,
 ) -> Choices:
-    """Choices of L places from what all of them know and from their own evidence.
+    """Choices of L places from the joint choice and the evidence of each place.
 
     Parameters
     ----------
     of_all : Choices
         (L,) of :func:`together` for the places of the same kind.
     own : Choices
-        (L,) of the search at each place; one without a choice goes by the others.
+        (L,) of the search at each place; a place without a choice takes the joint one.
     share : array of float, shape (L,)
-        Of the own evidence: losses are means with this share and the rest.
+        Share of the place itself in the losses; the rest is the share of all places.
     kernels, supports, slack
         As in :func:`together`.
 
     Returns
     -------
     Choices
-        (L,) of as many cases as those of all places.
+        (L,) for the number of cases of the joint choice.
     """
     part = np.where(np.isnan(own.ridge), 0.0, share)[:, np.newaxis]
     both = (1 - part) * of_all.losses + part * _comparable(own, of_all.cases)
@@ -127,7 +125,7 @@ def _comparable(choices: Choices, cases: FloatArray | float) -> FloatArray:
 
 
 def _continued(losses: FloatArray) -> FloatArray:
-    """Losses (..., R) with those after the last one that is known: they rise as before, or stay."""
+    """Losses (..., R) extended beyond the last known one: they rise as before, or stay."""
     losses = np.where(np.isfinite(losses), losses, np.nan)
     for r in range(1, losses.shape[-1]):
         last = losses[..., r - 1]
@@ -169,8 +167,8 @@ def _nearly_lowest(curves: FloatArray, slack: FloatArray) -> tuple[FloatArray, F
     """Largest ridges (...) with nearly the smallest of losses (..., R), and the smallest losses.
 
     Ridges are powers of ten. The smallest loss is at the vertex of the parabola through the
-    smallest one on the grid and its neighbours. Up to ``slack`` (...) more is nearly the smallest:
-    on the parabola, and beyond it on straight lines between points of the grid.
+    smallest one on the grid and its neighbours. A loss is nearly the smallest if it exceeds it by
+    up to ``slack`` (...): on the parabola, and beyond it on straight lines between grid points.
     """
     end, slack = GRID.size - 1, slack[..., np.newaxis]
     smallest = end - curves[..., ::-1].argmin(-1, keepdims=True)
@@ -186,7 +184,7 @@ def _nearly_lowest(curves: FloatArray, slack: FloatArray) -> tuple[FloatArray, F
         here, ahead = (
             np.take_along_axis(curves, np.minimum(last + k, end), axis=-1) for k in (0, 1)
         )
-        # Where losses are alike but for rounding, the quotient may be anything.
+        # If losses agree up to rounding, the quotient can be any number.
         beyond = last + np.clip(np.nan_to_num((most - here) / (ahead - here)), 0.0, 1.0)
     position = np.where(near < 1, middle + near, np.minimum(beyond, end))
     return (GRID[0] + GRID_STEP * position)[..., 0], lowest[..., 0]

@@ -1,4 +1,4 @@
-"""The embedding for ensembles of vectors: variables that belong together, or points of a circle."""
+"""The embedding for ensembles of vectors: several variables at once, or points on a circle."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .embedding import Choices, FittedCKME, Settings
 from .weights import ckme_weights
 
 Periods = Sequence[float | None]
-"""Of each of d variables: the period of a circular one, None for any other."""
+"""Period of each of d variables if it is circular, else None."""
 
 
 class Vectors(NamedTuple):
@@ -49,7 +49,7 @@ def fit_vector_ckme(
     cases : Vectors
         Calibration forecasts at L locations. A member that is missing in one variable is left out.
     observations : array of float, shape (L, n, d)
-        What verified, each variable in the unit of its forecasts; a case with a NaN is left out.
+        Observations, each variable in the unit of its forecasts; a case with a NaN is left out.
     periods : sequence of float or None, length d
         Periods of circular variables.
     settings : Settings
@@ -62,9 +62,9 @@ def fit_vector_ckme(
     fitted : FittedCKME
         Bandwidths are in units of the scaled distance.
     scale : array of float64, shape (L, d)
-        Standard deviation of the members of each variable, by which forecasts are divided, so that
-        each counts alike; of a circular one in the plane of its circle. Members more than 8 typical
-        deviations from the median count as if they were there.
+        Standard deviation of the members of each variable, for a circular one in the plane of its
+        circle. Forecasts are divided by it, so that all variables have the same influence. Members
+        more than 8 typical deviations from the median count as if they were at that distance.
 
     Raises
     ------
@@ -73,12 +73,12 @@ def fit_vector_ckme(
 
     Notes
     -----
-    Distances of forecasts are multivariate energy distances [1]_, cross-validation minimises the
-    energy score [2]_ of held-out cases; both with Euclidean distances of vectors, forecasts in
-    units of their spread, observations in units of theirs: where rain hardly ever fell, forecasts
-    of rain are no reason to forget all else. A circular variable is the point on a circle of the
-    circumference of its period. Distances cost O(n² m² d) where the exact solver takes all of
-    them, O(n r m² d) for r landmarks.
+    Distances of forecasts are multivariate energy distances [1]_; cross-validation minimises the
+    energy score [2]_ of held-out cases. Both use Euclidean distances of vectors. Forecasts are in
+    units of their spread and observations in units of theirs; otherwise forecasts of rain would
+    outweigh all else where it hardly ever rains. A circular variable becomes a point on a circle
+    with its period as the circumference. Distances cost O(n² m² d) where the exact solver takes all
+    of them, O(n r m² d) for r landmarks.
 
     References
     ----------
@@ -152,7 +152,7 @@ def vector_ckme_weights(
     forecasts : Vectors
         T forecasts at each location.
     cases, fitted, scale, periods
-        As given to, and returned by, :func:`fit_vector_ckme`.
+        Arguments and results of :func:`fit_vector_ckme`.
     usable : array of bool, shape (L, n)
         Cases with an observation of every variable.
     **known
@@ -193,7 +193,7 @@ def vector_ckme_weights(
 def _numbered(
     cases: Vectors, observations: FloatArray, periods: Periods, settings: Settings
 ) -> tuple[dict[str, Any], FloatArray]:
-    """Arguments of :func:`fit_ckme`, with numbers of vectors as observations; and the scale."""
+    """Arguments of :func:`fit_ckme`, with the numbers of vectors as observations; and the scale."""
     _check(cases, observations, periods)
     if settings.supports != ("observations",) or settings.projection != "euclidean":
         raise ValueError(
@@ -220,7 +220,7 @@ def _numbered(
 
 
 class _Places(Sequence[Squared]):
-    """Distances among cases, or from forecasts to them, at each location that is asked for."""
+    """Distances among cases, or from forecasts to cases, computed for each location on request."""
 
     def __init__(
         self, cases: Vectors, scale: FloatArray, periods: Periods, new: Vectors | None = None
@@ -261,7 +261,7 @@ def _check(cases: Vectors, observations: FloatArray, periods: Periods) -> None:
 
 
 def _flags(vectors: Vectors) -> Forecasts:
-    """Forecasts (L, n, 1) that are missing or invalid where those of vectors are, and 0 else."""
+    """Zeros (L, n, 1), with missing or invalid entries where forecasts of vectors have them."""
     members, weights = vectors
     whole = np.where(np.isnan(members).any(-2), np.nan, np.abs(members).max(-2, initial=0.0))
     verdict = verdicts(Forecasts(whole, None, weights))
@@ -270,7 +270,7 @@ def _flags(vectors: Vectors) -> Forecasts:
 
 
 def _embed(values: FloatArray, scale: FloatArray, periods: Periods) -> FloatArray:
-    """Values (n, d, m) of variables to points (n, d', m), where a circle takes two coordinates."""
+    """Map values (n, d, m) of variables to points (n, d', m); a circle takes two coordinates."""
     parts: list[FloatArray] = []
     for k, period in enumerate(periods):
         one = values[:, k]
@@ -279,7 +279,7 @@ def _embed(values: FloatArray, scale: FloatArray, periods: Periods) -> FloatArra
 
 
 def _scales(values: FloatArray, periods: Periods) -> FloatArray:
-    """Spread (d,) of the values (n, d) of each variable, the wild ones cut; a circle has none."""
+    """Spread (d,) of the values (n, d) of each variable, with outliers cut; none for a circle."""
     found = []
     for column, period in zip(values.astype(np.float64).T, periods, strict=True):
         known = column[np.isfinite(column)]

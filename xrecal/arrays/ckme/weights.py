@@ -1,4 +1,4 @@
-"""New forecasts to weighted ensembles, by an embedding that was fitted."""
+"""Weighted ensembles for new forecasts, from a fitted embedding."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from .lowrank import TOGETHER
 from .simplex import PROJECTIONS
 
 A_DAY = 64
-"""Forecasts at most after which others of the same model are expected: more take longer anyway."""
+"""Most forecasts of a call after which more calls are expected: larger calls take long anyway."""
 
 ROWS = 256
-"""New forecasts weighed at once, so that their similarities to all cases stay small."""
+"""Number of new forecasts weighted at once, which limits the memory for similarities."""
 
 
 KEPT: Kept[tuple[int, Embedding]] = Kept(256 * 2**20)
-"""What was learned of the last locations that were met twice, in this process."""
+"""Embeddings of the last locations seen twice in this process."""
 
 
 def ckme_weights(
@@ -61,20 +61,20 @@ def ckme_weights(
     forecasts : Forecasts
         Arrays (L, T, p): T forecasts at each location.
     cases, observations, fitted
-        As given to, and returned by, :func:`fit_ckme`.
+        Arguments and results of :func:`fit_ckme`.
     kernel, projection, features, days
         As in the fit.
     new_features : Features, optional
         Covariates of the forecasts, (L, T, k).
     own_members : bool
-        Whether each forecast has members of its own; without, all supports must be past
+        Whether each forecast has members of its own. If not, all supports must be past
         observations.
     across, squared : array of float64, shapes (L, T, n) and (L, n, n), optional
-        Squared energy distances from forecasts to cases and among the cases, where known already.
+        Squared energy distances from forecasts to cases and among the cases, if known already.
     shapes : bool
         Whether forecasts are compared without their means, as in the fit.
     return_novelty : bool
-        Whether to return the novelty, too, which then costs little.
+        Whether to return the novelty, too, at little extra cost.
 
     Returns
     -------
@@ -89,11 +89,11 @@ def ckme_weights(
     Notes
     -----
     Rebuilds and inverts :math:`K + \lambda n \Omega^{-1}` once per location, O(n³), for all T
-    forecasts; each then costs O(n m + n²). With r landmarks that is O(n r²) and O(r m + n r). For
-    few forecasts at few locations it is kept in the process, once these were met twice.
-    Signed weights :math:`\beta = (K + \lambda n \Omega^{-1})^{-1} k(x)` get
-    :math:`1 - \sum\beta` added in proportion to the case weights, the regression around the
-    climatological mean embedding, before the projection.
+    forecasts; each then costs O(n m + n²). With r landmarks that is O(n r²) and O(r m + n r). The
+    process keeps the inverse for calls with few forecasts at few locations, from the second call
+    on. Signed weights :math:`\beta = (K + \lambda n \Omega^{-1})^{-1} k(x)` get :math:`1 -
+    \sum\beta` added in proportion to the case weights, the regression around the climatological
+    mean embedding, before the projection.
 
     Examples
     --------
@@ -132,7 +132,7 @@ def ckme_weights_of_both(
     projection: str = "euclidean",
     **compared: Any,
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    r"""Weighted ensembles of errors, and weights of past observations beside them.
+    r"""Weighted ensembles of errors, and weights of past observations.
 
     Parameters
     ----------
@@ -145,8 +145,9 @@ def ckme_weights_of_both(
     Returns
     -------
     members, weights : array, shape (L, T, n)
-        Centre plus errors, and their probabilities: of the support that was fitted or, where that
-        is past observations, of the best other one, with the kernel and ridge of the former.
+        Centre plus errors, and their probabilities. Errors are of the fitted support. If the fitted
+        support is past observations, errors are of the best other support, with the same kernel and
+        ridge.
     observed : array, shape (L, T, n)
         Probabilities of past observations where they are the support, 0 elsewhere.
     novelty : array of float64, shape (L, T)
@@ -154,8 +155,8 @@ def ckme_weights_of_both(
 
     Notes
     -----
-    Signed weights are the same for both, so that the costs are those of :func:`ckme_weights` and a
-    second projection.
+    Both share their signed weights, so the cost is that of :func:`ckme_weights` plus a second
+    projection.
 
     Examples
     --------
@@ -179,7 +180,7 @@ def ckme_novelty(
     fitted: FittedCKME,
     **compared: Any,
 ) -> FloatArray:
-    r"""How little of new forecasts is known from past ones.
+    r"""Novelty of new forecasts: how far they differ from all past ones.
 
     Parameters
     ----------
@@ -198,7 +199,7 @@ def ckme_novelty(
     -----
     With a small ridge :math:`\lambda = 10^{-3}`, whichever one the fit chose, the sum of signed
     weights :math:`s(x) = \sum_i \beta_i(x)` is the share of the forecast that comes from cases like
-    it. One minus its ratio to the median over the cases, each left out, is the novelty: there
+    it. The novelty is one minus its ratio to the median over held-out cases. For a held-out case
     :math:`1 - s_{-i} = (1 - s_i) / (1 - h_i)` with the leverage :math:`h_i`. O(n³) time for each
     location, or O(n r²) with r landmarks, and O(m + n) for each forecast and case.
 
@@ -228,7 +229,7 @@ class Compared(NamedTuple):
 
 
 class _Learned(NamedTuple):
-    """The cases, what was fitted to them, and how forecasts are compared with them."""
+    """Cases, their fit, and how to compare forecasts with them."""
 
     cases: Forecasts
     observations: FloatArray
@@ -246,7 +247,7 @@ def _issue(
     projection: str = "euclidean",
     **compared: Any,
 ) -> tuple[FloatArray, ...]:
-    """Arrays (L, T, ...) by their names."""
+    """Compute arrays (L, T, ...) by their names."""
     check_choice("projection", projection, PROJECTIONS)
     n_locations, n, n_new = check_forecasts(forecasts, cases, observations, fitted)
     how = Compared(**compared)
@@ -263,7 +264,7 @@ def _issue(
 
 
 def _places(forecasts: Forecasts, of: _Learned) -> Iterator[tuple[int, NewForecasts, Embedding]]:
-    """Locations that have a fit, with forecasts and what was learned there."""
+    """Locations that have a fit, with their forecasts and embeddings."""
     (n_locations, n, m), (_, n_new, p) = of.cases.loc.shape, forecasts.loc.shape
     how, memory = of.how, _memory(of)
     features = no_features(n_locations, n_new) if how.new_features is None else how.new_features
@@ -281,7 +282,7 @@ def _places(forecasts: Forecasts, of: _Learned) -> Iterator[tuple[int, NewForeca
 
 
 def _embeddings(of: _Learned, block: slice) -> Iterator[tuple[int, Embedding]]:
-    """Locations of a block that have a fit, counted from its start, and what was learned there."""
+    """Locations of a block that have a fit, counted from its start, and their embeddings."""
     how, (n_locations, n, _) = of.how, of.cases.loc.shape
     features = no_features(n_locations, n) if how.features is None else how.features
     weight = case_weights(how.days, lives_of(of.fitted.half_life), n)
@@ -295,7 +296,7 @@ def _embeddings(of: _Learned, block: slice) -> Iterator[tuple[int, Embedding]]:
 
 
 def _memory(of: _Learned) -> int:
-    """About so many bytes are embeddings: members in several orders, columns and factors."""
+    """Approximate bytes of embeddings: members in several orders, columns and factors."""
     n_locations, n, m = of.cases.loc.shape
     landmarks = int((of.fitted.landmark >= 0).sum(-1).max(initial=0))
     of_case = 4 * (landmarks + TOGETHER) if landmarks else 3 * n
@@ -303,7 +304,7 @@ def _memory(of: _Learned) -> int:
 
 
 def _contents(of: _Learned, block: slice) -> Iterator[Any]:
-    """All that embeddings of a block depend on."""
+    """All inputs that the embeddings of a block depend on."""
     how, features = of.how, of.how.features
     circular, values = (None, None) if features is None else (features.circular, features.values)
     yield how.kernel, how.shapes, of.centred, block
@@ -313,7 +314,7 @@ def _contents(of: _Learned, block: slice) -> Iterator[Any]:
 def _fill(
     learned: Embedding, new: NewForecasts, out: Mapping[str, FloatArray], projection: str
 ) -> None:
-    """Fill what is issued of the forecasts at one location, by its name."""
+    """Fill the named arrays for the forecasts at one location."""
     fitted, n_new, rank = learned.fitted, new.mean.size, 0
     supports = {}
     if "weights" in out:
@@ -337,7 +338,7 @@ def _fill(
         if not supports:
             continue
         signed = solve(similarities[:, :rank])
-        # The solution is that of R K R, with the roots R of the case weights: β = R α.
+        # The solution belongs to R K R, with the roots R of the case weights: β = R α.
         signed *= learned.where.root
         for name, (ranked, centred) in known.items():
             shares, points = np.empty((2, *signed.shape))
@@ -352,7 +353,7 @@ def _fill(
 
 
 def _to_slots(values: FloatArray, slot: IntArray, unused: float, out: FloatArray) -> None:
-    """Values (q, n) of the used cases to their slots; ``unused`` in others, NaN in a NaN row."""
+    """Put values (q, n) into the slots of their cases; NaN rows fill all slots with NaN."""
     out[:] = unused
     out[:, slot] = values
     out[np.isnan(values[:, 0])] = np.nan

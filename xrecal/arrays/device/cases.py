@@ -1,4 +1,4 @@
-"""Calibration cases of many locations in order, and what a kernel makes of them."""
+"""Sorted calibration cases of many locations, and their kernel matrices."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = [
 ]  # fmt: skip
 
 WORKSPACE = 2**31
-"""Bytes of the arrays of the locations that are worked on at once, about."""
+"""Approximate bytes of the arrays of the locations that are computed at once."""
 
 
 @dataclass(frozen=True)
@@ -34,33 +34,33 @@ class Cases:
     """The n cases of L locations, float64: the usable ones first, in the order of time."""
 
     ensembles: Ensembles
-    """(L, n), of forecasts or their shapes; without members where a case is not usable"""
+    """(L, n) ensembles or their shapes; without members if a case is not usable"""
     squared: Any
-    """(L, n, n) squared distances, 0 where a case is not usable"""
+    """(L, n, n) squared distances, 0 if a case is not usable"""
     mean: Any
     """(L, n)"""
     variance: Any
     """(L, n)"""
     features: Any
-    """(L, n, k), 0 where a case is not usable"""
+    """(L, n, k), 0 if a case is not usable"""
     target: Any
-    """(L, n) observations, 0 where a case is not usable"""
+    """(L, n) observations, 0 if a case is not usable"""
     used: Any
-    """(L, n) true where a case is usable"""
+    """(L, n) true if a case is usable"""
     root: Any
-    """(L, n) roots of the case weights, the heaviest having 1; 0 where a case is not usable"""
+    """(L, n) roots of the case weights, the largest being 1; 0 if a case is not usable"""
     median: Any
-    """(L,) of the distances of forecasts that differ; infinite where none do"""
+    """(L,) median of the distances of forecasts that differ; infinite if none do"""
     precision: Any
     """(L, k) weight of each feature in the distance of covariates"""
     slot: IntArray
-    """(L, n) place of each case among all, on the host"""
+    """(L, n) position of each case among all, on the host"""
     n_used: IntArray
     """(L,) on the host"""
     laplace: bool
     """True if the kernel takes D, not D²"""
     predictors: IntArray
-    """Columns of the features that centres shrink, or do without"""
+    """Columns of the features that centres shrink or leave out"""
 
     def gram(self, bandwidth: Any, strength: Any) -> Any:
         """Kernel matrices (L, n, n) with a bandwidth and strength (L,), scaled by the roots."""
@@ -70,7 +70,7 @@ class Cases:
 
     @cached_property
     def on_host(self) -> Cases:
-        """The numbers that centres are fitted to, on the host; members stay where they are."""
+        """Inputs for the fit of centres, on the host; members stay on the device."""
         names = ["mean", "variance", "features", "target", "used", "root", "median", "precision"]
         return replace(self, **{name: to_host(getattr(self, name)) for name in names})
 
@@ -89,13 +89,13 @@ def similarity(
 
 
 def blocks(n_locations: int, bytes_each: int) -> Iterator[slice]:
-    """Slices of locations that fit the workspace, of one location at least."""
+    """Slices of locations that fit in the workspace, with at least one location."""
     step = max(1, WORKSPACE // max(bytes_each, 1))
     return (slice(start, start + step) for start in range(0, n_locations, step))
 
 
 def refuse_others(given: Calibration, settings: Settings) -> None:
-    """Raise TypeError for what has no implementation on a device."""
+    """Raise TypeError for settings and inputs without an implementation for devices."""
     if given.cases.scale is not None:
         raise TypeError(only_on_host("the distance of normal distributions"))
     if given.squared is not None or given.vectors is not None:
@@ -112,7 +112,7 @@ def refuse_others(given: Calibration, settings: Settings) -> None:
 def cases_of(
     given: Calibration, settings: Settings, half_life: FloatArray, block: slice
 ) -> tuple[Cases, Any]:
-    """Cases of some locations, and whether each of these holds an invalid value (L,)."""
+    """Cases of some locations, and whether each of these has an invalid value (L,)."""
     xp = namespace(given.observations)
     observations = given.observations[block, ...].astype(np.float64)
     features = given.features.values[block, ...]
@@ -169,14 +169,14 @@ def joint_weights(of: Any, circular: npt.NDArray[np.bool_], both: Any, n_used: I
 
 
 def take_block(forecasts: Forecasts, block: slice, rows: slice = slice(None)) -> Forecasts:
-    """Ensembles of some locations, and of these some cases."""
+    """Ensembles of some locations, and of some of their cases."""
     loc, _, weights = forecasts
     weights = None if weights is None else weights[block, rows, :]
     return Forecasts(loc[block, rows, :], None, weights)
 
 
 def valid(forecasts: Forecasts) -> tuple[Any, Any]:
-    """True where an ensemble (L, n) has a valid member; and where one that counts is invalid."""
+    """Mark ensembles (L, n) with a valid member, and those with an invalid one that counts."""
     loc, _, weights = forecasts
     xp = namespace(loc)
     counts, bad = ~xp.isnan(loc), xp.isinf(loc)
@@ -199,15 +199,15 @@ def moments_of(ensembles: Ensembles) -> tuple[Any, Any]:
 def medians(squared: Any, n_used: IntArray) -> Any:
     """Median (L,) of the positive entries of symmetric matrices (L, n, n); infinity without any.
 
-    Entries of unused cases, which come last, are 0. Beyond 400 cases the median is taken over the
-    same fixed part of them as on the host.
+    Entries of unused cases come last and are 0. With more than 400 cases, the median is taken over
+    the same fixed subset as on the host.
     """
     xp, n = namespace(squared), squared.shape[-1]
     least = IDENTICAL * xp.max(squared, axis=(1, 2))
     found = median_above(squared, least)
     if n <= MEDIAN_CASES:
         return found
-    chosen = [subset(int(k), MEDIAN_CASES) for k in n_used]  # the last case, if unused, counts not
+    chosen = [subset(int(k), MEDIAN_CASES) for k in n_used]  # an unused last case does not count
     padded = [np.pad(one, (0, MEDIAN_CASES - one.size), constant_values=n - 1) for one in chosen]
     some = take(xp, squared, np.stack(padded))
     some = median_above(take(xp, xp.moveaxis(some, -1, -2), np.stack(padded)), least)
@@ -217,7 +217,7 @@ def medians(squared: Any, n_used: IntArray) -> Any:
 def median_above(values: Any, least: Any) -> Any:
     """Median (L,) of the entries of symmetric matrices above ``least`` (L,); infinity without any.
 
-    Each pair occurs twice, which leaves the median as it is.
+    Each pair occurs twice, which does not change the median.
     """
     xp = namespace(values)
     flat = xp.reshape(values, (values.shape[0], -1))
@@ -226,7 +226,7 @@ def median_above(values: Any, least: Any) -> Any:
 
 
 def middle_of(ascending: Any, count: Any) -> Any:
-    """Median (L,) of the first values (L, n) of each row, so many of them (L,); the first if 0."""
+    """Median (L,) of the first ``count`` (L,) values of ascending rows (L, n); the first if 0."""
     xp = namespace(ascending)
     both = xp.stack([xp.floor((count - 1.0) / 2), xp.floor(count / 2)], axis=-1)
     at = xp.clip(both.astype(np.int64), 0, max(ascending.shape[-1] - 1, 0))

@@ -1,4 +1,4 @@
-"""Where members sit, at many locations; see :mod:`xrecal.arrays.ckme.centre`."""
+"""Positions of members at many locations; see :mod:`xrecal.arrays.ckme.centre`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Flags: TypeAlias = npt.NDArray[np.bool_]
 
 
 class Bounds(NamedTuple):
-    """Bounds (L,) of the variable on the host, infinite without one."""
+    """Bounds (L,) of the variable on the host, infinite without a bound."""
 
     low: FloatArray
     high: FloatArray
@@ -32,7 +32,7 @@ class Bounds(NamedTuple):
         return Bounds(self.low[block], self.high[block])
 
     def moved(self, xp: Any) -> tuple[Any, Any]:
-        """Bounds (L, 1) as another library has them."""
+        """Bounds (L, 1) as arrays of another library."""
         return xp.asarray(self.low[:, np.newaxis]), xp.asarray(self.high[:, np.newaxis])
 
 
@@ -43,10 +43,10 @@ def fit_centres(
     counted: npt.NDArray[np.bool_],
     bounds: Bounds,
 ) -> FloatArray:
-    """Coefficients (L, 4 + 2 k) of the support that each location has (L,), by the host.
+    """Coefficients (L, 4 + 2 k) of the support of each location (L,), fitted on the host.
 
-    They are a few numbers, fitted to the means, variances, covariates and observations, on the
-    host, of the cases to train on (L, n). Covariates count where ``counted`` (L,) is true.
+    The fit needs only the means, variances, covariates and observations of the training cases (L,
+    n), on the host. Covariates count if ``counted`` (L,) is true.
     """
     n_locations, _, k = cases.features.shape
     coefficients = np.zeros((n_locations, 4 + 2 * k))
@@ -61,7 +61,7 @@ def fit_centres(
 
 
 def centres_of(code: IntArray, coefficients: Any, mean: Any, variance: Any, of: Any) -> Any:
-    """Centre and spread (L, n) of forecasts, of the support that each location has (L,)."""
+    """Centre and spread (L, n) of forecasts, for the support of each location (L,)."""
     xp = namespace(mean)
     variance = xp.where(xp.asarray(code == RATIO)[:, None], mean * mean, variance)
     k = of.shape[-1]
@@ -86,7 +86,7 @@ def errors_of(cases: Cases, code: IntArray, coefficients: Any, bounds: Bounds) -
 
 
 def inside(cases: Cases, train: Flags, bounds: Bounds) -> Bounds:
-    """Smallest and largest observation between the bounds, of cases to train on (L, n)."""
+    """Smallest and largest observation between the bounds, of training cases (L, n)."""
     rows = zip(cases.target, train, *bounds, strict=True)
     found = [inside_of_one(target[some], low, high) for target, some, low, high in rows]
     first, last = np.array(found).reshape(-1, 2).T

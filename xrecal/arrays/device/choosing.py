@@ -1,4 +1,4 @@
-"""Choices for many locations at once, by the whole grid of kernels, supports and ridges."""
+"""Choices for many locations at once, over the whole grid of kernels, supports and ridges."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from xrecal.arrays.ckme.centre import OBSERVATIONS, usable_supports
 from xrecal.arrays.ckme.embedding import Calibration, Choices, Settings
-from xrecal.arrays.ckme.folds import Folds, folds_in_time, gap_axis, holds_several
+from xrecal.arrays.ckme.folds import Folds, folds_in_time, gap_axis, holds_out_several
 from xrecal.arrays.ckme.problem import bandwidth_of
 from xrecal.arrays.ckme.ridge_rules import GRID, vertex
 from xrecal.arrays.ckme.search import candidates_of
@@ -31,30 +31,30 @@ class Fold(NamedTuple):
     """One fold of each of L locations, on the host."""
 
     out: IntArray
-    """(L, g) cases that are not trained on: first those held out"""
+    """(L, g) cases not trained on, held-out ones first"""
     n_out: IntArray
-    """(L,) number of these; the others of a row have no meaning"""
+    """(L,) number of these; other entries of a row have no meaning"""
     n_held: IntArray
     """(L,)"""
     train: npt.NDArray[np.bool_]
-    """(L, n) true for cases to train on"""
+    """(L, n) true for training cases"""
 
 
 class Tried(NamedTuple):
     """Mean losses of a location with G kernels, S supports and R ridges."""
 
     loss: FloatArray
-    """(G, S, R) infinite where nothing can be tried"""
+    """(G, S, R) infinite if nothing can be tried"""
     by_fold: FloatArray
     """(G, S, F, R)"""
     silent: bool
-    """True if forecasts are all the same, and there are no covariates"""
+    """True if all forecasts are equal, and there are no covariates"""
     by_group: bool
     """True if folds are groups of cases, which must agree"""
 
 
 class Grid:
-    """All kernels, supports and ridges that the settings leave to choose."""
+    """All kernels, supports and ridges that the settings allow."""
 
     def __init__(self, given: Calibration, settings: Settings) -> None:
         self.kernels, self.supports = candidates_of(
@@ -82,7 +82,7 @@ def choose(
 def smallest_losses(
     given: Calibration, settings: Settings, half_life: FloatArray, bounds: Bounds
 ) -> FloatArray:
-    """Smallest loss (L,) of later cases forecast from earlier ones; infinite without cases."""
+    """Smallest loss (L,) for later cases, forecast from earlier ones; infinite without cases."""
     losses = np.full(half_life.size, math.inf)
     for place, tried in trials(given, settings, half_life, bounds, forward=True):
         losses[place] = tried.loss.min()
@@ -90,12 +90,12 @@ def smallest_losses(
 
 
 def decide(tried: Tried, grid: Grid, settings: Settings) -> Choices:
-    """The best support, kernel and ridge of a location; of equal ones the first, and largest ridge.
+    """Best support, kernel and ridge of a location; for equal losses the first, and largest ridge.
 
-    See :class:`xrecal.arrays.ckme.search.Search`, whose rules these are.
+    The rules are those of :class:`xrecal.arrays.ckme.search.Search`.
     """
     loss, exponents, largest = tried.loss.copy(), grid.exponents, grid.exponents.size - 1
-    if tried.silent:  # then the ridge has no effect
+    if tried.silent:  # the ridge then has no effect
         loss[:, :, :-1] = math.inf
     downwards = np.moveaxis(loss, 0, 1)[:, :, ::-1]
     s, g, r = map(int, np.unravel_index(downwards.argmin(), downwards.shape))
@@ -126,7 +126,7 @@ def decide(tried: Tried, grid: Grid, settings: Settings) -> Choices:
 
 
 def _is_doubtful(by_fold: FloatArray, r: int) -> bool:
-    """True if groups do not agree that a ridge is better than the largest one.
+    """Return whether groups disagree that a ridge is better than the largest one.
 
     ``by_fold`` are losses (F, R); see :meth:`xrecal.arrays.ckme.search.Search.doubt`.
     """
@@ -143,7 +143,7 @@ def trials(
     *,
     forward: bool,
 ) -> Iterator[tuple[int, Tried]]:
-    """Losses of each location that has enough cases, with all kernels, supports and ridges."""
+    """Losses of each location with enough cases, for all kernels, supports and ridges."""
     grid, n_slots = Grid(given, settings), given.step.size
     fold_by = given.groups, given.blocks
     axis = gap_axis(settings.gap, given.step, given.days)
@@ -166,12 +166,12 @@ def trials(
                 usable_supports(grid.supports, known.low[i]),
             )
             loss[:, usable] = np.nan_to_num(mean[:, usable], nan=math.inf)
-            agreeing = given.blocks == 0 and holds_several(folds[i])
+            agreeing = given.blocks == 0 and holds_out_several(folds[i])
             yield block.start + i, Tried(loss, by_fold, bool(silent[i]), agreeing)
 
 
 def side_by_side(folds: list[Folds], n: int) -> Iterator[Fold]:
-    """The first fold of each location, the second of each and so on."""
+    """Combine the first folds of all locations, the second ones, and so on."""
     for f in range(max((one.n_out.size for one in folds), default=0)):
         role = np.full((len(folds), n), -1)  # 2: held out, 1: left out with them, 0: trained on
         for place, (cases, n_held, n_out) in enumerate(folds):
@@ -187,7 +187,7 @@ def side_by_side(folds: list[Folds], n: int) -> Iterator[Fold]:
 def losses_of(
     cases: Cases, settings: Settings, grid: Grid, folds: Iterator[Fold], bounds: Bounds
 ) -> tuple[FloatArray, FloatArray]:
-    """Sums of losses (G, S, F, L, R) over held-out cases, and the numbers of these (F, L)."""
+    """Sums of losses (G, S, F, L, R) over held-out cases, and their numbers (F, L)."""
     xp, host = namespace(cases.target), cases.on_host
     none = np.zeros(cases.n_used.size)
     scale = np.array([bandwidth_of(settings, median) for median in host.median.tolist()])
@@ -251,12 +251,12 @@ def _sums_of_crps(
     weights: Any,
     bounds: Bounds,
 ) -> Any:
-    """Sum (L, R) of the CRPS over the cases that a fold holds out, with one support."""
+    """Sum (L, R) of the CRPS over the held-out cases of a fold, with one support."""
     xp, host, h = namespace(cases.target), cases.on_host, int(weights.shape[2])
     coefficients = xp.asarray(fit_centres(code, host, fold.train, counted, bounds))
     error = errors_of(cases, code, coefficients, bounds)
     train = xp.asarray(fold.train)
-    # Others come last, where the largest error is: without weight they change nothing.
+    # Other cases come last, at the largest error: without weight they change nothing.
     most = xp.max(xp.where(train, error, -float("inf")), axis=-1, keepdims=True)
     order = xp.argsort(xp.where(train, error, float("inf")), axis=-1)
     error = xp.take_along_axis(xp.where(train, error, most), order, axis=-1)
@@ -275,7 +275,7 @@ def _sums_of_crps(
 
 
 def crps(weights: Any, points: Any, y: Any) -> Any:
-    """CRPS ``int (F - 1{z >= y})^2 dz`` of weights on ascending points (..., k), of y (...)."""
+    """CRPS ``int (F - 1{z >= y})^2 dz`` of y (...), for weights on ascending points (..., k)."""
     xp = namespace(weights)
     below = xp.cumsum(weights, axis=-1)[..., :-1]
     low, high = points[..., :-1], points[..., 1:]

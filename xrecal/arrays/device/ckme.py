@@ -55,8 +55,8 @@ def fit_ckme(
 ) -> FittedCKME:
     """See :func:`xrecal.arrays.fit_ckme`.
 
-    Ensembles alone, without distances that are known already, with the Euclidean projection and the
-    CRPS as the loss. The solution is exact, whatever the number of cases.
+    Only for ensembles, without given distances, with the Euclidean projection and the CRPS as the
+    loss. The solver is exact for any number of cases.
     """
     given = _given(cases, observations, settings, described)
     bounds, violated = _bounds(given, settings)
@@ -88,7 +88,7 @@ def fit_ckme(
 def _given(
     cases: Forecasts, observations: Any, settings: Settings, described: dict[str, Any]
 ) -> Calibration:
-    """Check settings and shapes, and fill in what is not given."""
+    """Check settings and shapes, and fill in defaults."""
     check_settings(settings, described.get("blocks", 5))
     given = calibration_of(cases, observations, **described)
     refuse_others(given, settings)
@@ -96,7 +96,7 @@ def _given(
 
 
 def _bounds(given: Calibration, settings: Settings) -> tuple[Bounds, Any]:
-    """Bounds of the variable, and whether given ones are violated (L,)."""
+    """Bounds of the variable, and whether observations violate given ones (L,)."""
     centred = settings.supports != ("observations",)
     low, high, violated = find_bounds(
         to_host(given.observations), settings.bounds if centred else None
@@ -107,6 +107,6 @@ def _bounds(given: Calibration, settings: Settings) -> tuple[Bounds, Any]:
 def _chosen(
     given: Calibration, settings: Settings, half_life: float | str, bounds: Bounds
 ) -> Choices:
-    """Choices at each location, with the best half-life if that is to be chosen."""
+    """Choices at each location, with the best half-life if the settings ask for it."""
     losses = partial(smallest_losses, bounds=bounds)
     return choose(given, settings, half_lives(given, settings, half_life, losses), bounds)

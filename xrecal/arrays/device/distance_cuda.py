@@ -1,4 +1,4 @@
-"""Squared energy distances on a GPU: one thread a pair of ensembles, many locations at once."""
+"""Squared energy distances on a GPU: one thread per pair of ensembles, many locations at once."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ if TYPE_CHECKING:
 cuda: Any = numba.cuda
 
 TILE = 16
-"""Ensembles on a side of the square of pairs that a block of threads compares."""
+"""Side of the square of pairs that a block of threads compares."""
 
 MOST_LAYERS = 65535
-"""Blocks of a launch along its last axis at most; each then takes several locations."""
+"""Largest number of blocks of a launch along its last axis; each then takes several locations."""
 
 
 @cuda.jit(device=True)
 def _apart(x, at_x, x_mass, at_x_mass, m, y, at_y, y_mass, at_y_mass, p):  # type: ignore[no-untyped-def]
-    """``2 int (F - G)^2`` of m ascending points and p others, which begin at places of arrays.
+    """``2 int (F - G)^2`` of m ascending points and p others, at given positions of arrays.
 
     One merge: between two neighbouring points of either, F - G is the difference of the masses
-    that were passed.
+    passed so far.
     """
     i, j, below, total, at = 0, 0, 0.0, 0.0, 0.0
     u, v = x[at_x], y[at_y]
@@ -62,7 +62,7 @@ def _pairs(x, x_mass, m, y, y_mass, p, same, out):  # type: ignore[no-untyped-de
 
 
 def among(ensembles: Ensembles) -> Any:
-    """Squared energy distances (L, n, n) of ensembles among themselves: O(n² m / 2) a location."""
+    """Squared energy distances (L, n, n) among ensembles: O(n² m / 2) per location."""
     return _distances(ensembles, ensembles, same=True)
 
 
@@ -88,12 +88,12 @@ def _distances(ones: Ensembles, others: Ensembles, *, same: bool) -> Any:
 
 
 def _view(array: Any) -> Any:
-    """The same memory as Numba takes it, without waiting for what the stream has still to do."""
+    """View of the same memory for Numba, without waiting for the stream."""
     return cuda.as_cuda_array(array, sync=False) if is_on_device(array) else array
 
 
 def _stream(array: Any) -> Any:
-    """The stream that the array's library works on: what it is given is done by then."""
+    """Stream of the array's library; its pending work on the array finishes first."""
     if not is_on_device(array):
         return 0
     return cuda.external_stream(namespace(array).cuda.get_current_stream().ptr)

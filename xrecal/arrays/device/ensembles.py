@@ -1,4 +1,4 @@
-"""Ensembles of many locations in order, and their squared energy distances."""
+"""Sorted ensembles of many locations, and their squared energy distances."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Ensembles(NamedTuple):
     """Sorted members of n ensembles at L locations, float64."""
 
     points: Any
-    """(L, n, m) ascending; missing ones are where the last of the others is"""
+    """(L, n, m) ascending; missing members are at the last of the others"""
     mass: Any
     """(L, n, m) weights that sum to one, 0 of missing members"""
     known: Any
@@ -40,7 +40,7 @@ def squared_energy_distance(
 
 
 def arrange(values: Any, weights: Any | None) -> Ensembles:
-    """Sort the members (L, n, m) of each ensemble; NaN and those without weight do not count."""
+    """Sort the members (L, n, m) of each ensemble; NaN and members of weight 0 do not count."""
     xp = namespace(values)
     values = values.astype(np.float64)
     if 0 in values.shape:
@@ -73,7 +73,7 @@ def arrange(values: Any, weights: Any | None) -> Ensembles:
 
 
 def _nothing(xp: Any, values: Any) -> Ensembles:
-    """Without locations, ensembles or members there is nothing to sort."""
+    """Empty result without locations, ensembles or members."""
     sums = xp.zeros((values.shape[0], 4))
     return Ensembles(values, values, xp.zeros(values.shape[:2], dtype=np.bool_), sums)
 
@@ -98,9 +98,9 @@ def mean_apart(ensembles: Ensembles) -> Any:
 
 
 def _rounded(squared: Any, ones: Ensembles, others: Ensembles) -> Any:
-    """Distances of rounding size as 0, as on the host; NaN for ensembles without members.
+    """Set distances of rounding size to 0, as on the host; NaN for ensembles without members.
 
-    None of the first ones, which may be new forecasts, decides on the rounding of another.
+    The first ensembles may be new forecasts: one must not change the rounding of another.
     """
     xp = namespace(squared)
     total, count, low, high = (others.sums[:, k] for k in range(4))

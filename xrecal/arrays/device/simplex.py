@@ -1,4 +1,4 @@
-"""Signed weights to probabilities, row by row at once; see :mod:`xrecal.arrays.ckme.simplex`."""
+"""Projection of signed weights, for all rows at once; see :mod:`xrecal.arrays.ckme.simplex`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["simplex_rows"]
 def simplex_rows(beta: Any, used: Any) -> Any:
     """Euclidean projection of the used entries of rows (..., n); others get no weight.
 
-    Michelot's active set, for all rows until none changes.
+    Michelot's active set, repeated for all rows until no row changes.
     """
     xp = namespace(beta)
     top = xp.max(xp.where(used, beta, -float("inf")), axis=-1, keepdims=True)
@@ -29,5 +29,5 @@ def simplex_rows(beta: Any, used: Any) -> Any:
         shift = xp.where(fewer, (total - 1.0) / xp.where(fewer, count, 1.0), shift)
         kept = xp.where(fewer, count, kept)
         active = used & (below > shift)
-    weight = xp.where(below <= shift, 0.0, below - shift)  # which keeps NaN
+    weight = xp.where(below <= shift, 0.0, below - shift)  # keeps NaN
     return xp.where(used, weight, 0.0)

@@ -1,4 +1,4 @@
-"""Functions of arrays and matrices of many locations."""
+"""Functions of stacked arrays and matrices of many locations."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import numpy as np
 __all__ = ["linear", "take"]
 
 STACKED = 512
-"""Rows of matrices up to which they are handed to the library together."""
+"""Largest number of rows of matrices that are passed to the library together."""
 
 
 def take(xp: Any, values: Any, at: Any) -> Any:
-    """Cases (L, k, ...) at positions (L, k), on the host or the device, that differ by location."""
+    """Select cases (L, k, ...) at positions (L, k), which differ by location, on host or device."""
     at = xp.asarray(np.ascontiguousarray(at, np.int64)) if isinstance(at, np.ndarray) else at
     wide = xp.reshape(at, (*at.shape, *[1] * (values.ndim - 2)))
     return xp.take_along_axis(values, xp.broadcast_to(wide, (*at.shape, *values.shape[2:])), axis=1)
@@ -23,8 +23,9 @@ def take(xp: Any, values: Any, at: Any) -> Any:
 def linear(xp: Any, name: str, matrices: Any) -> Any:
     """A function of linear algebra of stacked matrices (L, n, n).
 
-    Those of more than ``STACKED`` rows come one after another: libraries solve many small ones
-    together, but large ones better alone. So do all where one fails, and gives NaN.
+    Matrices of more than ``STACKED`` rows are solved one after another: libraries solve small ones
+    faster together, but large ones alone. If one fails, all are solved one after another, and that
+    one gives NaN.
     """
     function = getattr(xp.linalg, name)
 

@@ -1,4 +1,4 @@
-"""New forecasts to weighted ensembles at many locations; see :mod:`xrecal.arrays.ckme.weights`."""
+"""Weighted ensembles for new forecasts at many locations; see :mod:`xrecal.arrays.ckme.weights`."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ from .stacked import linear
 __all__ = ["ckme_novelty", "ckme_weights", "ckme_weights_of_both"]
 
 ROWS = 1024
-"""New forecasts of a location weighed at once, so that their similarities to all stay small."""
+"""Number of new forecasts of a location weighted at once, which limits the memory."""
 
 
 BOTH = "members", "weights", "observed", "novelty"
-"""What is issued where past observations may give way to errors."""
+"""Names of the arrays in which errors may replace past observations."""
 
 
 def ckme_weights(
@@ -85,7 +85,7 @@ def _issue(
     projection: str = "euclidean",
     **compared: Any,
 ) -> tuple[Any, ...]:
-    """Arrays (L, T, ...) by their names, filled for some locations and forecasts at a time."""
+    """Named arrays (L, T, ...), computed for some locations and forecasts at a time."""
     check_choice("projection", projection, PROJECTIONS)
     n_locations, n, n_new = check_forecasts(forecasts, cases, observations, fitted)
     how, xp = Compared(**compared), namespace(observations)
@@ -136,7 +136,7 @@ class _New:
         squared = across(ensembles, cases.ensembles)
         wider = xp.where(sound, self.excess * mean_apart(ensembles), 0.0)
         squared = xp.maximum(squared + wider[..., None], 0.0)
-        self.differs = squared[..., 0] > 0.0  # from the first case
+        self.differs = squared[..., 0] > 0.0  # distance from the first case
         self.missing = ~sound | xp.isnan(features).any(axis=-1) | xp.isnan(of.ridge)[:, None]
         squared = xp.where(cases.used[:, None, :], squared, 0.0)
         kernel = similarity(cases, squared, features, cases.features, *of.kernel)
@@ -144,7 +144,7 @@ class _New:
 
 
 class _Learned:
-    """Cases of L locations and what was fitted to them."""
+    """Cases of L locations and their fit."""
 
     def __init__(
         self, cases: Cases, fitted: FittedCKME, both: bool, inverse_sizes: FloatArray
@@ -178,12 +178,12 @@ class _Learned:
         return self._to_slots(simplex_rows(signed, self.cases.used[:, None, :]), 0.0, new)
 
     def observed(self, new: _New) -> Any:
-        """Probabilities of past observations where these were chosen."""
+        """Probabilities of past observations if they are the support."""
         there = (self.fitted.beside != 0).astype(np.float64)
         return self.weights(new) * namespace(self.root).asarray(there)[:, None, None]
 
     def members(self, new: _New) -> Any:
-        """Members (L, q, n), of errors where past observations may give way to these."""
+        """Members (L, q, n), as errors if these may replace past observations."""
         xp, of = namespace(new.mean), self._of_members
         centre = xp.asarray(of.centre)
         error = errors_of(self.cases, of.support, centre, self.bounds)
@@ -199,7 +199,7 @@ class _Learned:
 
     @cached_property
     def _familiarity(self) -> tuple[Any, Any]:
-        """Factors (L, n) of similarities, and their usual sum (L,); see Embedding.familiarity."""
+        """Factors (L, n) of similarities, and their typical sum (L,); see Embedding.familiarity."""
         xp, cases = namespace(self._gram), self.cases
         inverse = self._inverse_with(xp.full(self.ridge.shape, SMALL_RIDGE))
         known = xp.matmul(inverse, cases.root[:, :, None])[..., 0]
@@ -210,7 +210,7 @@ class _Learned:
         return known, xp.where(usual > SMALL_RIDGE, usual, SMALL_RIDGE)
 
     def novelty(self, new: _New) -> Any:
-        """Novelty (L, q); 1 of those that differ from cases that are all alike."""
+        """Novelty (L, q); if all cases are the same, 1 for any forecast that differs."""
         xp, (known, usual) = namespace(new.similarity), self._familiarity
         share = xp.matmul(new.similarity, known[:, :, None])[..., 0] / usual[:, None]
         found = 1.0 - xp.clip(share, 0.0, 1.0)
@@ -218,7 +218,7 @@ class _Learned:
         return xp.where(alike, 1.0, found)
 
     def _to_slots(self, values: Any, unused: float, new: _New) -> Any:
-        """Values (L, q, n) of cases in order to their slots; NaN for missing forecasts."""
+        """Put values (L, q, n) of cases into their slots; NaN for missing forecasts."""
         xp = namespace(values)
         values = xp.where(self.cases.used[:, None, :], values, unused)
         values = xp.where(new.missing[..., None], float("nan"), values)

@@ -1,4 +1,4 @@
-"""Probability integral transform of forecasts of which some quantiles alone are known."""
+"""Probability integral transform of forecasts with known quantiles only."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ def quantile_pit(
     Notes
     -----
     Uniform on (0, 1) whatever the distribution between the levels, if the quantiles are those of
-    a continuous distribution from which y is drawn. An observation that equals quantiles lies in
-    the mass that these have: between the midpoints to the levels below and above, or to the end
-    where there is none, as a dry day is somewhere between 0 and the probability of rain. Quantiles
-    that cross are taken in ascending order. O(m log m) a forecast.
+    a continuous distribution from which y is drawn. An observation equal to some quantiles gets a
+    level within their mass: between the midpoints to the levels below and above, or the end if
+    there is no such level. For example, a dry day gets a level between 0 and the probability of no
+    rain. Crossing quantiles are sorted first. O(m log m) per forecast.
 
     Examples
     --------
@@ -70,7 +70,7 @@ def quantile_pit(
     )
 
     def middle(at: Any) -> Any:
-        """Middle between the levels before and after a number of quantiles."""
+        """Middle between the levels before and after some number of quantiles."""
         one, other = (np.take_along_axis(steps, i, -1) for i in (at, at + 1))
         return np.where(at == 0, 0.0, np.where(at == n, 1.0, (one + other) / 2))
 

@@ -1,8 +1,8 @@
 """Closed forms for normal distributions censored to an interval: rain at 0, relative humidity.
 
-All that the normal distribution has below `lower` becomes `lower`, and likewise above `upper`:
-point masses, unlike truncation. Location and scale are those of the normal distribution before.
-A scale of 0 is a point mass; an infinite bound is none; NaN in any argument gives NaN.
+Values below `lower` become `lower`, and values above `upper` become `upper`: point masses, unlike
+truncation. Location and scale are those of the normal distribution before censoring. A scale of 0
+is a point mass; an infinite bound is none; NaN in any argument gives NaN.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from xrecal.typing import FloatArray
 SQRT_PI = math.sqrt(math.pi)
 SQRT_2 = math.sqrt(2.0)
 SQRT_2_PI = math.sqrt(2.0 * math.pi)
-SMALLEST = 1e-200  # scale taken as 0, so that no division by it overflows
+SMALLEST = 1e-200  # treated as 0, as dividing by it would overflow
 
 
 def censored_normal_crps(
@@ -33,7 +33,8 @@ def censored_normal_crps(
     Parameters
     ----------
     observations : array_like, shape (...)
-        In the unit of the variable; outside the bounds they cost their distance to them besides.
+        In the unit of the variable; an observation outside the bounds adds its distance to the
+        bound to the score.
     loc, scale : array_like, shape (...)
         Location and scale (>= 0) of the normal distribution before censoring, in that unit.
     lower, upper : array_like, shape (...)
@@ -64,7 +65,7 @@ def censored_normal_crps(
     y = np.where(np.isinf(y), np.nan, y)
     within = np.clip(y, below, above)
     z, alpha, omega = (_standardised(a, mu, sigma) for a in (within, below, above))
-    # The differences vanish where y is at the bound, so that no large numbers cancel there.
+    # The differences vanish if y is on the bound, so no large numbers cancel there.
     score = _integral(z) - _integral(alpha) + _integral(-z) - _integral(-omega)
     spread = np.where(sigma > 0, sigma * np.maximum(score, 0.0), 0.0)
     point = np.abs(within - np.clip(mu, below, above))
@@ -108,13 +109,13 @@ def censored_normal_mean_std(
     """
     mu, sigma, below, above = censored_parts(loc, scale, lower, upper)
     alpha, omega = _standardised(below, mu, sigma), _standardised(above, mu, sigma)
-    # Deviations from the median, which may be a bound, keep a small variance exact.
+    # Deviations from the median, which may be a bound, keep the digits of a small variance.
     median = np.clip(0.0, alpha, omega)
     up, up_square, _ = _partial_moments(median, omega)
     down, down_square, _ = _partial_moments(-median, -alpha)
     variance = np.maximum(up_square + down_square - (up - down) ** 2, 0.0)
     mean = np.clip(np.clip(mu, below, above) + sigma * (up - down), below, above)
-    # Bounds close to each other leave less than the rounding of the variance.
+    # For bounds close to each other, rounding can exceed the variance.
     return mean, np.minimum(sigma * np.sqrt(variance), (above - below) / 2)
 
 
@@ -128,8 +129,8 @@ def censored_normal_skewness(
     Returns
     -------
     ndarray of float64, shape (...)
-        Of all arguments broadcast; without a unit, 0 for point masses. Exact to about 1e-6 where
-        a bound leaves a thousandth of the mass or more, and less so beyond.
+        Of all arguments broadcast; without a unit, 0 for point masses. Exact to about 1e-6 if a
+        bound leaves a thousandth of the mass or more, less exact otherwise.
 
     Examples
     --------
@@ -237,7 +238,7 @@ def censored_normal_exceedance(
     mu, sigma, below, above = (a[..., np.newaxis] for a in censored_parts(loc, scale, lower, upper))
     given = np.asarray(thresholds, np.float64)
     given = np.broadcast_to(given, (*mu.shape[:-1], given.shape[-1]))
-    standard = _standardised(mu, given, sigma)  # of the distance from the threshold up to it
+    standard = _standardised(mu, given, sigma)  # of the location from the threshold
     smooth = np.where(sigma > 0, ndtr(standard), np.where(mu > given, 1.0, 0.0))
     inside = np.where(given < below, 1.0, np.where(given >= above, 0.0, smooth))
     return np.where(np.isnan(given + mu + sigma), np.nan, inside)
@@ -269,8 +270,8 @@ def censored_parts(
 
 
 def _standardised(values: FloatArray, loc: FloatArray, scale: FloatArray) -> FloatArray:
-    """Values in units of the scale from the location; by 1 where the scale is 0."""
-    with np.errstate(over="ignore"):  # a tiny scale: as good as infinite
+    """Values in units of the scale from the location; in units of 1 if the scale is 0."""
+    with np.errstate(over="ignore"):  # a tiny scale gives an infinite value
         return np.asarray((values - loc) / np.where(scale == 0, 1.0, scale))
 
 
@@ -291,9 +292,9 @@ def _integral(z: FloatArray) -> FloatArray:
 def _partial_moments(
     start: FloatArray, end: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Mean, square and cube of how far a standard normal Z is beyond `start`, up to `end`.
+    """Moments 1 to 3 of the distance of a standard normal Z beyond `start`, capped at `end`.
 
-    From the moments of how far it is beyond either.
+    Computed from the moments of the distance beyond each of the two.
     """
     open_end = np.isposinf(end)
     bounded = np.where(open_end, start, end)

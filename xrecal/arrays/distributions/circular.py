@@ -1,9 +1,9 @@
 """Variables on a circle, such as wind direction: points, CRPS, mean, spread, members.
 
 Values may lie in any turn: with the period 360, -10, 350 and 710 are one direction. Shapes are
-those of ``weighted``: members (..., m), and weights of that shape or (..., T, m), where T forecasts
-share the members, which are then sorted once. :class:`Circular` is the form of a forecast on a
-circle; the loops behind the functions stand at the end.
+those of ``weighted``: members (..., m), and weights of that shape or (..., T, m) if T forecasts
+share the members. Shared members are sorted once. :class:`Circular` is the form of a forecast on a
+circle; the compiled loops are at the end of the file.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from xrecal.typing import FloatArray
 
 from .weighted import LEVEL_ROUNDING, by_support, total_mass
 
-# A mean of unit vectors this many rounding errors of the members long has no direction.
+# A mean of unit vectors shorter than this many rounding errors of the members has no direction.
 UNDIRECTED = 64
 
 
@@ -38,9 +38,9 @@ def on_circle(values: FloatArray, period: float) -> FloatArray:
     Returns
     -------
     array of float64, shape (2, ...)
-        Points at radius ``period / (2 pi)``, so that distances of near ones are differences of
-        values, and all are in their unit; of opposite ones ``period / pi``, not ``period / 2``.
-        NaN for values that are not finite.
+        Points at radius ``period / (2 pi)``, in the unit of the values. Near points are as far
+        apart as their values; opposite points are ``period / pi`` apart, not ``period / 2``. NaN
+        for values that are not finite.
 
     Raises
     ------
@@ -76,7 +76,7 @@ class Circular:
         return circular_std(self.members, self.weights, period=self.period)
 
     def quantile(self, q: FloatArray) -> FloatArray:
-        """Members that count equally, at the levels of these alone.
+        """Equally weighted members; ``q`` must be their levels.
 
         See :func:`~xrecal.arrays.circular_members`.
         """
@@ -102,7 +102,7 @@ def circular_crps(
     Parameters
     ----------
     observations : array of float, shape (...) or (..., T)
-        What verified, in the unit u of the members.
+        Observations, in the unit u of the members.
     members : array of float, shape (..., m)
         Members; NaN ones are left out. Without T, leading axes broadcast against those of the
         observations.
@@ -125,12 +125,12 @@ def circular_crps(
 
     Notes
     -----
-    Proper, and the linear CRPS where all values lie within half a turn. Not strictly proper: what
-    two distributions differ by is not seen if half a turn leaves it as it is (even harmonics), so
-    that north or south, as likely as not, scores like east or west. Straight distances between
-    points on the circle see it: :func:`energy_score` or :func:`vector_energy_distance` of
-    :func:`on_circle`. O(m log m) a forecast, O(m) where forecasts share members; rounding errors
-    are about 1e-15 of the period.
+    Proper, and equal to the linear CRPS if all values lie within half a turn. Not strictly proper:
+    the score does not see differences between distributions that half a turn maps to themselves
+    (even harmonics). For example, north or south with equal probability scores like east or west.
+    Straight distances between points on the circle see these differences: use :func:`energy_score`
+    or :func:`vector_energy_distance` with :func:`on_circle`. O(m log m) per forecast, O(m) where
+    forecasts share members; rounding errors are about 1e-15 of the period.
 
     References
     ----------
@@ -162,7 +162,7 @@ def circular_crps(
 def circular_mean(
     members: FloatArray, weights: FloatArray | None = None, *, period: float
 ) -> FloatArray:
-    """Mean direction of each forecast: that of the mean of its points on the circle.
+    """Mean direction of each forecast: the direction of the mean of its points on the circle.
 
     Parameters
     ----------
@@ -203,7 +203,7 @@ def circular_std(
     -------
     array of float64, shape (...) or (..., T)
         :math:`\sqrt{-2 \ln R}` radians in the unit of the members, where R is the length of the
-        mean of the unit vectors: 0 if all are one direction, without an upper limit.
+        mean of the unit vectors: 0 if all members have one direction; there is no upper limit.
 
     References
     ----------
@@ -220,7 +220,7 @@ def circular_std(
 def circular_members(
     members: FloatArray, weights: FloatArray | None, n_members: int, *, period: float
 ) -> FloatArray:
-    """Members that count equally: quantiles along the circle, from opposite the mean direction.
+    """Equally weighted members: quantiles along the circle, starting opposite the mean direction.
 
     Parameters
     ----------
@@ -233,10 +233,10 @@ def circular_members(
     -------
     array of float64, shape (..., n_members) or (..., T, n_members)
         Quantiles at the levels (i - ½) / n_members, by the definition of
-        :func:`weighted_quantile`, of the members in the order of their angle: members of positive
-        weight as they are, in whatever turn. The order begins at 0 where there is no mean
-        direction. NaN without members, where a weight is NaN or an infinite member has positive
-        weight.
+        :func:`weighted_quantile`, of the members in the order of their angle. Members keep their
+        values, in whatever turn, and have positive weight. The order starts at 0 if there is no
+        mean direction. NaN without members, where a weight is NaN or an infinite member has
+        positive weight.
 
     Raises
     ------
@@ -246,7 +246,7 @@ def circular_members(
 
     Notes
     -----
-    O(m log m) a forecast, O(m) where forecasts share members.
+    O(m log m) per forecast, O(m) where forecasts share members.
 
     Examples
     --------
@@ -312,7 +312,7 @@ def _in_first_turn(values: Any, period: float) -> Any:
 def fill_directions(
     support: Matrix, mass: Cube, period: float, shortest: float, mean: OutMatrix, std: OutMatrix
 ) -> None:
-    """Of supports (L, m) with weights (L, T, m); NaN if the mean unit vector is too short."""
+    """Fill directions of supports (L, m) with weights (L, T, m); NaN without a mean direction."""
     for cell in range(support.shape[0]):
         angles = _in_first_turn(support[cell], period) * (2 * np.pi / period)
         cosines, sines = np.cos(angles), np.sin(angles)
@@ -327,7 +327,7 @@ def fill_directions(
             mean[cell, t] = std[cell, t] = np.nan
             if not length > shortest:
                 continue
-            c, s, shorter = c / length, s / length, 0.0  # 1 - length, with all digits
+            c, s, shorter = c / length, s / length, 0.0  # 1 - length, without loss of digits
             for i in range(angles.size):
                 if row[i] > 0 and not np.isnan(angles[i]):
                     apart = (cosines[i] - c) ** 2 + (sines[i] - s) ** 2
@@ -341,7 +341,7 @@ def fill_directions(
 def fill_circular_crps(
     observations: Matrix, support: Matrix, mass: Cube, period: float, out: OutMatrix
 ) -> None:
-    """Scores (L, T) of supports (L, m) with weights (L, T, m)."""
+    """Fill scores (L, T) of supports (L, m) with weights (L, T, m)."""
     m = support.shape[1]
     angles, shares = np.empty(m), np.empty(m)
     for cell in range(support.shape[0]):
@@ -359,14 +359,15 @@ def fill_circular_crps(
                     used += 1
             score = near - _half_mean_distance(angles[:used], shares[:used], period)
             defined = total > 0 and abs(observations[cell, t]) < np.inf
-            out[cell, t] = max(score, 0.0) if defined else np.nan  # rounding
+            out[cell, t] = max(score, 0.0) if defined else np.nan  # negative only by rounding
 
 
 @inner
 def _half_mean_distance(angles: Any, shares: Any, period: float) -> Any:
     """``E d(X, X') / 2`` along the circle, of angles in order with shares that sum to one.
 
-    Of the angles above one, those up to half a turn away are reached upwards, the others downwards.
+    From each angle, the shorter way to a larger one goes up if it is at most half a turn away, else
+    down.
     """
     all_mass, all_moment = shares.sum(), (shares * angles).sum()
     mass, moment, mass_near, moment_near = 0.0, 0.0, 0.0, 0.0  # up to i, and up to half a turn away
@@ -388,7 +389,7 @@ def _half_mean_distance(angles: Any, shares: Any, period: float) -> Any:
 def fill_circular_members(
     support: Matrix, mass: Cube, direction: Matrix, period: float, out: OutCube
 ) -> None:
-    """Quantiles (L, T, n) of supports (L, m) with weights (L, T, m) and mean directions (L, T)."""
+    """Fill quantiles (L, T, n) of supports (L, m) with weights (L, T, m) and directions (L, T)."""
     m, n = support.shape[1], out.shape[2]
     for cell in range(support.shape[0]):
         turned = _in_first_turn(support[cell], period)

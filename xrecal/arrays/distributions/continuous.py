@@ -1,7 +1,7 @@
-"""Members that stand for a continuous distribution: no level falls on a step.
+"""Members that represent a continuous distribution: its quantiles have no steps.
 
-:class:`Tailed` is a weighted ensemble with generalised Pareto tails, :class:`Linear` is made of
-quantiles of equal mass. Importing this module loads no compiler.
+:class:`Tailed` is a weighted ensemble with generalised Pareto tails, and :class:`Linear` consists
+of quantiles of equal mass. Importing this module loads no compiler.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from xrecal.typing import FloatArray
 from .forms import Empirical
 
 Between: TypeAlias = Literal["mean", "linear"]
-"""What quantiles between members are: means over levels, or on the line between the members."""
+"""Definition of quantiles: means over levels, or values on the line between members."""
 
 
 class Tailed(Empirical):
     """Members (..., n) with weights (..., n), the last 20 for tails of ``shape`` (..., 2), or none.
 
-    See :mod:`.tailed`. Moments and the log score are those of the members.
+    See :mod:`.tailed`. Moments and the log score come from the members.
     """
 
     shape: FloatArray | None
@@ -31,7 +31,7 @@ class Tailed(Empirical):
     def __new__(
         cls, members: FloatArray, weights: FloatArray | None, shape: FloatArray | None = None
     ) -> Tailed:
-        """Keep the shape beside the members and weights."""
+        """Store the shape with the members and weights."""
         made = super().__new__(cls, members, weights)
         made.shape = shape
         return made
@@ -42,11 +42,11 @@ class Tailed(Empirical):
         return self.members, self.weights, self.shape
 
     def as_members(self) -> Empirical:
-        """The members, of which some stand for tails."""
+        """The members, some of which represent tails."""
         return Empirical(self.members, self.weights)
 
     def quantile(self, q: FloatArray) -> FloatArray:
-        """Quantiles: in tails from their formula, means over half a percent of levels between."""
+        """Quantiles: in tails by formula, between them means over half a percent of levels."""
         from .tailed_quantiles import tailed_quantile
 
         return tailed_quantile(q, *self.parts)
@@ -80,10 +80,10 @@ class Tailed(Empirical):
 
 
 class Linear(Empirical):
-    """Quantiles (..., n) of equal mass: the distribution function is a line from each to the next.
+    """Quantiles (..., n) of equal mass, joined by lines of the distribution function.
 
-    It goes through the middles of the masses. The smallest and the largest one have half of theirs
-    to themselves, and equal ones all that is between their middles.
+    The line goes through the middle of each mass. The smallest and the largest quantile are points
+    with half of their mass, and equal quantiles are a point with all mass between their middles.
     """
 
     def as_members(self) -> Empirical:
@@ -168,7 +168,7 @@ def continuous(
     slots: Sequence[int] = (),
     shape: FloatArray | None = None,
 ) -> Empirical:
-    """What a weighted ensemble stands for, whose members in ``slots`` may be those of tails."""
+    """Continuous distribution of a weighted ensemble; members in ``slots`` may represent tails."""
     members, weights = ensemble
     assert weights is not None
     if between == "linear":

@@ -1,7 +1,7 @@
-"""Ensembles to a matrix of squared energy distances; forecasts of each location to theirs.
+"""Squared energy distances between ensembles, or among the forecasts of each location.
 
-Rows of a matrix of members, forecasts of any form, or forecasts that share their members. Members
-of all ensembles are sorted once, and compiled loops walk through them.
+Ensembles are rows of a matrix of members, forecasts of any form, or forecasts that share their
+members. The members of all ensembles are sorted once, and compiled loops walk through them.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from xrecal.typing import FloatArray, IntArray
 from .forms import VALID, Forecasts, verdicts
 from .normal import fill_normal_distances
 
-# Ensembles compared at once. The inner loop over them is what the compiler turns into vector
+# Number of ensembles compared at once. The compiler turns the inner loop over them into vector
 # instructions; 32 was fastest among 8, 16, 32 and 64 with AVX2 and with AVX-512.
 LANES = 32
 
-# Differences of rounding size count as none: relative to the largest centred member.
+# Differences below this are rounding, relative to the largest centred member.
 ROUNDING = 1e-13
-EPSILON = 2.220446049250313e-16  # members themselves are rounded, relative to their offset
+EPSILON = 2.220446049250313e-16  # rounding of the members, relative to their offset
 
 
 def squared_energy_distance(
@@ -41,10 +41,10 @@ def squared_energy_distance(
         ``n`` ensembles of ``m`` members in one unit, u. NaN members are left out, so ensembles
         of different sizes are rows padded with NaN.
     y : array of float, shape (q, p), optional
-        Ensembles to compare with, in the same unit. Without it, ``x`` against itself: the result
-        is exactly symmetric, with zeros on the diagonal.
+        Ensembles to compare with, in the same unit. Without it, ``x`` is compared with itself; the
+        result is then exactly symmetric, with zeros on the diagonal.
     x_weights, y_weights : array of float, shapes (n, m) and (q, p), optional
-        Non-negative weights of the members, normalised over each row. Equal ones if not given.
+        Non-negative weights of the members, normalised over each row; equal by default.
 
     Returns
     -------
@@ -60,11 +60,11 @@ def squared_energy_distance(
 
     Notes
     -----
-    The self terms are V-statistics (zero differences included), without which the kernels built
-    on the distance would not be positive semi-definite. All members are sorted once; each block
-    of ensembles then scans them, as ``E|X-z|`` is piecewise linear in z: O(n q p) time with a
-    small constant and O(q p + n q) memory. Absolute accuracy about 1e-13 of the largest
-    deviation from the common mean, plus 1e-15 of that mean; smaller distances are returned as 0.
+    The self terms are V-statistics (zero differences included); otherwise kernels of the distance
+    would not be positive semi-definite. All members are sorted once; each block of ensembles then
+    scans them, as ``E|X-z|`` is piecewise linear in z: O(n q p) time with a small constant and O(q
+    p + n q) memory. Absolute accuracy about 1e-13 of the largest deviation from the common mean,
+    plus 1e-15 of that mean; smaller distances are returned as 0.
 
     References
     ----------
@@ -108,7 +108,7 @@ def pairwise_distances(forecasts: Forecasts) -> FloatArray:
 
     Notes
     -----
-    O(n² m) a location, O(n² m²) for mixtures, and 8 n² bytes. Worth keeping where many fits take
+    O(n² m) per location, O(n² m²) for mixtures, and 8 n² bytes. Compute them once if many fits take
     their cases from the same forecasts.
 
     Examples
@@ -131,7 +131,7 @@ def pairwise_distances(forecasts: Forecasts) -> FloatArray:
 def distances_between(x: Forecasts, y: Forecasts | None = None) -> FloatArray:
     """Squared distances (n, q) of forecasts (n, m) to others (q, p), or among themselves.
 
-    Parts are contiguous float64, with weights.
+    The arrays must be contiguous float64, with weights.
     """
     assert x.weights is not None
     others = x if y is None else y
@@ -155,7 +155,7 @@ def shared_distances(members: FloatArray, weights: FloatArray) -> FloatArray:
     members : array of float64, shape (m,)
         Finite, in a unit u.
     weights : array of float64, shape (n, m)
-        Of each forecast, not negative, with sum one.
+        Weights of each forecast, not negative, with sum one.
 
     Returns
     -------
@@ -165,8 +165,9 @@ def shared_distances(members: FloatArray, weights: FloatArray) -> FloatArray:
 
     Notes
     -----
-    Distances in Euclidean space of the CDF values, each times the root of the gap behind it: one
-    product of (n, m) matrices, where those of separate members take O(n² m) small steps.
+    Euclidean distances between vectors of CDF values, each value times the root of the gap after
+    it. This takes one product of (n, m) matrices; distances without shared members take O(n² m)
+    small steps.
     """
     order = np.argsort(members)
     cdf = np.cumsum(weights[:, order], axis=-1)[:, :-1]
@@ -188,18 +189,18 @@ def self_distances(x: FloatArray, weights: FloatArray) -> FloatArray:
 
 
 class Arranged(NamedTuple):
-    """Ensembles (n, m) whose members are in order."""
+    """Ensembles (n, m) with sorted members."""
 
     points: FloatArray
-    """(n, m) of each by size, centred"""
+    """(n, m) sorted members of each ensemble, centred"""
     mass: FloatArray
     """(n, m)"""
     spread: FloatArray
     """(n,) ``E|X-X'|``"""
     together: Ordered
-    """All members by size"""
+    """Order of all members by size"""
     tolerance: float
-    """Differences of rounding size"""
+    """Differences up to this are rounding"""
 
     def columns(self, cases: IntArray) -> FloatArray:
         """Squared distances (k, n) from some ensembles to all."""
@@ -212,7 +213,7 @@ class Arranged(NamedTuple):
 
 
 def arrange(x: FloatArray, weights: FloatArray) -> Arranged:
-    """Ensembles (n, m) with members in order."""
+    """Sort the members of ensembles (n, m)."""
     centre, tolerance = centre_and_rounding(x, weights)
     points, mass, spread = sorted_rows(x, weights, centre)
     return Arranged(points, mass, spread, in_order(points, mass), tolerance)
@@ -222,7 +223,7 @@ def cross_distances(
     x: FloatArray, x_weights: FloatArray, y: FloatArray, y_weights: FloatArray
 ) -> FloatArray:
     """Squared distances from rows of float64 ``x`` to rows of ``y``, (n, m), (q, p) -> (n, q)."""
-    # Rows of x are new forecasts: none of them may move the centre or the rounding of another.
+    # Rows of x are new forecasts: one must not change the centre or the rounding of another.
     centre, tolerance = centre_and_rounding(y, y_weights)
     x_points, x_mass, x_spread = sorted_rows(x, x_weights, centre)
     y_points, y_mass, y_spread = sorted_rows(y, y_weights, centre)
@@ -245,7 +246,7 @@ def _checked(
 
 
 def check_ensembles(name: str, values: Any, weights: Any | None) -> None:
-    """Raise ValueError unless these are ensembles (n, m) with weights; of any array library."""
+    """Raise ValueError unless these are ensembles (n, m) with weights, in any array library."""
     xp = namespace(values)
     if values.ndim != 2:
         raise ValueError(
@@ -266,9 +267,9 @@ def check_ensembles(name: str, values: Any, weights: Any | None) -> None:
 
 
 def centre_and_rounding(values: FloatArray, weights: FloatArray) -> tuple[float, float]:
-    """A common centre of ensembles (n, m), which keeps offsets such as 273.15 out of the sums.
+    """Common centre of ensembles (n, m), and their rounding error.
 
-    And their rounding.
+    Subtracting the centre keeps offsets such as 273.15 out of the sums.
     """
     centre, smallest, largest = _mean_and_range(values, weights)
     widest = max(largest - centre, centre - smallest)
@@ -277,7 +278,7 @@ def centre_and_rounding(values: FloatArray, weights: FloatArray) -> tuple[float,
 
 @kernel
 def _mean_and_range(values: Matrix, weights: Matrix) -> Any:
-    """Mean, smallest and largest of all members that count; zeros without any."""
+    """Mean, smallest and largest of all members with weight; zeros if there are none."""
     total, count, smallest, largest = 0.0, 0, np.inf, -np.inf
     for i in range(values.shape[0]):
         for j in range(values.shape[1]):
@@ -295,7 +296,7 @@ def _mean_and_range(values: Matrix, weights: Matrix) -> Any:
 def sorted_rows(values: Matrix, weights: Matrix, centre: float) -> Any:
     """Rows centred and sorted, weights summing to one, and ``E|X-X'|`` of each row.
 
-    Missing members become points of weight zero; a row without members gets NaN as its spread.
+    Missing members become points of weight zero. A row without members has a spread of NaN.
     """
     points, mass, spread = np.zeros(values.shape), np.zeros(values.shape), np.empty(values.shape[0])
     point, weight = np.empty(values.shape[1]), np.empty(values.shape[1])
@@ -326,18 +327,18 @@ def mean_apart(members: FloatArray, weights: FloatArray) -> FloatArray:
 
 
 class Ordered(NamedTuple):
-    """Points of q ensembles together, in ascending order."""
+    """Points of q ensembles in one ascending order."""
 
     points: Vector
     """(N,)"""
     mass: Vector
-    """(N,) of each within its ensemble"""
+    """(N,) number of each point within its ensemble"""
     owner: Indices
     """(N,) ensemble of each"""
 
 
 def in_order(points: FloatArray, mass: FloatArray) -> Ordered:
-    """Points (q, p) of all ensembles and their mass, in ascending order."""
+    """Sort the points (q, p) of all ensembles, with their mass."""
     order = np.argsort(points, axis=None)
     return Ordered(points.ravel()[order], mass.ravel()[order], order // points.shape[1])
 
@@ -360,8 +361,9 @@ def fill_mean_distances(
 ) -> None:
     """``E|X-Y|`` into ``mean`` (n, q); ``by_size`` has the order of members in blocks of X.
 
-    ``E|X-z| = slope z + level`` between two neighbouring members of X. A block of ensembles X
-    walks once through all points z of all Y in order, and adds its value at z to the owner of z.
+    ``E|X-z| = slope z + level`` between two neighbouring members of X. Each block of ensembles X
+    passes once through all points z of all Y in order, and adds its value at z to the ensemble of
+    z.
     """
     n, m = x.shape
     q = mean.shape[1]
@@ -404,9 +406,9 @@ def fill_mean_distances(
 def subtract_spread(
     mean: OutMatrix, x_spread: Vector, y_spread: Vector, tolerance: Vector, symmetric: bool
 ) -> None:
-    """``E|X-Y|`` (n, q) to squared distances, in place.
+    """Turn ``E|X-Y|`` (n, q) into squared distances, in place.
 
-    Differences up to the ``tolerance`` (n,) of the row, which is rounding, are none.
+    Differences up to the ``tolerance`` (n,) of the row are rounding and become 0.
     """
     for i in range(mean.shape[0]):
         for j in range(i if symmetric else mean.shape[1]):

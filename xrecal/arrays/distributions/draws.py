@@ -1,4 +1,4 @@
-"""Reproducible random numbers: a hash of the seed, the location and the case, nothing else."""
+"""Reproducible random numbers: a hash of the seed, the location and the case."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ MIXING = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))
 
 
 def hash_uniform(seed: int, location_numbers: IntArray, n: int) -> FloatArray:
-    """Reproducible uniform numbers that depend on seed, location and case, on nothing else.
+    """Reproducible uniform numbers that depend only on seed, location and case.
 
     Parameters
     ----------
     seed : int
-        Any integer; it counts modulo 2^64.
+        Any integer, taken modulo 2^64.
     location_numbers : array of int, shape (L,)
-        Number of each location in the whole data set, so that chunks make no difference.
+        Number of each location in the whole data set, so that the result does not depend on chunks.
     n : int
         Number of cases at each location.
 
@@ -33,11 +33,11 @@ def hash_uniform(seed: int, location_numbers: IntArray, n: int) -> FloatArray:
     Raises
     ------
     ValueError
-        If the location numbers are no integers along one axis.
+        If the location numbers are not integers along one axis.
 
     Notes
     -----
-    O(1) a number. Each location has the SplitMix64 stream of a key made from seed and location.
+    O(1) per number. Each location has the SplitMix64 stream of a key made from seed and location.
 
     References
     ----------
@@ -60,18 +60,18 @@ def hash_uniform(seed: int, location_numbers: IntArray, n: int) -> FloatArray:
 
 
 def uniform_at(seed: int, locations: npt.ArrayLike, cases: npt.ArrayLike) -> FloatArray:
-    """The numbers of :func:`hash_uniform` for any locations and cases, which broadcast.
+    """Numbers of :func:`hash_uniform` for any locations and cases, which broadcast.
 
     Parameters
     ----------
     seed : int
-        Any integer; it counts modulo 2^64.
+        Any integer, taken modulo 2^64.
     locations, cases : array_like of int >= 0
         Number of the location and of the case in the whole data set.
 
     Returns
     -------
-    array of float64, the shape of both together
+    array of float64, shape of both after broadcasting
         Multiples of 2^-53 inside (0, 1).
 
     Examples
@@ -117,7 +117,7 @@ def keys_at(seed: int, locations: npt.ArrayLike) -> IntArray:
 
 
 def splitmix64(state: IntArray, position: IntArray) -> IntArray:
-    """Outputs of SplitMix64 at positions from 0 of the streams that start in a state, uint64."""
+    """Outputs of SplitMix64, uint64, at positions from 0 of streams with a given state."""
     with np.errstate(over="ignore"):
         bits = state + (position + np.uint64(1)) * GOLDEN
         for shift, multiplier in MIXING:

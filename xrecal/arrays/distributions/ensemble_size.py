@@ -1,10 +1,10 @@
-"""Ensembles of another size than those that a fit has learned from.
+"""Corrections for forecasts with another number of members than the hindcast.
 
-The mean of m members has an error of 1/m of their variance. The variance and the mean distance of
-two members, taken over all pairs, lack a share of 1/m. A fit to hindcasts of 5 members has learned
-the errors of such means; means of 51 members are better, and these members lie further apart. The
-variance of 5 members is itself uncertain: a fit to 51 members has learned from better ones.
-Weighted members, quantiles and distributions have no number of members. They are taken as they are.
+The mean of m members has an error variance of 1/m of their variance. The variance of members, and
+their mean distance over all pairs, are too small by 1/m. A fit to hindcasts of 5 members learns the
+errors of such means; forecasts of 51 members have smaller errors, and are wider. The variance of 5
+members is itself uncertain, more so than that of 51 which a fit may have learned from. Weighted
+members, quantiles and distributions have no number of members, so they stay unchanged.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from xrecal.typing import FloatArray
 from .forms import Forecasts
 
 SAME = 1e-9
-"""Difference of shares that is rounding."""
+"""Differences of shares up to this are rounding."""
 
 LEAST = 0.25
-"""Share of the variance of errors that is left at least where forecasts have more members."""
+"""Smallest share of the error variance that stays if forecasts have more members."""
 
 
 class Past(NamedTuple):
-    """What is known of the ensembles that L fits have learned from."""
+    """Sizes and variances of the ensembles that L fits have learned from."""
 
     inverse_size: Any
-    """(L,) mean of one over the number of members; NaN where that says nothing"""
+    """(L,) mean of one over the number of members; NaN if they have no such number"""
     past_variance: Any
     """(L,) mean of their variances"""
     past_variance_spread: Any
@@ -44,7 +44,7 @@ def past_of(inverse_size: FloatArray, variance: FloatArray) -> Past:
 
 
 def inverse_sizes(forecasts: Forecasts) -> Any:
-    """One over the number of members of each forecast (..., n); NaN where that says nothing."""
+    """One over the number of members of each forecast (..., n); NaN if it has no such number."""
     xp, loc = namespace(forecasts.loc), forecasts.loc
     if forecasts.scale is not None or forecasts.weights is not None:
         return xp.full(loc.shape[:-1], np.nan)
@@ -53,27 +53,28 @@ def inverse_sizes(forecasts: Forecasts) -> Any:
 
 
 def mean_of_known(values: FloatArray) -> FloatArray:
-    """Mean (L,) of values (L, n) that are known; NaN without any."""
-    values = np.ascontiguousarray(values)  # or sums of the same numbers would differ in rounding
+    """Mean (L,) of the known values among (L, n); NaN without any."""
+    values = np.ascontiguousarray(values)  # sums in one order, whatever the layout
     known = np.isfinite(values)
     total, count = np.where(known, values, 0.0).sum(-1), known.sum(-1)
     return np.where(count > 0, total / np.maximum(count, 1), np.nan)
 
 
 def excess_of(past: Any, new: Any) -> Any:
-    """Share of the variance of new ensembles by which past means were off, and new means are not.
+    """Error variance of past means beyond that of new ones, as a share of the variance of members.
 
     Parameters
     ----------
     past, new : array of float
-        :func:`inverse_sizes`: the mean of those of a fit, and those of new forecasts.
+        Results of :func:`inverse_sizes`: their mean over the cases of the fit, and those of new
+        forecasts.
 
     Returns
     -------
     array of float64
-        0 for equal sizes and where a size says nothing; negative for fewer members. The variance of
-        the new members, and their mean distance, times one less this share are on the footing of
-        the fit.
+        0 for equal sizes and for unknown sizes; negative for fewer members. Multiply the variance
+        of the new members, and their mean distance, by one minus this share to compare them with
+        those of the fit.
     """
     xp = namespace(new)
     is_known = xp.isfinite(past + new) & (new < 1.0)
@@ -103,7 +104,7 @@ def on_footing(variance: Any, new: Any, past: Past) -> tuple[Any, Any]:
     -----
     The variance of k normal members varies by 2/(k - 1) of its square. That of fewer members than
     those of the fit is shrunk to the mean of the record, by the linear regression of the variance
-    of the past size on that of the new size. Where past variances vary much, little is shrunk.
+    of the past size on that of the new size. If past variances vary much, the variance is shrunk little.
     """
     xp = namespace(new)
     size, mean, spread = (xp.asarray(part)[..., None] for part in past)
@@ -119,7 +120,7 @@ def on_footing(variance: Any, new: Any, past: Past) -> tuple[Any, Any]:
 
 
 def narrowing(noise: Any, variance: Any) -> Any:
-    """Factor of spreads for errors of this variance if the part ``noise`` is not there."""
+    """Factor for spreads with errors of this variance, if the part ``noise`` of it is removed."""
     xp = namespace(variance)
     share = noise / xp.where(variance > 0, variance, np.inf)
     return xp.sqrt(xp.maximum(1.0 - share, LEAST))

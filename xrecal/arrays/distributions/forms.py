@@ -1,10 +1,10 @@
-"""The forms of a forecast, and what each says about the observation.
+"""Forms of a forecast, and the distribution that each represents.
 
 Arrays of many forecasts come as :class:`Forecasts`: members with weights, or mixtures of normal
-distributions. A :class:`Distribution` answers the same questions in every form: members
-(:class:`Empirical`), normal distributions (:class:`Normal`), and those with all mass beyond a bound
-on it (:class:`Censored`). Importing this module loads no compiler: functions are looked up in
-:mod:`xrecal.arrays` when they are needed.
+distributions. A :class:`Distribution` has the same methods in every form: members
+(:class:`Empirical`), normal distributions (:class:`Normal`), and censored normal distributions
+(:class:`Censored`). Importing this module loads no compiler: it looks functions up in
+:mod:`xrecal.arrays` on first use.
 """
 
 from __future__ import annotations
@@ -21,33 +21,33 @@ import xrecal.arrays as arrays
 from xrecal.arrays.rows import location_blocks
 from xrecal.typing import FloatArray, IntArray
 
-VALID, INVALID_FORECAST = 1, 2  # verdicts on a forecast; 0 is one without members
+VALID, INVALID_FORECAST = 1, 2  # verdicts on a forecast; 0 means without members
 
 
 SHARE_AT_BOUND = 0.05
-"""Share of the observations that equal an end of their range exactly if it is a bound."""
+"""An end of the observed range is a bound if at least this share of the observations equal it."""
 
 
 FEWEST_AT_BOUND = 5
-"""How many these must be: one of 20 observations is at each end of any variable."""
+"""Least number of these observations: one of 20 observations is at each end of any variable."""
 
 
 class Distances(Protocol):
-    """Squared distances that are computed when they are asked for."""
+    """Squared distances that are computed on request."""
 
     def __getitem__(self, chosen: tuple[IntArray, ...]) -> FloatArray:
         """Squared distances of some rows and columns, chosen by :func:`numpy.ix_`."""
 
 
 Squared: TypeAlias = FloatArray | Distances
-"""A matrix of squared distances, there already or not."""
+"""Squared distances, as a matrix or computed on request."""
 
 
 class Forecasts(NamedTuple):
     """Forecasts over locations and cases, arrays of shape (L, n, m).
 
     Without ``scale`` they are ensembles: members ``loc`` with ``weights`` (equal if None). With
-    it they are mixtures of m normal distributions. NaN marks a missing member or component.
+    ``scale`` they are mixtures of m normal distributions. NaN marks a missing member or component.
     """
 
     loc: FloatArray
@@ -55,7 +55,7 @@ class Forecasts(NamedTuple):
     weights: FloatArray | None = None
 
     def check(self, name: str, ndim: int) -> tuple[int, ...]:
-        """Shape of the forecasts; raises ValueError unless all parts share it."""
+        """Return the shape of the forecasts; raise ValueError unless all parts share it."""
         shape = self.loc.shape
         if len(shape) != ndim:
             raise ValueError(f"{name} need {ndim} axes (location, case, member), got {shape}")
@@ -65,19 +65,19 @@ class Forecasts(NamedTuple):
         return shape
 
     def map(self, function: Callable[[FloatArray], FloatArray]) -> Forecasts:
-        """Forecasts with a function of each part that there is."""
+        """Apply a function to each part of the forecasts."""
         return Forecasts(*(None if part is None else function(part) for part in self))  # type: ignore[arg-type]
 
     def take(self, at: Any) -> Forecasts:
-        """Forecasts at an index of locations, and perhaps of cases."""
+        """Select forecasts by an index of locations, and optionally of cases."""
         return self.map(lambda part: part[at])
 
 
 def verdicts(forecasts: Forecasts) -> IntArray:
     """Verdict on each forecast (L, n): 0 without members, ``VALID``, or ``INVALID_FORECAST``.
 
-    Invalid is an infinite value, a negative weight or a negative scale in a member that counts, and
-    weights whose sum overflows.
+    A forecast is invalid if a member with weight has an infinite value, a negative weight or a
+    negative scale, or if the sum of weights overflows.
     """
     loc, scale, weights = forecasts
     counts, bad = ~np.isnan(loc), np.isinf(loc)
@@ -94,9 +94,9 @@ def verdicts(forecasts: Forecasts) -> IntArray:
 
 
 def without_invalid(forecasts: Forecasts) -> Forecasts:
-    """Forecasts (..., m) that are NaN where they are invalid.
+    """Set invalid forecasts (..., m) to NaN.
 
-    ``loc`` may have fewer axes than ``weights``, for members that many forecasts share.
+    ``loc`` may have fewer axes than ``weights``, if many forecasts share its members.
     """
     loc, scale, weights = forecasts
     shared = weights is not None and weights.ndim > loc.ndim
@@ -112,21 +112,21 @@ def without_invalid(forecasts: Forecasts) -> Forecasts:
 def usable_observations(
     cases: Forecasts, observations: FloatArray
 ) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
-    """Observations that can be learned from.
+    """Observations of usable cases.
 
     Parameters
     ----------
     cases : Forecasts
         Arrays (L, n, m).
     observations : array of float, shape (L, n)
-        What verified.
+        Observations of the cases.
 
     Returns
     -------
     usable : array, shape (L, n), type of ``observations``
         Observations, NaN where they or the forecast are missing or invalid.
     invalid : array of bool, shape (L,)
-        Whether a location holds an invalid value: an infinite one, a negative weight or scale.
+        Whether a location has an invalid value: an infinite value, a negative weight or scale.
     """
     verdict = verdicts(cases)
     infinite = np.isinf(observations)
@@ -136,7 +136,7 @@ def usable_observations(
 
 
 def sort_members(forecasts: Forecasts) -> Forecasts:
-    """Ensembles with ascending members, NaN last; mixtures as they are."""
+    """Sort the members of ensembles, NaN last; mixtures stay unchanged."""
     loc, scale, weights = forecasts
     if scale is not None:
         return forecasts
@@ -151,7 +151,7 @@ def sort_members(forecasts: Forecasts) -> Forecasts:
 def moments(forecasts: Forecasts) -> tuple[FloatArray, FloatArray]:
     """Mean and variance (L, n) of forecasts (L, n, m); NaN where missing or invalid.
 
-    Copies, several times the forecasts, exist for a block of locations at a time.
+    Temporary copies take several times the memory of a block of locations.
     """
     shape = forecasts.loc.shape
     mean, variance = np.empty(shape[:-1]), np.empty(shape[:-1])
@@ -186,15 +186,15 @@ def find_bounds(
     bounds : "auto", (lower, upper) or None
         "auto": an end of the observed range is a bound if at least 5 % of the observations, and
         five of them, equal it, and more than twice as many as equal the value next to it (rounded
-        values tie everywhere). Numbers are bounds at every location where no observation lies
-        beyond them, None in place of one means that there is none there, "auto" as above.
+        values tie everywhere). A number is a bound at every location without observations beyond
+        it; None means no bound on this side, and "auto" works as above.
 
     Returns
     -------
     lower, upper : array of float64, shape (L,)
         In the unit of the observations, -inf and inf without a bound.
     violated : array of bool, shape (L,)
-        Whether observations lie beyond given bounds, which are then left out.
+        Whether observations lie beyond the given bounds; such bounds are ignored.
 
     Examples
     --------
@@ -226,7 +226,7 @@ def find_bounds(
 
 
 def _is_bound(observations: FloatArray, least: FloatArray) -> npt.NDArray[np.bool_]:
-    """Whether the least observation (L,) of each location is a lower bound."""
+    """Return whether the least observation (L,) of each location is a lower bound."""
     finite = np.isfinite(observations)
     above = finite & (observations > least[:, np.newaxis])
     following = np.where(above, observations, np.inf).min(-1, initial=np.inf)
@@ -237,19 +237,19 @@ def _is_bound(observations: FloatArray, least: FloatArray) -> npt.NDArray[np.boo
 
 
 N_QUANTILES = 200
-"""Number of equal-mass quantiles that a form has in place of what it does not know itself."""
+"""Number of equal-mass quantiles for quantities without a closed form."""
 
 
 def equal_mass_levels(n: int) -> FloatArray:
-    """Levels of n quantiles that count equally."""
+    """Levels of n quantiles of equal mass."""
     return (np.arange(n) + 0.5) / n
 
 
 class Distribution(ABC):
     """Predictive distributions of many forecasts.
 
-    A form has quantiles, and whatever else it knows in closed form. It inherits everything else
-    from 200 equal-mass quantiles.
+    Each form implements quantiles, and other methods that have a closed form. It inherits all other
+    methods, which use 200 equal-mass quantiles.
     """
 
     @abstractmethod
@@ -435,7 +435,7 @@ class CensoredParts(NamedTuple):
 
 
 class Censored(CensoredParts, Distribution):
-    """Normal distributions (..., 1) with all mass beyond a bound on it."""
+    """Normal distributions (..., 1) with the mass beyond each bound moved to the bound."""
 
     def _parts(self) -> list[FloatArray]:
         parts = self.loc, self.scale, self.lower, self.upper
@@ -478,7 +478,7 @@ class Censored(CensoredParts, Distribution):
         return arrays.censored_normal_log_score(observations, *self._parts())
 
     def pit(self, observations: FloatArray, uniform: FloatArray) -> FloatArray:
-        """Probability integral transform of a normal distribution whose CDF jumps at the bounds."""
+        """Probability integral transform of normal distributions; the CDF jumps at the bounds."""
         _, _, lower, upper = self._parts()
         latent = Forecasts(self.loc, self.scale)
         below, up_to = (

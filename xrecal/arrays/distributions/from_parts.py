@@ -1,4 +1,4 @@
-"""Distributions from the arrays of a forecast by name, as tasks get them."""
+"""Distributions from the named arrays of a forecast."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from .missing import forecasts_from
 def distribution_from(parts: Mapping[str, FloatArray], *, censored: bool = False) -> Distribution:
     """Return ensembles, quantiles with their masses, or mixtures of normal distributions.
 
-    Or, ``censored``, single normal distributions (..., 1) with bounds; NaN where these leave no
-    values.
+    With ``censored``, return single normal distributions (..., 1) with bounds; NaN if the bounds
+    leave no values.
     """
     if not censored:
         return distribution_of(forecasts_from(parts))

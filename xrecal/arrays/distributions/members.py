@@ -1,9 +1,9 @@
-"""Members that count equally: in order, shuffled, in the order of a template, or drawn.
+"""Equally weighted members: in order, shuffled, in the order of a template, or drawn.
 
-:func:`equal_members` are quantiles in ascending order, :func:`shuffled_members` have a random order
-of their own for each forecast, and :func:`reordered_members` the ranks of a template, so that
-members of several places and variables belong together. :func:`systematic_draws` draws items in
-whole numbers, by :func:`whole_weights`.
+:func:`equal_members` returns quantiles in ascending order, and :func:`shuffled_members` a random
+order for each forecast. :func:`reordered_members` takes the ranks of a template, so that each
+member is consistent over places and variables. :func:`systematic_draws` draws items, with the
+integer weights of :func:`whole_weights`.
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ from .weighted import weighted_quantile
 LAST_SHIFT, TO_FRACTION, ONE = np.uint64(31), np.uint64(11), np.uint64(1)
 
 UNIT = 2.0**36
-"""Weights are added up as multiples of 1 / UNIT: whole numbers have one sum in any order."""
+"""Weights are added as integer multiples of 1 / UNIT: the sum does not depend on the order."""
 
 
 def equal_members(
     members: FloatArray, n_members: int, weights: FloatArray | None = None
 ) -> FloatArray:
-    """Members that count equally: quantiles at the levels (i - ½) / n_members.
+    """Equally weighted members: quantiles at the levels (i - ½) / n_members.
 
     Parameters
     ----------
     members, weights
         As in :func:`xrecal.arrays.weighted_mean`.
     n_members : int
-        How many, at least 1.
+        Number of members, at least 1.
 
     Returns
     -------
     array of float64, shape (..., n_members) or (..., T, n_members)
-        Ascending. Among n points with equal weights these have the smallest distance to the
-        forecast in the 1-Wasserstein sense.
+        Ascending. Among all n points with equal weights they have the smallest 1-Wasserstein
+        distance to the forecast.
 
     Raises
     ------
@@ -64,32 +64,32 @@ def equal_members(
 def shuffled_members(
     members: FloatArray, seed: int, locations: IntArray, cases: IntArray
 ) -> FloatArray:
-    """Members of each forecast in a reproducible random order of its own.
+    """Members of each forecast in a reproducible random order.
 
     Parameters
     ----------
     members : array of float, shape (..., n)
         In any unit and order, such as :func:`xrecal.arrays.equal_members`.
     seed : int
-        Any integer; it counts modulo 2^64.
+        Any integer, taken modulo 2^64.
     locations, cases : array of int, shape (...)
-        Number of the location and of the case of each forecast in the whole data set, so that
-        chunks make no difference.
+        Number of the location and of the case of each forecast in the whole data set, so that the
+        result does not depend on chunks.
 
     Returns
     -------
     array of float64, shape (..., n)
-        The same values. Every order is equally likely, independent of those of other locations,
-        cases and seeds: member k of two locations has no more in common than any two members.
+        The same values. Every order is equally likely, and independent of other locations, cases
+        and seeds: members with the same number at two locations do not belong together.
 
     Raises
     ------
     ValueError
-        If shapes do not match, or numbers are no integers.
+        If shapes do not match, or numbers are not integers.
 
     Notes
     -----
-    O(n) a forecast. A Fisher-Yates shuffle [1]_ whose draws are the SplitMix64 stream of a key
+    O(n) per forecast. A Fisher-Yates shuffle [1]_ whose draws are the SplitMix64 stream of a key
     made from seed, location and case.
 
     References
@@ -132,7 +132,7 @@ def _shuffle_rows(rows: OutMatrix, keys: Keys) -> None:
     for row in range(rows.shape[0]):
         for last in range(rows.shape[1] - 1, 0, -1):
             bits = _splitmix64(keys[row], np.uint64(last))
-            fraction = np.float64(bits >> TO_FRACTION) * 2.0**-53  # times last + 1 stays below it
+            fraction = np.float64(bits >> TO_FRACTION) * 2.0**-53  # below 1, also times last + 1
             chosen = int(fraction * (last + 1))
             rows[row, last], rows[row, chosen] = rows[row, chosen], rows[row, last]
 
@@ -140,36 +140,37 @@ def _shuffle_rows(rows: OutMatrix, keys: Keys) -> None:
 def reordered_members(
     members: FloatArray, template: FloatArray, seed: int, cases: IntArray
 ) -> FloatArray:
-    """Members of each forecast, rearranged so that their ranks are those of a template.
+    """Members of each forecast, rearranged to the ranks of a template.
 
     Parameters
     ----------
     members : array of float, shape (..., n)
         In any unit and order.
     template : array of float, shape (..., n)
-        Values whose ranks are taken over: raw members [1]_, or observations at n dates [2]_.
+        Values that give the ranks: raw members [1]_, or observations at n dates [2]_.
     seed : int
-        Any integer; it counts modulo 2^64.
+        Any integer, taken modulo 2^64.
     cases : array of int, shape (...)
-        Number of the case of each forecast in the whole data set. The location does not count:
-        what is drawn is the same at all places of a case.
+        Number of the case of each forecast in the whole data set. All places of a case use the same
+        random numbers.
 
     Returns
     -------
     array of float64, shape (..., n)
-        The same values at each place; the k-th smallest stands where the template is k-th smallest.
+        The same values at each place; the k-th smallest is at the position of the template's k-th
+        smallest.
 
     Raises
     ------
     ValueError
-        If shapes do not match, or cases are no integers.
+        If shapes do not match, or cases are not integers.
 
     Notes
     -----
-    Each position has one random number a case. Ties (dry members) are in the order of these
-    numbers, everywhere the same, so that ties at two places have the same order. A missing value of
-    the template has no rank: its number, uniform in (0, 1), is the quantile level at which it is
-    put among the others. O(n log n) a forecast.
+    Each position has one random number per case. Ties (dry members) are sorted by these numbers, so
+    that ties at two places have the same order. A missing value of the template has no rank: it is
+    placed at the quantile level given by its random number, uniform in (0, 1). O(n log n) a
+    forecast.
 
     References
     ----------
@@ -205,7 +206,7 @@ def reordered_members(
 
 def _order(template: FloatArray, uniform: FloatArray) -> IntArray:
     """Positions of the template (..., n) from its smallest to its largest value."""
-    order = np.lexsort((uniform, template), axis=-1)  # missing ones come last
+    order = np.lexsort((uniform, template), axis=-1)  # missing values last
     missing = np.isnan(template)
     if missing.any():
         n = template.shape[-1]
@@ -218,7 +219,7 @@ def _order(template: FloatArray, uniform: FloatArray) -> IntArray:
 
 
 def whole_weights(weights: FloatArray) -> IntArray:
-    """Weights as whole multiples of ``1 / UNIT``; 0 for a missing one.
+    """Weights as integer multiples of ``1 / UNIT``; 0 for a missing one.
 
     Parameters
     ----------
@@ -228,7 +229,7 @@ def whole_weights(weights: FloatArray) -> IntArray:
     Returns
     -------
     array of int64, shape (...)
-        Rounded to 1.5e-11. Float sums would depend on how the summands are cut into chunks.
+        Rounded to 1.5e-11. Sums of floats would depend on the chunks.
 
     Examples
     --------
@@ -249,13 +250,13 @@ def systematic_draws(
     totals : array of int, shape (..., N)
         Weights >= 0 of N items, such as sums of :func:`whole_weights`; need not be normalised.
     n : int
-        How many draws, at least 1.
+        Number of draws, at least 1.
     seed : int
-        Any integer; it counts modulo 2^64.
+        Any integer, taken modulo 2^64.
     cases : array of int, shape (...)
         Number of the case of each distribution in the whole data set.
     places : array of int, shape (...), optional
-        And of its location, where locations are drawn for independently.
+        Number of its location, for independent draws at each location.
 
     Returns
     -------
@@ -265,8 +266,8 @@ def systematic_draws(
 
     Notes
     -----
-    Systematic sampling [1]_: n evenly spaced points on the cumulated weights, moved together by
-    one random number a case. O(N + n log N) a distribution.
+    Systematic sampling [1]_: n evenly spaced points on the cumulated weights, shifted by one random
+    number per case. O(N + n log N) per distribution.
 
     References
     ----------
@@ -287,7 +288,7 @@ def systematic_draws(
         whole = cumulated[-1]
         if whole > 0:
             points = (np.arange(n) + start[row]) / n * whole
-            below = np.minimum(points.astype(np.int64), whole - 1)  # the last one may be rounded up
+            below = np.minimum(points.astype(np.int64), whole - 1)  # rounding may lift the last one
             drawn[row] = np.searchsorted(cumulated, below, side="right")
     shaped = drawn.reshape(*numbers.shape, n).astype(np.float64)
     shuffled = shuffled_members(shaped, seed, at, numbers)

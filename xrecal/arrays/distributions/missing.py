@@ -1,4 +1,4 @@
-"""Missing values: masses of the quantiles that are there, and values that stand for missing."""
+"""Missing values: masses of the quantiles present, and numbers that mark missing values."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from xrecal.typing import FloatArray
 from .forms import Forecasts
 
 MILLION = 1e6
-"""A value is missing if it is more than so many times the largest that was seen."""
+"""A value is missing if it exceeds the largest known value by this factor."""
 
 LEAST = 900.0
-"""Smaller values are never missing: 40 mm of rain after a dry season whose zeros are rounded, such
-as 1e-9, is a forecast. Numbers that stand for missing values are larger: 999, 9999, 32767, ..."""
+"""Smaller values are never missing: 40 mm of rain is a valid forecast, even after a dry season with
+zeros rounded to 1e-9 or so. Numbers that mark missing values are larger: 999, 9999, 32767, ..."""
 
 
 def forecasts_from(parts: Mapping[str, FloatArray]) -> Forecasts:
-    """Forecasts (..., m) from their parts by name; levels give quantiles their masses."""
+    """Forecasts (..., m) from their named parts; levels give quantiles their masses."""
     given = dict(parts)
     levels = given.pop("levels", None)
     if levels is not None:
@@ -31,7 +31,7 @@ def forecasts_from(parts: Mapping[str, FloatArray]) -> Forecasts:
 
 
 def level_masses(levels: FloatArray, quantiles: FloatArray) -> FloatArray:
-    """Mass of each quantile: between the midpoints to its neighbours, outermost ones the tails.
+    """Mass of each quantile: between the midpoints to its neighbours; outermost ones get the tails.
 
     Parameters
     ----------
@@ -43,8 +43,8 @@ def level_masses(levels: FloatArray, quantiles: FloatArray) -> FloatArray:
     Returns
     -------
     array, shape and type of ``quantiles``
-        Masses of the levels that each forecast has, with sum one; 0 where it lacks one. A
-        read-only view of one row where none is lacking.
+        Masses of the levels of each forecast, with sum one; 0 for a missing level. A read-only view
+        of one row if no level is missing.
 
     Examples
     --------
@@ -77,7 +77,7 @@ def level_masses(levels: FloatArray, quantiles: FloatArray) -> FloatArray:
 
 
 def _masses(levels: FloatArray, there: npt.NDArray[np.bool_]) -> FloatArray:
-    """Masses (n, m) of ascending levels (m,) where these are there (n, m), 0 elsewhere."""
+    """Masses (n, m) of ascending levels (m,) that are present (n, m); 0 for the others."""
     before = np.maximum.accumulate(np.where(there, levels, -np.inf), axis=-1)
     after = np.minimum.accumulate(np.where(there, levels, np.inf)[:, ::-1], axis=-1)[:, ::-1]
     before = np.pad(before[:, :-1], ((0, 0), (1, 0)), constant_values=-np.inf)
@@ -88,9 +88,10 @@ def _masses(levels: FloatArray, there: npt.NDArray[np.bool_]) -> FloatArray:
 
 
 def beyond(values: FloatArray, largest: npt.ArrayLike) -> npt.NDArray[np.bool_]:
-    """True for finite values that are missing beside the ``largest`` absolute value that was seen.
+    """Mark finite values as missing if they are far above the ``largest`` absolute known value.
 
-    These are more than a million times the largest, where that is not 0, and not below ``LEAST``.
+    A value is missing if it exceeds the largest by more than a million times, and is at least
+    ``LEAST``. If the largest is 0, none is missing.
     """
     largest = np.asarray(largest)
     sizes = np.abs(values)
@@ -99,7 +100,7 @@ def beyond(values: FloatArray, largest: npt.ArrayLike) -> npt.NDArray[np.bool_]:
 
 
 def largest_of(*arrays: FloatArray) -> FloatArray:
-    """Largest absolute value (L,) of arrays (L, ...), NaN left out; 0 where there is none."""
+    """Largest absolute value (L,) of arrays (L, ...) without NaN; 0 if there is none."""
     largest = np.zeros(len(arrays[0]))
     for a in arrays:
         flat = np.asarray(a).reshape(len(a), math.prod(a.shape[1:]))
@@ -109,11 +110,11 @@ def largest_of(*arrays: FloatArray) -> FloatArray:
 
 
 def largest_among(*arrays: FloatArray) -> FloatArray:
-    """Largest absolute value (L,) of arrays (L, ...) that is not itself absurd beside the others.
+    """Largest absolute value (L,) of arrays (L, ...), without absurd values.
 
-    Values are taken in ascending order of their size. In the upper half, those above the first gap
-    of more than a million times are absurd: several of them do not hide each other, and they are
-    fewer than half of the values. Infinite ones are left out: they are invalid.
+    Values are sorted by size. In the upper half, values above the first gap of more than a million
+    times are absurd. So several absurd values do not hide each other, and they are fewer than half
+    of the values. Infinite values are ignored: they are invalid.
     """
     largest = largest_of(*arrays)
     for place in np.flatnonzero(largest > LEAST):
@@ -126,6 +127,6 @@ def largest_among(*arrays: FloatArray) -> FloatArray:
 
 
 def absurd_among(*arrays: FloatArray) -> tuple[npt.NDArray[np.bool_], ...]:
-    """True for values of arrays (L, ...) that are missing beside all others of their location."""
+    """Mark values of arrays (L, ...) that are absurd among the values of their location."""
     largest = largest_among(*arrays)
     return tuple(beyond(a, largest.reshape(-1, *[1] * (a.ndim - 1))) for a in arrays)

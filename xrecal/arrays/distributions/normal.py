@@ -1,11 +1,11 @@
 """Closed forms for Gaussian forecasts and finite mixtures of them: distances, CRPS, quantiles.
 
 A mixture has its components on the last axis and weights that need not sum to 1. A scale of 0 is
-a point mass, so an ensemble is a mixture with all scales 0. Functions convert, check and never
-change what they are given.
+a point mass, so an ensemble is a mixture with all scales 0. Functions convert and check their input
+and never change it.
 
-Missing values: a component with a NaN location or scale is left out, as one of weight 0 is,
-whatever it holds; a forecast without any is NaN, as is one with an infinite value or a NaN weight.
+Missing values: components with a NaN location or scale, and components of weight 0, are ignored. A
+forecast without components is NaN, and so is one with an infinite value or a NaN weight.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from xrecal.typing import FloatArray
 SQRT_2 = math.sqrt(2.0)
 SQRT_2_PI = math.sqrt(2.0 * math.pi)
 
-ROUNDING = 1e-13  # squared distances below this fraction of 2E|X-Y| are rounding of equal forecasts
+ROUNDING = 1e-13  # squared distances below this fraction of 2E|X-Y| are rounding
 
 
 def normal_squared_energy_distance(
@@ -41,7 +41,7 @@ def normal_squared_energy_distance(
     x_loc, x_scale : array_like, shape (n,) or (n, k)
         Locations and standard deviations (>= 0), in the unit of the variable.
     y_loc, y_scale : array_like, shape (q,) or (q, l), optional
-        The other forecasts; omitted: those of x.
+        The other forecasts; those of x by default.
     x_weights, y_weights : array_like, shape (n, k) and (q, l), optional
         Weights of the components (>= 0), equal unless given.
 
@@ -98,7 +98,7 @@ def normal_crps(
         Locations and standard deviations (>= 0). The last axis holds components if weights are
         given or loc has one axis more than observations.
     weights : array_like, shape (..., k), optional
-        Weights of the components (>= 0), equal unless given.
+        Weights of the components (>= 0); equal by default.
 
     Returns
     -------
@@ -112,7 +112,7 @@ def normal_crps(
 
     Notes
     -----
-    O(k²) a forecast. Grimit et al. (2006), doi:10.1256/qj.05.235.
+    O(k²) per forecast. Grimit et al. (2006), doi:10.1256/qj.05.235.
 
     Examples
     --------
@@ -153,7 +153,7 @@ def normal_quantile(
     loc, scale : array_like, shape (...), with weights (..., k)
         Locations and standard deviations (>= 0), in the unit of the variable.
     weights : array_like, shape (..., k), optional
-        Weights of the components (>= 0); given: the last axis of loc holds components.
+        Weights of the components (>= 0). If given, the last axis of loc holds components.
 
     Returns
     -------
@@ -167,7 +167,7 @@ def normal_quantile(
 
     Notes
     -----
-    Closed form without weights; else about ten CDFs, O(k), a level; O(k²) with many point masses.
+    Closed form without weights; else about ten CDFs, O(k), per level; O(k²) with many point masses.
 
     Examples
     --------
@@ -204,12 +204,12 @@ def normal_exceedance(
     loc, scale : array_like, shape (...), with weights (..., k)
         Locations and standard deviations (>= 0), in the unit of the variable.
     weights : array_like, shape (..., k), optional
-        Weights of the components (>= 0); given: the last axis of loc holds components.
+        Weights of the components (>= 0). If given, the last axis of loc holds components.
 
     Returns
     -------
     ndarray of float64, shape (..., Q)
-        Probabilities in [0, 1], with all digits of a small one; a component without width is a
+        Probabilities in [0, 1]; small ones are exact to all digits. A component of scale 0 is a
         point. NaN where an input is missing.
 
     Raises
@@ -244,7 +244,7 @@ def normal_mean_std(
     loc, scale : array_like, shape (...), with weights (..., k)
         Locations and standard deviations (>= 0), in the unit of the variable.
     weights : array_like, shape (..., k), optional
-        Weights of the components (>= 0); given: the last axis of loc holds components.
+        Weights of the components (>= 0). If given, the last axis of loc holds components.
 
     Returns
     -------
@@ -288,7 +288,7 @@ def normal_skewness(
     from_mean = mu - np.sum(w * mu, axis=-1, keepdims=True)
     size = np.maximum(np.abs(from_mean), sigma).max(axis=-1, keepdims=True, initial=0.0)
     rounding = 1e-14 * np.abs(mu).max(axis=-1, keepdims=True, initial=0.0)
-    size = np.where(size > rounding, size, np.inf)  # cubes may over- or underflow
+    size = np.where(size > rounding, size, np.inf)  # cubes may overflow or underflow
     d, s = from_mean / size, sigma / size
     second = np.sum(w * (s**2 + d**2), axis=-1)
     third = np.sum(w * (d**3 + 3.0 * d * s**2), axis=-1)
@@ -298,7 +298,7 @@ def normal_skewness(
 def as_forecasts(
     loc: npt.ArrayLike, scale: npt.ArrayLike, weights: npt.ArrayLike | None, components: bool
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """As `_as_mixture`, with weights that sum to 1, or are NaN where the forecast is missing."""
+    """As `_as_mixture`, with weights that sum to 1, or NaN if the forecast is missing."""
     mu, sigma, w = _as_mixture(loc, scale, weights, components)
     w[np.isnan(mu + sigma)] = 0.0  # a missing component
     mu[w == 0] = sigma[w == 0] = 0.0
@@ -389,8 +389,8 @@ def fill_normal_distances(
     """Squared energy distances of mixtures (n, k) and (q, l) into `out` (n, q). Compiled, no GIL.
 
     All arrays are float64 and C-contiguous. Components with a NaN location or scale or without
-    positive weight are skipped; a forecast without any gives NaN. Given the same three arrays
-    twice, each pair is computed once.
+    positive weight are skipped; a forecast without any gives NaN. If both sets are the same arrays,
+    each pair is computed once.
     """
     same = x_loc is y_loc and x_scale is y_scale and x_weights is y_weights
     x_normalised, x_within = _prepare(x_loc, x_scale, x_weights)
@@ -427,7 +427,7 @@ def fill_mean_crps(
 ) -> None:
     """Mean CRPS (L, T) of mixtures (L, T, k) at points (L, n) with mass (L, T, n).
 
-    Weights of components are normalised, mass is here; points without it cost nothing.
+    Weights of components must be normalised; mass need not be. Points without mass are skipped.
     """
     for cell in range(mass.shape[0]):
         for t in range(mass.shape[1]):
@@ -448,7 +448,7 @@ def fill_mean_crps(
 def _shortfall(z, closed, sought):  # type: ignore[no-untyped-def]
     """Return q - F(z), with F(z-) unless `closed`, and F'(z).
 
-    `sought` are a level, which is q or, if the next is True, 1 - q; and the mixture.
+    `sought` is a level, a flag and the mixture. The level is q or, if the flag is True, 1 - q.
     """
     level, upper, loc, scale, weights = sought
     tail, density = 0.0, 0.0
@@ -485,7 +485,7 @@ def _smooth_root(low, high, sought):  # type: ignore[no-untyped-def]
 
 @inner
 def _mixture_quantile(q, normal_quantile, loc, scale, weights):  # type: ignore[no-untyped-def]
-    """Smallest z with F(z) >= q; `normal_quantile` is that of N(0, 1) at q."""
+    """Smallest z with F(z) >= q; `normal_quantile` is the quantile of N(0, 1) at q."""
     low, high = np.inf, -np.inf  # the mixture's quantile lies between those of its components
     for k in range(loc.size):
         if weights[k] != 0.0:
@@ -493,7 +493,7 @@ def _mixture_quantile(q, normal_quantile, loc, scale, weights):  # type: ignore[
             low, high = min(low, z), max(high, z)
     if q == 0.0 or q == 1.0 or low == high:
         return high if q == 1.0 else low
-    # The smaller tail keeps its digits; the slack keeps rounded sums of weights from missing q.
+    # The smaller tail keeps its digits; without the slack, rounded sums of weights could miss q.
     slack = 1e-15 * loc.size
     level = (1.0 - q) * (1.0 + slack) if q > 0.5 else q * (1.0 - slack)
     sought = (level, q > 0.5, loc, scale, weights)

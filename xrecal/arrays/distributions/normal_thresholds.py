@@ -1,4 +1,4 @@
-"""CRPS between two thresholds in closed form, for normal distributions and mixtures of them."""
+"""CRPS between two thresholds in closed form, for normal distributions and their mixtures."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def censored_threshold_crps(
     Parameters
     ----------
     observations : array of float, shape (...)
-        What verified, in the unit of the variable.
+        Observations, in the unit of the variable.
     loc, scale : array_like, broadcast to ``observations``
         Location and scale (>= 0) of the normal distribution before censoring, in that unit.
     below, above : array_like, broadcast to ``observations``
@@ -80,11 +80,11 @@ def normal_threshold_crps(
     Parameters
     ----------
     observations : array of float, shape (...)
-        What verified, in the unit of the variable.
+        Observations, in the unit of the variable.
     loc, scale : array_like, shape (..., k)
         Locations and standard deviations (>= 0) of the components, in that unit.
     weights : array_like, shape (..., k), optional
-        Weights of the components (>= 0), equal unless given.
+        Weights of the components (>= 0); equal by default.
     lower, upper : array_like, broadcast to ``observations``
         Thresholds, in that unit; -inf and inf are none.
 
@@ -102,10 +102,10 @@ def normal_threshold_crps(
 
     Notes
     -----
-    O(k²) a forecast. Below the observation the integrand is a sum of products of two normal
-    distribution functions, above it of their complements; their integral is elementary but for
-    one bivariate normal probability, which Owen's T function gives. Absolute accuracy about 1e-15
-    times the distance of thresholds and components.
+    O(k²) per forecast. Below the observation the integrand is a sum of products of two normal
+    distribution functions; above it, of their complements. The integral of a product is elementary
+    except for a bivariate normal probability, which Owen's T function gives. Absolute accuracy
+    about 1e-15 times the distance of thresholds and components.
 
     References
     ----------
@@ -156,12 +156,12 @@ def _product_integral(
 ) -> FloatArray:
     """Integral of F1 F2 from -inf to z: E[(z - max(X1, X2))+] of independent normals.
 
-    By parts, twice; what remains is P(X1 < X2 < z).
+    Two integrations by parts leave P(X1 < X2 < z).
     """
     spread = np.hypot(s1, s2)
     apart = m2 - m1
-    # Where both densities meet: their product is a normal density around this mean. Without width
-    # it is a point, and exactly that point for z.
+    # Point where both densities meet: their product is a normal density around this mean. Without
+    # width it is a point, and then equals z exactly if both means do.
     unit = np.where(spread > 0, spread, 1.0)
     from_middle = (s2 / unit) ** 2 * (z - m1) + (s1 / unit) ** 2 * (z - m2)
     a, b = _standard(z - m1, s1), _standard(z - m2, s2)
@@ -181,7 +181,7 @@ def _product_integral(
 def _between(a: FloatArray, b: FloatArray, c: FloatArray, k: FloatArray) -> FloatArray:
     """P(X1 < X2 < z), in standardised distances of z from X1, X2 and their middle, and of X2 - X1.
 
-    Where b or k is 0 its sign does not matter, as long as all terms see the same.
+    The sign of b or k does not matter if it is 0, as long as all terms have the same one.
     """
     b, k = (np.where(part == 0, 1e-300, part) for part in (b, k))
     opposite = np.where((b < 0) != (k < 0), 0.5, 0.0)

@@ -1,4 +1,4 @@
-"""Held-out forecasts of several methods to their weights, and averages of their quantiles."""
+"""Weights of a linear pool from held-out forecasts, and averages of quantiles."""
 
 from __future__ import annotations
 
@@ -10,22 +10,21 @@ from xrecal.arrays.compiled import Cube, Floats5, Matrix, OutCube, OutMatrix, in
 from xrecal.typing import FloatArray
 
 POWER = 15.0
-"""Weights are drawn towards this power of one over the CRPS of each component: alike where these
-are alike, next to nothing where one is 20 % worse. From 10 to 20 the scores hardly change."""
+"""The prior weights are proportional to one over the CRPS to this power: similar for similar CRPS,
+almost zero for a component that is 20 % worse. From 10 to 20 the scores hardly change."""
 
 PULL = 0.1
-"""How much they are drawn, in units of the smallest CRPS. From 0.03 to 0.3 the scores hardly
+"""Strength of the prior, in units of the smallest CRPS. From 0.03 to 0.3 the scores hardly
 change."""
 
 SMALLEST = 0.005
-"""A weight below this fraction of the largest is none: its component need not be computed."""
+"""Weights below this fraction of the largest become zero: their components need not be computed."""
 
 DOUBT = 5.0
-"""Cases that have to speak against a component, where none is better alone, for the mixture to
-have half of its mass."""
+"""Number of cases that halve the mass of a component if no single component is better."""
 
 TOLERANCE, MOST_STEPS = 1e-9, 100_000
-"""Difference of slopes, in units of the pull, at which weights are found, and steps at most."""
+"""Difference of slopes, in units of the pull, at which the search for weights ends; most steps."""
 
 
 def pool_weights(quantiles: FloatArray, observations: FloatArray) -> FloatArray:
@@ -35,11 +34,11 @@ def pool_weights(quantiles: FloatArray, observations: FloatArray) -> FloatArray:
     ----------
     quantiles : array of float, shape (L, P, C, n, Q)
         Held-out forecasts of n cases by C components: quantiles at the levels (i - ½) / Q, in any
-        unit. P times over, from different ways of holding out, which count alike. A component that
-        is NaN in half of the cases or more gets no weight; cases where another one is NaN are left
+        unit. P counts ways of holding out; all have the same influence. A component that is NaN in
+        half of the cases or more gets no weight; cases with a NaN of another component are left
         out.
     observations : array of float, shape (L, n)
-        What verified; NaN where unknown.
+        Observations; NaN where unknown.
 
     Returns
     -------
@@ -68,7 +67,7 @@ def pool_weights(quantiles: FloatArray, observations: FloatArray) -> FloatArray:
 
 
 def pool_scores(quantiles: FloatArray, observations: FloatArray) -> FloatArray:
-    """Matrices S (L, C, C) of :func:`pool_weights`, NaN in those of components without a weight."""
+    """Matrices S (L, C, C) of :func:`pool_weights`, NaN for components without a weight."""
     n_components = quantiles.shape[2]
     scores = np.full((quantiles.shape[0], n_components, n_components), np.nan)
     _fill_scores(
@@ -80,9 +79,9 @@ def pool_scores(quantiles: FloatArray, observations: FloatArray) -> FloatArray:
 
 
 def mean_weights(weights: FloatArray) -> FloatArray:
-    """Weights (1, C) of many places together: their mean, without those too small to matter.
+    """Weights (1, C) of many places together: their mean, with very small weights set to zero.
 
-    ``weights`` (L, C) are those of :func:`pool_weights`; NaN ones are left out.
+    ``weights`` (L, C) come from :func:`pool_weights`; NaN ones are ignored.
     """
     known = weights[~np.isnan(weights).any(-1)]
     if not len(known):
@@ -105,16 +104,16 @@ def relative_crps(scores: FloatArray) -> FloatArray:
 
 
 def evidence_against(crps: FloatArray, one: int, n_cases: FloatArray) -> float:
-    r"""How much of the mass weights may keep that one component would have alone, 0 to 1.
+    r"""Trust in fitted weights, 0 to 1, against one component that takes the rest of the mass.
 
-    Components have to earn it by cases: as many as ``DOUBT`` count for that one where none is
-    better alone at the mean of the places, fewer where it is refuted.
+    Trust grows with the number of cases: it is about a half with ``DOUBT`` cases if no other
+    component has a smaller mean CRPS over the places, and with fewer cases if another one does.
 
     Parameters
     ----------
     crps : array of float, shape (L, C)
-        Of held-out forecasts at each place; see :func:`relative_crps`. NaN of a component that has
-        none counts for nothing.
+        CRPS of held-out forecasts at each place; see :func:`relative_crps`. NaN if a component has
+        none.
     one : int
         Number of the component.
     n_cases : array of float, shape (L,)
@@ -122,8 +121,8 @@ def evidence_against(crps: FloatArray, one: int, n_cases: FloatArray) -> float:
     Notes
     -----
     With :math:`b = (\min_c S_c / S_1)^{15}` of the mean CRPS, by the power of the prior of
-    :func:`pool_weights`, it is :math:`n / (n + b D)` for the median number of cases, without a
-    step.
+    :func:`pool_weights`, trust is :math:`n / (n + b D)` for the median number of cases, with
+    :math:`D` for ``DOUBT``.
     """
     there = ~np.isnan(crps[:, one]) & ~np.isnan(n_cases)
     known = crps[there]
@@ -138,9 +137,9 @@ def evidence_against(crps: FloatArray, one: int, n_cases: FloatArray) -> float:
 def weights_of_scores(
     scores: FloatArray, pull: float = PULL, towards: FloatArray | None = None
 ) -> FloatArray:
-    """Weights (L, C) that :func:`pool_weights` takes where S are scores (L, C, C).
+    """Weights (L, C) of :func:`pool_weights` from its matrices S, scores (L, C, C).
 
-    They are drawn by ``pull``, to weights (L, C) where these are given.
+    The prior has strength ``pull``; its weights are ``towards`` (L, C) if given.
     """
     weights = np.full(scores.shape[:2], np.nan)
     usable = (~np.isnan(scores).all(-1)).astype(np.float64)
@@ -151,7 +150,7 @@ def weights_of_scores(
 
 @kernel
 def _fill_scores(quantiles: Floats5, observations: Matrix, out: OutCube) -> None:
-    """Scores (L, C, C) of quantiles (L, P, C, n, Q)."""
+    """Fill scores (L, C, C) of quantiles (L, P, C, n, Q)."""
     n_locations, n_passes, n_components, n = quantiles.shape[:4]
     for cell in range(n_locations):
         usable = _usable(quantiles[cell], observations[cell])
@@ -178,9 +177,10 @@ def _fill_scores(quantiles: Floats5, observations: Matrix, out: OutCube) -> None
 def _fill_weights(
     scores: Cube, usable: Matrix, pull: float, towards: Matrix, out: OutMatrix
 ) -> None:
-    """Weights (L, C) from scores (L, C, C) of the components (L, C) that are usable.
+    """Fill weights (L, C) from scores (L, C, C) of the usable components (L, C).
 
-    Drawn to weights (L, C), or by the CRPS of each component where these are zero.
+    The prior has weights ``towards`` (L, C), or weights by the CRPS of each component if these are
+    zero.
     """
     for cell in range(scores.shape[0]):
         best = np.inf
@@ -204,7 +204,7 @@ def _fill_weights(
 
 @inner
 def _fill_prior(scores: Any, usable: Any, best: float, weights: Any) -> None:
-    """Weights (C,) by the CRPS of each component; where the best is perfect, for those that are."""
+    """Fill prior weights (C,) by the CRPS of components; perfect ones, if any, get all of it."""
     total = 0.0
     for c in range(weights.size):
         alike = 0.0
@@ -218,12 +218,12 @@ def _fill_prior(scores: Any, usable: Any, best: float, weights: Any) -> None:
 
 @inner
 def _settle(scores: Any, usable: Any, pull: float, weights: Any) -> None:
-    """Move weights (C,) to the minimum of ``v'Sv + pull |v - p|^2`` from what they are drawn to, p.
+    """Move weights (C,) to the minimum of ``v'Sv + pull |v - p|^2``, from their prior p.
 
-    Each step moves mass from the component with the steepest ascent to that with the steepest
-    descent, by as much as is best for the two.
+    Each step moves the best amount of mass from the component with the steepest ascent to the one
+    with the steepest descent.
     """
-    slopes = np.dot(scores, weights)  # half the gradient; the pull has none at p
+    slopes = np.dot(scores, weights)  # half the gradient; the prior adds none at p
     for _ in range(MOST_STEPS):
         to, away = -1, -1
         for c in range(weights.size):
@@ -246,7 +246,7 @@ def _settle(scores: Any, usable: Any, pull: float, weights: Any) -> None:
 
 @inner
 def _usable(quantiles: Any, observations: Any) -> Any:
-    """Whether each component (P, C, n, Q) forecasts most of the cases that any forecasts."""
+    """Mark components (P, C, n, Q) that forecast most of the cases that any component forecasts."""
     n_passes, n_components, n = quantiles.shape[:3]
     counts = np.zeros(n_components)
     for p in range(n_passes):
@@ -264,7 +264,7 @@ def _usable(quantiles: Any, observations: Any) -> Any:
 
 @inner
 def _is_complete(quantiles: Any, observations: Any, i: int, usable: Any) -> bool:
-    """Whether all usable components (C, n, Q) forecast case i, and it was observed."""
+    """Return whether all usable components (C, n, Q) forecast case i, and it has an observation."""
     complete = not np.isnan(observations[i])
     for c in range(quantiles.shape[0]):
         complete = complete and (not np.isnan(quantiles[c, i, 0]) or not usable[c])
@@ -273,7 +273,7 @@ def _is_complete(quantiles: Any, observations: Any, i: int, usable: Any) -> bool
 
 @inner
 def _drop_smallest(weights: Any) -> None:
-    """Set weights that are too small to matter to zero, and divide the others by their sum."""
+    """Set very small weights to zero, and divide the others by their sum."""
     kept, largest = 0.0, 0.0
     for c in range(weights.size):
         largest = max(largest, weights[c])
@@ -321,16 +321,16 @@ def _mean_distance(x: Any, z: Any) -> float:
 
 
 def average_quantiles(quantiles: FloatArray, weights: FloatArray, bounds: FloatArray) -> FloatArray:
-    """Weighted averages of the quantiles of forecasts, in which exact zeros stay zeros.
+    """Weighted averages of the quantiles of forecasts; exact zeros stay zeros.
 
     Parameters
     ----------
     quantiles : array of float, shape (N, C, Q)
-        Of N forecasts by C components, ascending, at the levels (i - ½) / Q.
+        Quantiles of N forecasts by C components, ascending, at the levels (i - ½) / Q.
     weights : array of float, shape (N, C)
         Weights that sum to one. A component without weight may be NaN.
     bounds : array of float, shape (N, 2)
-        Lower and upper bound of the variable, infinite without.
+        Lower and upper bound of the variable, infinite without a bound.
 
     Returns
     -------
@@ -339,9 +339,10 @@ def average_quantiles(quantiles: FloatArray, weights: FloatArray, bounds: FloatA
 
     Notes
     -----
-    The probability of a bound is the weighted mean of those of the components: an average of rain
-    and of none would be drizzle. Between bounds the quantiles of each component, given that it is
-    there, are averaged, by its weight times the probability that it gives to this.
+    The probability of a bound is the weighted mean over components: averaging quantiles of rain
+    with dry ones would give drizzle. Between bounds, the average is over the conditional quantiles
+    of each component inside the bounds. Its weight is multiplied by the probability that it gives
+    to the inside.
     """
     averages = np.empty((quantiles.shape[0], quantiles.shape[2]))
     _fill_averages(
@@ -352,7 +353,7 @@ def average_quantiles(quantiles: FloatArray, weights: FloatArray, bounds: FloatA
 
 @kernel
 def _fill_averages(quantiles: Cube, weights: Matrix, bounds: Matrix, out: OutMatrix) -> None:
-    """Averages (N, Q) of quantiles (N, C, Q) with weights (N, C) between bounds (N, 2)."""
+    """Fill averages (N, Q) of quantiles (N, C, Q) with weights (N, C) between bounds (N, 2)."""
     n, n_components, q = quantiles.shape
     first, last = np.zeros(n_components, np.int64), np.zeros(n_components, np.int64)
     for i in range(n):
@@ -388,7 +389,7 @@ def _fill_averages(quantiles: Cube, weights: Matrix, bounds: Matrix, out: OutMat
 
 @inner
 def _between(x: Any, at: float, first: int, last: int) -> float:
-    """Value at a place among quantiles from ``first`` to before ``last``, linear in between."""
+    """Interpolated value at a position among the quantiles ``first`` to ``last - 1``."""
     j = min(max(int(np.floor(at)), first), last - 1)
     following = min(j + 1, last - 1)
     part = min(max(at - j, 0.0), 1.0)

@@ -1,11 +1,11 @@
 """Weighted ensembles with generalised Pareto tails: probabilities and scores.
 
 The distribution function is that of the members, ``F(z) = sum of w_i over x_i <= z``, plus
-``m_lower L(z) + m_upper U(z)`` of the tails, which lie beyond thresholds. The last 20 members stand
-for the tails, ten a side: means of equal parts, from which threshold and scale follow if the shape
-is known. So values may be shifted or scaled, or change their sign, and the tails go with them.
-Where points are not in line with a tail, or have no mass, or no shape is known, they count as
-members.
+``m_lower L(z) + m_upper U(z)`` of the tails beyond their thresholds. The last 20 members represent
+the tails, ten on each side: they are means of equal parts, and give threshold and scale if the
+shape is known. So shifting or scaling the values, or changing their sign, changes the tails
+likewise. Points count as ordinary members if they do not fit a tail, have no mass, or have no known
+shape.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from .tails import POINTS, SMALLEST_SHAPE
 from .weighted import by_support
 
 IN_LINE = 1e-3
-"""Part of their range that the points of a tail may be off it."""
+"""Largest deviation of tail points from their tail, as a share of their range."""
 
 SINGLE = 4 * 1.2e-7
-"""Part of the points of a tail by which numbers of single precision may be off."""
+"""Largest deviation of tail points by rounding to single precision, as a share of the points."""
 
 MASS, THRESHOLD, SCALE, SHAPE, GROUP = range(5)
 """Columns of a tail."""
@@ -39,10 +39,10 @@ def answers(
     *cases: FloatArray,
     new: tuple[int, ...] = (),
 ) -> FloatArray:
-    """What a function below fills in for members, weights and shapes (..., 2) of tails.
+    """Call a compiled function below for members, weights and shapes (..., 2) of tails.
 
     ``cases`` (..., *new), as the result, are further arguments. Members that many forecasts share
-    have an axis less than the weights, as in :func:`.weighted.weighted_quantile`.
+    have one axis less than the weights, as in :func:`.weighted.weighted_quantile`.
     """
     parts, lead = parts_of(*forecast)
     shape = (*parts[1].shape[:2], *new)
@@ -64,7 +64,7 @@ def parts_of(
 
 @inner
 def beyond(distance: float, tail: Any) -> float:
-    """Share of a tail that is further than a distance from its threshold."""
+    """Share of a tail that lies farther than a distance from its threshold."""
     x = tail[SHAPE] * distance / tail[SCALE]
     if distance <= 0:
         return 1.0
@@ -73,7 +73,7 @@ def beyond(distance: float, tail: Any) -> float:
 
 @inner
 def _read_tail(points: Any, weights: Any, shape: float, group: int, tails: Any) -> None:
-    """Add the tail that ten points stand for to the lower and the upper one, ``tails`` (2, 5)."""
+    """Write the tail of ten points into the lower or upper row of ``tails`` (2, 5)."""
     mass = weights.sum()
     if abs(shape) < SMALLEST_SHAPE:
         shape = SMALLEST_SHAPE
@@ -98,9 +98,9 @@ def _read_tail(points: Any, weights: Any, shape: float, group: int, tails: Any) 
 
 @inner
 def read(values: Any, weights: Any, order: Any, shape: Any, z: Any, w: Any, tails: Any) -> int:
-    """Ascending members z and shares w of those of positive weight, and tails; how many these are.
+    """Read sorted members z and shares w with positive weight, and tails; return their number.
 
-    -1 where there are none, or a weight is missing.
+    The number is -1 without members, or if a weight is missing.
     """
     first = values.size - shape.size * POINTS
     tails[:] = 0.0
@@ -144,7 +144,7 @@ def _mass(x: float, tails: Any, above: bool) -> float:
 def fill_exceedance(
     support: Matrix, mass: Cube, shape: Cube, thresholds: Cube, out: OutCube
 ) -> None:
-    """Share of forecasts (L, T) above thresholds (L, T, k)."""
+    """Fill the share of forecasts (L, T) above thresholds (L, T, k)."""
     z, w, tails = np.empty(mass.shape[2]), np.empty(mass.shape[2]), np.empty((2, 5))
     for cell in range(mass.shape[0]):
         order = np.argsort(support[cell])
@@ -163,7 +163,7 @@ def fill_exceedance(
 def fill_pit(
     support: Matrix, mass: Cube, shape: Cube, observations: Matrix, uniform: Matrix, out: OutMatrix
 ) -> None:
-    """Levels of observations (L, T), drawn within jumps."""
+    """Fill levels of observations (L, T), drawn within jumps."""
     z, w, tails = np.empty(mass.shape[2]), np.empty(mass.shape[2]), np.empty((2, 5))
     for cell in range(mass.shape[0]):
         order = np.argsort(support[cell])
@@ -187,7 +187,7 @@ def fill_crps(
     upper: Matrix,
     out: OutMatrix,
 ) -> None:
-    """Scores (L, T): two walks over the members towards the observation."""
+    """Fill scores (L, T): two walks over the members towards the observation."""
     z, w, tails = np.empty(mass.shape[2]), np.empty(mass.shape[2]), np.empty((2, 5))
     for cell in range(mass.shape[0]):
         order = np.argsort(support[cell])
@@ -233,7 +233,7 @@ def _square(start: float, end: float, body: float, tails: Any, above: bool) -> f
 
 @inner
 def _arc(a: float, b: float, near: float, far: float, tail: Any) -> float:
-    """Integral of ``(a + b S)^2`` between distances, S the share of a tail beyond each."""
+    """Integral of ``(a + b S)^2`` between distances; S is the share of a tail beyond a distance."""
     one, other, shape = beyond(near, tail), beyond(far, tail), tail[SHAPE]
     first = (one ** (1 - shape) - other ** (1 - shape)) * tail[SCALE] / (1 - shape)
     second = (one ** (2 - shape) - other ** (2 - shape)) * tail[SCALE] / (2 - shape)

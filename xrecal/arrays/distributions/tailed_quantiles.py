@@ -1,8 +1,8 @@
-"""Quantiles of weighted ensembles with generalised Pareto tails, so that no level falls on a step.
+"""Quantiles of weighted ensembles with generalised Pareto tails, continuous in the level.
 
-In a tail they follow from its formula. Members are steps of the distribution function, and rounding
-would decide on which side of a step a level falls: between the tails a quantile is the mean of
-those of the members over half a percent of levels. Of 200 quantiles of equal mass that is the line
+In a tail, quantiles follow from its formula. Members are steps of the distribution function, and
+rounding could put a level on either side of a step. So between the tails a quantile is the mean of
+member quantiles over half a percent of levels. For 200 quantiles of equal mass this is the line
 between the middles of their masses.
 """
 
@@ -21,16 +21,16 @@ from .tails import WIDTH
 from .weighted import check_levels
 
 FEWEST = 1e-9
-"""Fewer levels are one."""
+"""Intervals of levels smaller than this are a single level."""
 
 ROUNDING = 1e-12
-"""A smaller share of a tail is none: its quantile is the end of the tail."""
+"""A share of a tail smaller than this is zero: its quantile is the end of the tail."""
 
 START, VALUE, KIND = range(3)
 """Columns of a piece of a quantile function."""
 
 MEMBER = 2
-"""A piece of a quantile function that is a member, not part of a tail."""
+"""Kind of a piece that is a member, not part of a tail."""
 
 
 def tailed_quantile(
@@ -40,25 +40,25 @@ def tailed_quantile(
     levels = check_levels(q)
     ascending = np.argsort(levels)
     found = answers(_fill_quantiles, (members, weights, shape), levels[ascending], new=levels.shape)
-    return np.maximum.accumulate(found, axis=-1)[..., np.argsort(ascending)]  # but for rounding
+    return np.maximum.accumulate(found, axis=-1)[..., np.argsort(ascending)]
 
 
 @inner
 def _reach(share: float, tail: Any) -> float:
-    """Distance from its threshold that a share of a tail is beyond."""
+    """Distance from its threshold beyond which a share of a tail lies."""
     return tail[SCALE] * math.expm1(-tail[SHAPE] * math.log(share)) / tail[SHAPE]  # type: ignore[no-any-return]
 
 
 @kernel
 def _fill_quantiles(support: Matrix, mass: Cube, shape: Cube, levels: Cube, out: OutCube) -> None:
-    """Quantiles (L, T, k) at ascending levels, each the mean of those around it."""
+    """Fill quantiles (L, T, k) at ascending levels, each a mean over levels around it."""
     size = mass.shape[2]
     z, w, tails = np.empty(size), np.empty(size), np.empty((2, 5))
     room = np.empty((2 * size + 3, 3))
     for cell in range(mass.shape[0]):
         order = np.argsort(support[cell])
         for t in range(mass.shape[1]):
-            # Such as past observations that count equally for all forecasts.
+            # For example, past observations with the same weights for all forecasts.
             if t > 0 and _same(mass[cell], t) and _same(shape[cell], t) and _same(levels[cell], t):
                 copy(out[cell, t - 1], out[cell, t])
                 continue
@@ -79,7 +79,7 @@ def _fill_quantiles(support: Matrix, mass: Cube, shape: Cube, levels: Cube, out:
 
 @inner
 def _same(rows: Any, t: int) -> bool:
-    """True if a row holds the same numbers as the one before."""
+    """Return whether a row equals the one before."""
     i = 0
     while i < rows.shape[1] and rows[t, i] == rows[t - 1, i]:
         i += 1
@@ -88,9 +88,10 @@ def _same(rows: Any, t: int) -> bool:
 
 @inner
 def _width(level: float, tail: Any) -> float:
-    """Levels over which quantiles are averaged at one, from the side of a tail.
+    """Range of levels over which a quantile is averaged, at a level counted from a tail's side.
 
-    None in the tail, all from its threshold on, and in between as many as keep quantiles in order.
+    Zero in the tail, the full range far from it, and between them as much as keeps quantiles in
+    order.
     """
     end = max(tail[MASS] - WIDTH / 2, tail[MASS] / 2)
     return min(WIDTH, 2 * max(level - end, 0.0))  # type: ignore[no-any-return]
@@ -98,16 +99,16 @@ def _width(level: float, tail: Any) -> float:
 
 @inner
 def _cut(z: Any, w: Any, tails: Any, pieces: Any) -> int:
-    """Cut the quantile function into pieces (k, 3), ascending; how many these are.
+    """Cut the quantile function into ascending pieces (k, 3); return their number.
 
-    The level at which each starts; the share of its tail that is beyond its start, or the member;
-    and 0, 1 or 2, for the lower tail, the upper one, or a member.
+    The columns are the level at which the piece starts; the share of its tail beyond its start, or
+    the member; and 0, 1 or 2, for the lower tail, the upper tail, or a member.
     """
     k, level, shares = 0, 0.0, np.array([0.0, 1.0])
     for i in range(z.size + 1):
         x = z[i] if i < z.size else np.inf
         for side in range(2):
-            if not tails[side, MASS] > 0:  # before a view is made, which takes as long as all else
+            if not tails[side, MASS] > 0:  # before a view, which takes as long as all the rest
                 continue
             tail = tails[side]
             share = beyond((x - tail[THRESHOLD]) * (2 * side - 1), tail)
@@ -123,9 +124,9 @@ def _cut(z: Any, w: Any, tails: Any, pieces: Any) -> int:
 
 @inner
 def _mean(level: float, half: float, origin: float, pieces: Any, first: int, tails: Any) -> float:
-    """Mean quantile over levels around one, near ``origin``, from which it is taken.
+    """Mean quantile over levels around one, as a difference from ``origin``, a value near it.
 
-    They start in the piece of number ``first``.
+    The levels start in piece number ``first``.
     """
     area, total = 0.0, 0.0
     for i in range(first, pieces.shape[0]):
@@ -143,7 +144,7 @@ def _mean(level: float, half: float, origin: float, pieces: Any, first: int, tai
 
 @inner
 def _part(start: float, end: float, origin: float, piece: Any, tails: Any) -> float:
-    """Integral over levels of how far the quantiles of a tail are from ``origin``."""
+    """Integral over levels of the distance of tail quantiles from ``origin``."""
     side = int(piece[KIND])
     tail, area = tails[side], 0.0
     for level in (start, end):
@@ -156,7 +157,7 @@ def _part(start: float, end: float, origin: float, piece: Any, tails: Any) -> fl
 
 @inner
 def _value(level: float, pieces: Any, at: int, tails: Any) -> float:
-    """Quantile at a level, in the piece of number ``at``."""
+    """Quantile at a level, in piece number ``at``."""
     if pieces[at, KIND] == MEMBER:
         return pieces[at, VALUE]  # type: ignore[no-any-return]
     piece = pieces[at]
@@ -167,7 +168,7 @@ def _value(level: float, pieces: Any, at: int, tails: Any) -> float:
 
 @inner
 def _piece(level: float, pieces: Any, near: int) -> int:
-    """Number of the piece in which a level lies, searched for from one near it."""
+    """Number of the piece of a level; the search starts at a piece near it."""
     while near > 0 and pieces[near, START] > level:
         near -= 1
     while near + 1 < pieces.shape[0] and pieces[near + 1, START] <= level:

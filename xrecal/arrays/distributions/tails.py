@@ -1,9 +1,9 @@
 """Tails beyond the record: generalised Pareto distributions in place of the outer members.
 
-A weighted ensemble of past errors ends at the largest of them. The mass of its outer members, a
-twentieth to a tenth on each side without a bound, goes to ten points of equal mass behind the
-threshold that it leaves: parts of a generalised Pareto distribution whose mean is a share of the
-forecast's own spread. Array expressions alone, so that all libraries are served.
+A weighted ensemble of past errors ends at the largest error. On each side without a bound, a
+twentieth to a tenth of the mass moves from the outer members to ten points of equal mass beyond a
+threshold. The points are parts of a generalised Pareto distribution; its mean is a multiple of the
+forecast's own spread. The code uses array expressions only, so it serves all array libraries.
 """
 
 from __future__ import annotations
@@ -17,32 +17,32 @@ POINTS = 10
 """Members of equal mass on each side."""
 
 EXCEEDANCES = 50.0
-"""Cases that lie in a tail, where that is between a twentieth and a tenth of all."""
+"""Number of cases in a tail, if this is between a twentieth and a tenth of all cases."""
 
 LEAST, MOST = 0.05, 0.10
-"""Mass of a tail."""
+"""Smallest and largest mass of a tail."""
 
 SHAPE, PSEUDO = 0.1, 20.0
-"""Shape that exponential-like errors of weather have, and how many exceedances that is worth."""
+"""Prior shape, typical of weather errors, and its weight as a number of exceedances."""
 
 THINNEST, HEAVIEST = -0.2, 0.5
-"""Shapes at most: with the latter the variance is infinite."""
+"""Range of the shape; at the upper end the variance is infinite."""
 
 WIDTH = 1 / 200
-"""Levels over which quantiles are averaged, so that no level falls on a step."""
+"""Range of levels over which quantiles are averaged, so that they are continuous."""
 
 ROUNDING = 1e-9
-"""A smaller part of a member's mass is none."""
+"""Parts of a member's mass smaller than this become zero."""
 
 SMALLEST_SHAPE = 1e-4
-"""Closer to zero the formulas are those of an exponential tail, but for rounding."""
+"""Shapes closer to zero use the formulas of an exponential tail; the others would lose digits."""
 
 
 class Tails(NamedTuple):
     """Tails of the forecasts at L locations, on both sides."""
 
     mass: FloatArray
-    """(L,) of what lies between the bounds"""
+    """(L,) mass of a tail, as a share of the mass between the bounds"""
     excess: FloatArray
     """(L, 2) mean distance from the threshold, in standard deviations of each forecast; or NaN"""
     shape: FloatArray
@@ -50,7 +50,7 @@ class Tails(NamedTuple):
 
 
 def mass_of(n_cases: Any) -> Any:
-    """Mass of a tail (L,) by the number of cases (L,): smaller where there are many."""
+    """Mass of a tail (L,) by the number of cases (L,): smaller for more cases."""
     xp = namespace(n_cases)
     mass = EXCEEDANCES / xp.where(n_cases > 0, n_cases, 1)
     return xp.where(mass < LEAST, LEAST, xp.where(mass > MOST, MOST, mass))
@@ -59,8 +59,8 @@ def mass_of(n_cases: Any) -> Any:
 def fit_tails(errors: FloatArray, open_sides: FloatArray) -> Tails:
     """Tails of errors (L, n) around the centres of forecasts, in units of the forecasts' spreads.
 
-    NaN errors are of no case, infinite ones lie on a bound. ``open_sides`` (L, 2) tells where there
-    is none.
+    NaN errors belong to no case; infinite errors lie on a bound. ``open_sides`` (L, 2) is True for
+    a side without a bound.
     """
     xp = namespace(errors)
     inside = xp.isfinite(errors)
@@ -81,15 +81,16 @@ def fit_tails(errors: FloatArray, open_sides: FloatArray) -> Tails:
 def with_exceedances(
     mass: FloatArray, beyond: FloatArray, open_sides: FloatArray, spread: Any = None
 ) -> Tails:
-    """Tails of distances (L, 2, n) beyond the thresholds of forecasts, NaN of cases within.
+    """Tails from distances (L, 2, n) beyond thresholds, NaN for cases within the thresholds.
 
     Distances are in units of the forecasts' spreads. Where these differ by ``spread`` (L, 1, n),
-    each counts by it: forecasts that hardly have a spread, and so are any number of them off, tell
-    little of others.
+    each distance is weighted by it: a forecast with almost no spread can be off by any number of
+    spreads, so it gets little weight.
 
     Notes
     -----
-    Probability-weighted moments [1]_, with the shape drawn to 0.1 as by 20 exceedances more.
+    Probability-weighted moments [1]_, with a prior shape of 0.1 that has the weight of 20
+    exceedances.
 
     References
     ----------
@@ -104,7 +105,7 @@ def with_exceedances(
     weights = xp.where(xp.isnan(beyond), 0.0, 1.0 if spread is None else spread)
     weights = xp.take_along_axis(weights, order, axis=-1)
     total, squares = xp.sum(weights, axis=-1), xp.sum(weights**2, axis=-1)
-    count = total**2 / xp.where(squares > 0, squares, 1.0)  # as many that count alike
+    count = total**2 / xp.where(squares > 0, squares, 1.0)  # effective number of cases
     weights = weights / xp.where(total > 0, total, 1.0)[..., None]
     above = 1.0 - (xp.cumsum(weights, axis=-1) - 0.35 * weights)
     first = xp.sum(weights * values, axis=-1)
@@ -119,10 +120,10 @@ def with_exceedances(
 
 
 def _beyond(xp: Any, errors: Any, n: Any) -> Any:
-    """Distances (L, n) of the n largest errors from the one before them; NaN for all others."""
+    """Distances (L, n) of the n largest errors from the next smaller one; NaN for all others."""
     descending = -xp.sort(-errors, axis=-1)
     place = xp.arange(errors.shape[-1])[None, :]
-    n = n[:, None] - ROUNDING  # of places from 0, as many as the next whole number are below
+    n = n[:, None] - ROUNDING  # rounding down counts positions from 0
     threshold = xp.max(xp.where(place >= n, descending, -float("inf")), axis=-1)[:, None]
     found = (place < n) & xp.isfinite(descending) & xp.isfinite(threshold)
     return xp.where(
@@ -136,17 +137,17 @@ class Outer(NamedTuple):
     weights: FloatArray
     """(L, T, n)"""
     threshold: FloatArray
-    """(L, T, 2) quantiles on each side behind which mass was taken; infinite where none was"""
+    """(L, T, 2) quantile on each side beyond which mass was removed; infinite if none was"""
     mass: FloatArray
-    """(L, T, 2) that was taken"""
+    """(L, T, 2) removed mass"""
     spread: FloatArray
-    """(L, T) standard deviation of what lies between the bounds"""
+    """(L, T) standard deviation of the part between the bounds"""
 
 
 def without_outer(
     members: FloatArray, weights: FloatArray, mass: FloatArray, bounds: FloatArray
 ) -> Outer:
-    """Take shares ``mass`` (L, 2) of what lies between the bounds (L, 2) from its two ends."""
+    """Remove shares ``mass`` (L, 2) of the mass between the bounds (L, 2) from its two ends."""
     xp = namespace(members)
     low, high = bounds[:, 0, None, None], bounds[:, 1, None, None]
     order = xp.argsort(members, axis=-1)
@@ -163,7 +164,7 @@ def without_outer(
     above = total[..., None] - below - within
     thresholds, taken, taken_from = [], xp.zeros_like(within), []
     for side, (outside, far) in enumerate(((below, -float("inf")), (above, float("inf")))):
-        # Each member gives what the tail still needs once those outside of it have given.
+        # The outermost members give their mass first; each next one gives what is still missing.
         level = mass[:, side, None, None] * total[..., None]
         needs = level - outside
         gives = xp.where(needs < within, xp.where(needs > 0, needs, 0.0), within)
@@ -177,9 +178,10 @@ def without_outer(
 
 
 def _mean_quantile(xp: Any, points: Any, masses: Any, level: Any, half: Any) -> Any:
-    """Mean (L, T) of the quantiles over levels (L, T, 1) up to ``half`` away, both from outside.
+    """Mean (L, T) of the quantiles at levels within ``half`` of a level (L, T, 1).
 
-    ``masses`` are those outside of each point and of the point itself.
+    Levels are counted from the outside. ``masses`` are the mass outside each point and that of the
+    point itself.
     """
     outside, own = masses
     start, end = level - half, level + half
@@ -195,7 +197,7 @@ def _mean_quantile(xp: Any, points: Any, masses: Any, level: Any, half: Any) -> 
 
 
 def _put_back(xp: Any, values: Any, order: Any) -> Any:
-    """Values in the order that they had before they were taken in another one."""
+    """Undo a sort of values."""
     if not hasattr(xp, "put_along_axis"):
         return xp.take_along_axis(values, xp.argsort(order, axis=-1), axis=-1)
     back = xp.empty_like(values)
@@ -206,10 +208,9 @@ def _put_back(xp: Any, values: Any, order: Any) -> Any:
 def with_tails(
     members: FloatArray, weights: FloatArray, tails: Tails, bounds: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Members and weights (L, T, n + 20) whose outer mass lies in tails beyond the bounds' inside.
+    """Members and weights (L, T, n + 20) with their outer mass in tails, within the bounds.
 
-    The last places are those of the tails, the lower one first: NaN with weight 0 where there is
-    none.
+    The last positions are the tails, the lower one first; NaN with weight 0 without a tail.
     """
     xp = namespace(members)
     there = xp.isfinite(tails.excess)

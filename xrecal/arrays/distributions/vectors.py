@@ -1,6 +1,6 @@
-"""Ensembles of vectors to a matrix of squared energy distances.
+"""Squared energy distances between ensembles of vectors.
 
-Whole matrices, or pairs as they are asked for of ensembles that are prepared once.
+Whole matrices, or pairs on request for ensembles that are prepared once.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from xrecal.typing import FloatArray, IntArray
 from .circular import on_circle
 from .distance import EPSILON, ROUNDING
 
-# Members in the inner loop: 256 was fastest among 256, 512, 1024 and 2048 for two or more
-# components, which then stay in the first-level cache.
+# Number of members in the inner loop: 256 was fastest among 256, 512, 1024 and 2048 for two or more
+# components, as they then stay in the first-level cache.
 BLOCK = 256
 
 
@@ -33,14 +33,14 @@ def vector_energy_distance(
     ----------
     x : array of float, shape (n, d, m)
         ``n`` ensembles of ``m`` members with ``d`` components, all in one unit, u, or scaled to
-        comparable size before. A member with a NaN component is left out, so ensembles of
-        different sizes are padded with NaN.
+        comparable size. A member with a NaN component is left out, so ensembles of different sizes
+        are padded with NaN.
     y : array of float, shape (q, d, p), optional
-        Ensembles to compare with. Without it, ``x`` against itself: the result is exactly
-        symmetric, with zeros on the diagonal.
+        Ensembles to compare with. Without it, ``x`` is compared with itself; the result is then
+        exactly symmetric, with zeros on the diagonal.
     x_weights, y_weights : array of float, shapes (n, m) and (q, p), optional
         Weights >= 0 of the members, normalised over each row; a member with a NaN weight is left
-        out. Equal ones if not given.
+        out. Equal by default.
 
     Returns
     -------
@@ -87,9 +87,9 @@ def vector_energy_distance(
 
 
 class VectorDistances:
-    """Squared energy distances of ensembles (n, d, m), computed for the pairs that are asked for.
+    """Squared energy distances of ensembles (n, d, m), computed for requested pairs only.
 
-    To others (q, d, p), or among themselves.
+    Pairs are of these ensembles and others (q, d, p), or of these ensembles.
     """
 
     def __init__(
@@ -120,7 +120,7 @@ class VectorDistances:
 
 
 def _mean_point(points: FloatArray, weights: FloatArray) -> FloatArray:
-    """Mean point (d,) of members (n, d, m); missing ones, and those without weight, left out."""
+    """Mean point (d,) of members (n, d, m), without missing members and those of weight 0."""
     known = (np.isfinite(points).all(1) & (weights > 0))[:, np.newaxis]
     total = np.where(known, points, 0.0).sum((0, 2))
     return np.asarray(total / max(int(known.sum()), 1))
@@ -152,12 +152,12 @@ def _checked(
 
 
 def spread_of_observations(observations: FloatArray, period: float | None = None) -> FloatArray:
-    """Scale of a component, for dividing it by before it is compared with others.
+    """Scale of a component: divide the component by it before comparing it with others.
 
     Parameters
     ----------
     observations : array of float, shape (..., n)
-        Of one component; those that are not finite are left out.
+        Observations of one component; values that are not finite are left out.
     period : float, optional
         Period of a circular component, in its unit: a full turn.
 
@@ -165,8 +165,8 @@ def spread_of_observations(observations: FloatArray, period: float | None = None
     -------
     array of float64, shape (...)
         Standard deviation without correction for sample size, > 0, in the unit of the component.
-        Of a circular one the root mean square distance of its points (:func:`on_circle`) from
-        their mean point. 1.0 where that is 0 up to rounding, or no observation is finite.
+        For a circular component, the root mean square distance of its points (:func:`on_circle`)
+        from their mean point. 1.0 if the result is 0 up to rounding, or no observation is finite.
 
     Raises
     ------
@@ -191,9 +191,9 @@ def spread_of_observations(observations: FloatArray, period: float | None = None
 
 @inner
 def _side_by_side(values: Any, weights: Any) -> Any:
-    """Members that count of all ensembles as columns, weights that sum to one, first columns.
+    """Members of all ensembles with weight as columns, their normalised weights, first columns.
 
-    Shapes (d', N), (N,) and (n + 1,); d' is d, but at least 2, with zeros as further components.
+    Shapes are (d', N), (N,) and (n + 1,); d' is d but at least 2, with zeros as further components.
     """
     n, d, m = values.shape
     points, mass = np.zeros((max(d, 2), n * m)), np.empty(n * m)
@@ -231,8 +231,8 @@ def _largest_norm(points: Any) -> Any:
 def _mean_distances(x: Any, y: Any, below: bool) -> Any:
     """``E|X-Y|`` of ensembles side by side, (n, q); only up to the diagonal if ``below``.
 
-    Members of many ensembles Y in one inner loop without a sum of its own, which the compiler
-    turns into vector instructions.
+    One inner loop runs over members of many ensembles Y. It has no sum, so the compiler turns it
+    into vector instructions.
     """
     x_start, (y_points, y_mass, y_start) = x[2], y
     n, q = x_start.size - 1, y_start.size - 1
@@ -259,7 +259,7 @@ def _mean_distances(x: Any, y: Any, below: bool) -> Any:
 
 @inner
 def _mean_self_distances(x: Any) -> Any:
-    """``E|X-X'|`` of each of the ensembles side by side, (n,); NaN without members."""
+    """``E|X-X'|`` (n,) of each of the ensembles side by side; NaN without members."""
     points, mass, start = x
     n = start.size - 1
     mean = np.zeros(n)
@@ -294,7 +294,7 @@ def _sum_distances(x: Any, i: int, y: Any, block: Any, sums: Any, partial: Any) 
 
 
 Prepared: TypeAlias = tuple[Matrix, Vector, Indices, Vector]
-"""What :func:`prepare_vectors` makes of a set of ensembles"""
+"""Result of :func:`prepare_vectors` for a set of ensembles"""
 
 
 @kernel
@@ -308,9 +308,9 @@ def prepare_vectors(x: Cube, weights: Matrix, centre: Vector) -> Any:
 
 @kernel
 def rounding_of_vectors(x: Matrix, start: Indices, y: Matrix, centre: Vector) -> Any:
-    """Largest squared distance that is rounding alone, (n,), from each ensemble of x to those of y.
+    """Largest rounding error (n,) of a squared distance from each ensemble of x to those of y.
 
-    Points (d, N) around the centre; columns of x from ``start[i]`` on are those of ensemble i.
+    Points (d, N) are relative to the centre; ensemble i of x has the columns from ``start[i]`` on.
     """
     widest = _largest_norm(y)
     rounding = np.empty(start.size - 1)
@@ -326,8 +326,8 @@ def prepared_distances(
 ) -> Any:
     """Squared distances from some of the ensembles of one set to some of another.
 
-    Sets as :func:`prepare_vectors` makes them; ``same`` if rows and columns are the same ones.
-    Distances up to the ``tolerance`` of an ensemble of the first set are none.
+    Both sets come from :func:`prepare_vectors`; ``same`` if rows and columns are the same ones.
+    Distances up to the ``tolerance`` of an ensemble of the first set become 0.
     """
     squared = _mean_distances(_taken(x, rows), _taken(y, columns), same)
     for i in range(rows.size):

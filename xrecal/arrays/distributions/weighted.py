@@ -1,8 +1,8 @@
-"""Statistics of weighted ensembles; equal weights make a plain one.
+"""Statistics of weighted ensembles; with equal weights, of plain ensembles.
 
-Shapes are the same in all functions. ``members`` has shape (..., n). ``weights`` has that shape
-too, where each forecast has members of its own, or (..., T, n), where T forecasts share them
-(past observations, for instance). Without weights members count equally.
+Shapes are the same in all functions. ``members`` has shape (..., n). ``weights`` has the same shape
+if each forecast has members of its own, or (..., T, n) if T forecasts share them (past
+observations, for instance). Without weights all members have the same weight.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from xrecal.arrays.dispatch import as_array, namespace
 from xrecal.arrays.rows import double_blocks
 from xrecal.typing import FloatArray
 
-# Weights sum to one up to rounding: a level this close above a step of the CDF is on the step.
+# Weights sum to one up to rounding: a level up to this far above a step of the CDF is on the step.
 LEVEL_ROUNDING = 1e-12
 
-# Members that differ from their mean by this part of the largest one differ by rounding.
+# Members that differ from their mean by up to this share of the largest one are equal.
 SAME = 1e-14
 
 
@@ -87,7 +87,7 @@ def weighted_skewness(members: FloatArray, weights: FloatArray | None = None) ->
     largest = np.abs(values).max(-1, keepdims=True, initial=0.0)
     size = np.abs(np.where(mass > 0, deviation, 0.0)).max(-1, keepdims=True, initial=0.0)
     size = np.where(size > SAME * largest, size, np.inf)
-    x = deviation / size  # cubes may over- or underflow
+    x = deviation / size  # cubes may overflow or underflow
     second, third = (mass * x**2).sum(-1), (mass * x**3).sum(-1)
     return np.asarray(third / np.where(second > 0, second, 1.0) ** 1.5)
 
@@ -134,13 +134,13 @@ def weighted_exceedance(
     Returns
     -------
     array of float64, shape (..., k) or (..., T, k)
-        Probabilities in [0, 1], not increasing in the threshold: one minus :func:`weighted_cdf`
-        up to rounding, with all digits of a small one. NaN without members, where a weight or the
+        Probabilities in [0, 1], not increasing in the threshold: one minus :func:`weighted_cdf` up
+        to rounding; small ones are exact to all digits. NaN without members, or if a weight or the
         threshold is NaN.
 
     Notes
     -----
-    O(n k) a forecast.
+    O(n k) per forecast.
 
     Examples
     --------
@@ -157,7 +157,7 @@ def weighted_exceedance(
 
 
 def category_probabilities(exceedance: FloatArray, edges: FloatArray) -> FloatArray:
-    """Probabilities of categories from those of exceeding the edges between them.
+    """Probabilities of categories from the probabilities of exceeding their edges.
 
     Parameters
     ----------
@@ -170,8 +170,7 @@ def category_probabilities(exceedance: FloatArray, edges: FloatArray) -> FloatAr
     -------
     array of float64, shape (..., k + 1)
         From the lowest category to the highest, >= 0, summing to one up to rounding; 0 between
-        equal edges. NaN in all of them where a probability or an edge is missing or edges
-        decrease.
+        equal edges. All are NaN if a probability or an edge is missing, or if edges decrease.
 
     Examples
     --------
@@ -232,7 +231,7 @@ def weighted_quantile(
 
 
 def check_levels(q: npt.ArrayLike) -> FloatArray:
-    """Levels as a float64 array of one axis; raises ValueError unless all are in [0, 1]."""
+    """Levels as a float64 array of one axis; raise ValueError unless all are in [0, 1]."""
     try:
         levels = np.atleast_1d(np.asarray(q, dtype=np.float64))
     except (TypeError, ValueError):
@@ -276,7 +275,7 @@ def by_support(
 
 
 def _present(members: FloatArray, weights: FloatArray | None) -> tuple[FloatArray, FloatArray]:
-    """Members with 0 for the missing ones, and weights that sum to one over the others."""
+    """Members with 0 for missing ones, and normalised weights of the others."""
     members = np.asarray(members, dtype=np.float64)
     missing = np.isnan(members)
     mass = np.ones_like(members) if weights is None else np.asarray(weights, dtype=np.float64)
@@ -294,7 +293,7 @@ def _present(members: FloatArray, weights: FloatArray | None) -> tuple[FloatArra
 def total_mass(values: Any, weights: Any) -> float:
     """Sum of the weights (n,) of members (n,) that are not missing.
 
-    NaN where that is 0, one of them is NaN, or an infinite member has positive weight.
+    NaN if the sum is 0, a weight is NaN, or an infinite member has positive weight.
     """
     total = 0.0
     for i in range(values.size):
@@ -307,7 +306,7 @@ def total_mass(values: Any, weights: Any) -> float:
 def _fill_quantiles(
     support: Matrix, mass: Cube, order: IndexMatrix, levels: Vector, out: OutCube
 ) -> None:
-    """Quantiles (L, T, k) at ascending levels of supports (L, n) with weights (L, T, n).
+    """Fill quantiles (L, T, k) at ascending levels of supports (L, n) with weights (L, T, n).
 
     ``order`` (L, n) sorts the supports.
     """
@@ -333,9 +332,9 @@ def _fill_quantiles(
 
 @kernel
 def _fill_exceedance(support: Matrix, mass: Cube, thresholds: Cube, out: OutCube) -> None:
-    """Share of supports (L, n) with weights (L, T, n) above thresholds (L, T, k), into (L, T, k).
+    """Fill shares (L, T, k) of supports (L, n), with weights (L, T, n), above thresholds (L, T, k).
 
-    Sums run over the members in one order, so that a higher threshold never has the larger one.
+    Sums run over the members in one order, so that a higher threshold never has a larger share.
     """
     for cell in range(mass.shape[0]):
         for t in range(mass.shape[1]):

@@ -1,1 +1,1 @@
-"""Squared energy distances to similarities, times a kernel on covariates."""
+"""Kernels: similarities from squared energy distances and covariates."""

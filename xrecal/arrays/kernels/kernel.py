@@ -1,4 +1,4 @@
-"""Squared energy distances to similarities: the Energy Distance Kernel and its bandwidth."""
+"""The Energy Distance Kernel, from distances to similarities, and its bandwidth."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from xrecal.typing import FloatArray, IntArray
 
 KERNELS = ("gaussian", "laplace")
 
-# Pairs closer than this share of the largest distance count as identical forecasts: most are on dry
-# days, and their distances of rounding size would make the median zero.
+# Pairs closer than this share of the largest distance are identical forecasts. Otherwise, if most
+# days are dry, their distances of rounding size would make the median zero.
 IDENTICAL = 1e-12
 
-# The median over 400 forecasts (79 800 pairs) is as good as that over all of them.
+# The median over 400 forecasts (79 800 pairs) is as good as the median over all of them.
 MEDIAN_CASES = 400
 
 LARGEST = 1e150
-"""Size beyond which covariates are cut, as distances are sums of squares."""
+"""Limit of covariates, as distances are sums of squares."""
 
 
 def similarity(
@@ -34,8 +34,8 @@ def similarity(
     squared_distance : array of float, any shape
         :math:`D^2 \ge 0` in the unit u of the variable.
     bandwidth : float
-        s > 0, in u for the Gaussian and in the root of u for the Laplace kernel. With infinity
-        all forecasts are alike, which makes the recalibrated forecast the climatology.
+        s > 0, in u for the Gaussian and in the root of u for the Laplace kernel. With an infinite
+        bandwidth all forecasts are equal, so the recalibrated forecast is the climatology.
     kernel : {"gaussian", "laplace"}
         :math:`\exp(-D^2/s)` or :math:`\exp(-D/s)`.
 
@@ -67,8 +67,8 @@ def median_bandwidth(squared_distance: FloatArray, kernel: str = "gaussian") -> 
     Parameters
     ----------
     squared_distance : array of float, shape (n, n)
-        Symmetric matrix of squared energy distances in the unit u; row and column of a forecast
-        without members are NaN and left out.
+        Symmetric matrix of squared energy distances in the unit u; rows and columns of forecasts
+        without members are NaN and ignored.
     kernel : {"gaussian", "laplace"}
         Whether the median is taken of D² (in u) or of D.
 
@@ -104,18 +104,18 @@ def median_bandwidth(squared_distance: FloatArray, kernel: str = "gaussian") -> 
 
 
 def check_kernel(kernel: str) -> None:
-    """Raise unless ``kernel`` is known."""
+    """Raise ValueError unless ``kernel`` is known."""
     if kernel not in KERNELS:
         raise ValueError(f"kernel must be one of {', '.join(map(repr, KERNELS))}, got {kernel!r}")
 
 
 def positive_median(distance: FloatArray) -> float:
-    """Median of the positive entries of a symmetric matrix (n, n); infinity where there are none.
+    """Median of the positive entries of a symmetric matrix (n, n); infinity if there are none.
 
-    Those of 400 rows and columns; of all where these hold none.
+    Taken over 400 rows and columns; over all if these have no positive entries.
     """
     n = distance.shape[0]
-    nothing = IDENTICAL * np.fmax.reduce(distance, axis=None, initial=0.0)  # not NaN
+    nothing = IDENTICAL * np.fmax.reduce(distance, axis=None, initial=0.0)  # ignores NaN
     for size in (MEDIAN_CASES, n) if n > MEDIAN_CASES else (n,):
         chosen = subset(n, size)
         among = distance if size == n else distance[np.ix_(chosen, chosen)]
@@ -127,7 +127,7 @@ def positive_median(distance: FloatArray) -> float:
 
 @kernel
 def _median_above(distance: Matrix, nothing: float) -> float:
-    """Median of the entries of a matrix (n, n) right of its diagonal that are larger."""
+    """Median of the entries larger than ``nothing``, right of the diagonal of a matrix (n, n)."""
     n, count = distance.shape[0], 0
     larger = np.empty(n * (n - 1) // 2)
     for i in range(n):
@@ -142,8 +142,8 @@ def _median_above(distance: Matrix, nothing: float) -> float:
 def subset(n: int, size: int) -> Any:
     """``size`` of the numbers below n without replacement (all if n is smaller), always the same.
 
-    A shuffle driven by a small linear congruential generator: state of its own, so that neither
-    threads nor the caller's random numbers can change a fit.
+    A shuffle with its own small linear congruential generator, so that neither threads nor the
+    caller's random numbers can change a fit.
     """
     numbers = np.empty(n, dtype=np.int64)
     for i in range(n):
@@ -159,14 +159,14 @@ def subset(n: int, size: int) -> Any:
 
 
 class Features(NamedTuple):
-    """Covariates as coordinates in which squared distances and regressions make sense."""
+    """Covariates as coordinates for squared distances and regressions."""
 
     values: FloatArray
-    """(L, n, k); a circular covariate is a sine and a cosine, any other stands as it is."""
+    """(L, n, k); a sine and a cosine for a circular covariate; others unchanged"""
     circular: npt.NDArray[np.bool_]
     """(k,) whether a column is a sine or cosine."""
     predictors: IntArray = np.zeros(0, np.int64)
-    """Columns that regressions shrink; the others are those of the season and the place."""
+    """Columns that regressions shrink; the others are season and place"""
 
     def take(self, block: slice) -> Features:
         """Features of some locations."""
@@ -174,15 +174,15 @@ class Features(NamedTuple):
 
 
 def features(covariates: FloatArray, periods: tuple[float | None, ...]) -> Features:
-    """Covariates to features.
+    """Convert covariates to features.
 
     Parameters
     ----------
     covariates : array of float, shape (L, n, p)
-        Values in any unit, NaN where unknown; infinite ones count as unknown, those beyond 1e150
-        as at it.
+        Values in any unit, NaN if unknown. Infinite values count as unknown; values beyond 1e150
+        are cut to it.
     periods : tuple of float or None, length p
-        Period of a circular covariate in its unit; None for one on the real line.
+        Period of a circular covariate in its unit; None for any other covariate.
 
     Returns
     -------
@@ -192,7 +192,7 @@ def features(covariates: FloatArray, periods: tuple[float | None, ...]) -> Featu
     Raises
     ------
     ValueError
-        If the number of periods is not that of the covariates, or one is not positive.
+        If the numbers of periods and covariates differ, or a period is not positive.
 
     Examples
     --------
@@ -224,7 +224,7 @@ def features(covariates: FloatArray, periods: tuple[float | None, ...]) -> Featu
 
 
 def no_features(n_locations: int, n: int, xp: Any = np) -> Features:
-    """Features (L, n, 0) of cases without covariates, as an array library has them."""
+    """Features (L, n, 0) of cases without covariates, as an array of a library."""
     return Features(xp.zeros((n_locations, n, 0)), np.zeros(0, dtype=np.bool_))
 
 
@@ -236,7 +236,7 @@ def feature_weights(of: FloatArray, circular: npt.NDArray[np.bool_]) -> FloatArr
     of : array of float, shape (n, k)
         Features of the calibration cases at one location.
     circular : array of bool, shape (k,)
-        Which are sines and cosines.
+        Marks sines and cosines.
 
     Returns
     -------
@@ -262,9 +262,9 @@ def joint_weights(of: FloatArray, circular: npt.NDArray[np.bool_]) -> FloatArray
     Returns
     -------
     array of float64, shape (k,)
-        Those of :func:`feature_weights`, but that covariates on the real line have a joint distance
-        with a median of 1: a kernel of many is as wide as that of one. A circular covariate has a
-        kernel of its own beside.
+        Weights of :func:`feature_weights`, scaled for covariates that are not circular: their joint
+        distance has a median of 1, so a kernel of many is as wide as a kernel of one. A circular
+        covariate has its own kernel.
     """
     weights = feature_weights(of, circular)
     counted = np.flatnonzero(~circular & (weights > 0))
@@ -274,9 +274,9 @@ def joint_weights(of: FloatArray, circular: npt.NDArray[np.bool_]) -> FloatArray
 
 
 def _median_distance(rows: FloatArray) -> float:
-    """Median squared distance of rows (n, k) that differ; infinity where none do.
+    """Median squared distance of rows (n, k) that differ; infinity if none do.
 
-    Among 400 of them, and among all where these are alike.
+    Taken over 400 rows, and over all rows if these are equal.
     """
     n, median = rows.shape[0], np.inf
     for size in sorted({min(n, MEDIAN_CASES), n}):

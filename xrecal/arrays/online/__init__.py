@@ -1,1 +1,1 @@
-"""Verified cases -> experts, and weights of them, that go on learning day by day."""
+"""Online aggregation: experts, and weights of experts that learn from each verified case."""

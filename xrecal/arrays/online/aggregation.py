@@ -1,14 +1,14 @@
-"""Experts to one forecast, by weights that go on learning: learn from cases, and issue.
+"""Aggregate of experts with online weights: learn from cases, and issue forecasts.
 
-Experts say quantiles at the levels (j - ½) / J. At each location there are strategies, each with
-weights of the experts (:mod:`xrecal.arrays.online.bernstein`), and perhaps one expert by itself;
-strategies are weighed in turn by their discounted CRPS. Further strategies share regrets with other
-locations, as far as these are known (:mod:`xrecal.arrays.online.common`). What is given is left as
-it was.
+Experts issue quantiles at the levels (j - ½) / J. Each location has several strategies, each with
+weights of the experts (:mod:`xrecal.arrays.online.bernstein`), and optionally one single expert as
+a strategy. The strategies get weights by their discounted CRPS. Further strategies share regrets
+with other locations, as far as these are known (:mod:`xrecal.arrays.online.common`). Functions do
+not change their input.
 
-An expert that is NaN at a level is missing in that case: the others share its weight, and it learns
-nothing. A case without observation teaches nothing; one without any expert is NaN. Where the expert
-that stands alone is missing, the others go on learning, and strategies keep their scores.
+An expert with a NaN at a level is missing in that case: the others share its weight, and its
+regrets stay. A case without observation changes nothing; a case without any expert gives NaN. If
+the single expert is missing, the others continue to learn, and strategies keep their scores.
 """
 
 from __future__ import annotations
@@ -37,25 +37,25 @@ def learn(
     observations: npt.ArrayLike,
     common: Common | None = None,
 ) -> State:
-    """The state after verified cases, one after the other.
+    """State after verified cases, one after the other.
 
     Parameters
     ----------
     state : State
-        What has been learned so far: from :func:`xrecal.arrays.online.state.empty_state` on.
+        State before the cases; at first :func:`xrecal.arrays.online.state.empty_state`.
     settings : Settings
-        Of L locations, K experts and J levels.
+        Settings of L locations, K experts and J levels.
     quantiles : array_like of float, shape (L, n, K, J)
-        What each expert said of n cases when they were issued, ascending.
+        Quantiles that each expert issued for n cases, ascending.
     observations : array_like of float, shape (L, n)
-        What verified, in the same unit; NaN where nothing did.
+        Observations, in the same unit; NaN if missing.
     common : Common, optional
-        Regrets that all locations had in common before each case.
+        Common regrets of all locations before each case.
 
     Returns
     -------
     State
-        The same, bit for bit, if the cases come in several calls.
+        State after the cases. Passing the cases in several calls gives the same bits.
 
     Raises
     ------
@@ -64,7 +64,7 @@ def learn(
 
     Notes
     -----
-    O(S H K J) a case and location, for S rates of forgetting and H ways of sharing.
+    O(S H K J) per case and location, for S rates of forgetting and H ways of sharing.
     """
     said, observed = _checked(state, settings, quantiles, observations)
     learned = _own(state)
@@ -79,11 +79,11 @@ def issue(
     quantiles: npt.ArrayLike,
     common: FloatArray | None = None,
 ) -> FloatArray:
-    """Quantiles (L, n, J) of the aggregate of experts who say quantiles (L, n, K, J).
+    """Quantiles (L, n, J) of the aggregate of experts with quantiles (L, n, K, J).
 
-    Ascending; NaN without any expert. At a bound probabilities are mixed, quantiles averaged
-    between bounds. ``common`` are the regrets (S, K, J) that all locations have in common now.
-    ValueError if shapes do not fit the settings.
+    Ascending; NaN without any expert. Probabilities of a bound are averaged, and quantiles are
+    averaged between bounds. ``common`` are the common regrets (S, K, J) of all locations now.
+    Raises ValueError if shapes do not match the settings.
     """
     said, _ = _checked(state, settings, quantiles, None)
     issued = np.empty((*said.shape[:2], said.shape[3]))
@@ -93,7 +93,7 @@ def issue(
 
 
 def mean_weights(state: State, settings: Settings, common: FloatArray | None = None) -> FloatArray:
-    """Weights (L, K) of the experts, all of them present, on average over the levels."""
+    """Weights (L, K) of the experts, averaged over levels, if all experts are present."""
     shape = settings.bounds.shape[0], settings.prior.size
     weights = np.empty(shape)
     known = none_common(state)[0] if common is None else np.array(common, order="C")
@@ -102,7 +102,7 @@ def mean_weights(state: State, settings: Settings, common: FloatArray | None = N
 
 
 def _own(record: Record) -> Record:
-    """A copy whose arrays compiled code takes: contiguous, and to be written to."""
+    """Copy as arrays for compiled code: contiguous and writable."""
     own: dict[str, Any] = {
         name: np.array(part, order="C")
         for name, part in record._asdict().items()
@@ -117,7 +117,7 @@ def _checked(
     quantiles: npt.ArrayLike,
     observations: npt.ArrayLike | None,
 ) -> tuple[FloatArray, FloatArray]:
-    """Contiguous quantiles (L, n, K, J) and observations (L, n); ValueError if they do not fit."""
+    """Contiguous quantiles (L, n, K, J) and observations (L, n); ValueError for other shapes."""
     held, needed = ([part.shape for part in each] for each in (state, empty_state(settings)))
     if held != needed:
         raise ValueError(
@@ -175,9 +175,9 @@ def _learn_case(
     state: Any,
     scores: Any,
 ) -> None:
-    """Add a case to the regrets of a location, and fill in the scores of strategies before it.
+    """Add a case to the regrets of a location, and fill the scores of strategies before the case.
 
-    A strategy that shares has the score of its own regrets as long as none are common.
+    A sharing strategy has the score of the own regrets until common regrets are known.
     """
     n_experts, n_levels = said.shape
     n_strategies = settings.forgetting.size
@@ -231,7 +231,7 @@ def _fill_mean_weights(common: Cube, settings: Settings, state: State, out: OutM
 
 @inner
 def _scale(state: Any, cell: int) -> float:
-    """Mean CRPS of the best strategy with own regrets at a location, 0 before the first case."""
+    """Mean CRPS of the best strategy with own regrets at a location; 0 before the first case."""
     least = np.inf
     for s in range(state.regret.shape[1]):
         least = min(least, state.score[cell, s])
@@ -242,7 +242,7 @@ def _scale(state: Any, cell: int) -> float:
 def _total_weights(
     cell: int, present: Any, common: Any, settings: Any, state: Any, out: Any
 ) -> None:
-    """Weights (K, J) at a location of the experts that are present (K,), by all strategies."""
+    """Fill weights (K, J), over all strategies, of the experts that are present (K,)."""
     n_experts, n_levels = out.shape
     n_strategies, alone = settings.forgetting.size, settings.alone
     n_ways = 0 if np.isnan(common[0, 0, 0]) else settings.parts.size

@@ -1,4 +1,4 @@
-"""Quantiles of several forecasts to those of one: averaged between bounds, mixed at them."""
+"""Average of the quantiles of several forecasts; probabilities of bounds are averaged."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from xrecal.arrays.compiled import inner
 
 @inner
 def present_experts(quantiles: Any) -> Any:
-    """Whether each expert (K,) has said something, quantiles (K, J) without NaN; and how many."""
+    """Mark experts (K,) with quantiles (K, J) without NaN; return their number, too."""
     n_experts, n_levels = quantiles.shape
     present, n_present = np.ones(n_experts, np.bool_), 0
     for k in range(n_experts):
@@ -26,13 +26,13 @@ def present_experts(quantiles: Any) -> Any:
 def average_by_level(quantiles: Any, weights: Any, low: float, high: float, out: Any) -> None:
     """Ascending averages (J,) of ascending quantiles (K, J) by weights (K, J) that sum to one.
 
-    One without weight may be NaN. At a bound probabilities are mixed, by the weights on average
-    over the levels: the average of rain and of none would be drizzle. Between bounds the quantiles
-    of each forecast, given that it is there, are averaged, by its weight at the level times the
-    probability that it gives to this.
+    Forecasts without weight may be NaN. Probabilities of a bound are averaged, with the mean
+    weights over levels: averaging quantiles of rain with dry ones would give drizzle. Between
+    bounds, the average is over the conditional quantiles of each forecast inside the bounds. Its
+    weight at the level is multiplied by the probability that it gives to the inside.
     """
     n_experts, n_levels = quantiles.shape
-    inside = np.zeros((n_experts, 2), np.int64)  # first level above the lower bound, and their end
+    inside = np.zeros((n_experts, 2), np.int64)  # first level inside the bounds, and end
     below, above = 0.0, 0.0
     for k in range(n_experts):
         weight, first, end = 0.0, 0, n_levels
@@ -60,7 +60,7 @@ def average_by_level(quantiles: Any, weights: Any, low: float, high: float, out:
 
 @inner
 def _average_inside(quantiles: Any, weights: Any, inside: Any, j: int, part: float) -> float:
-    """Average at level j, a ``part`` of the way through what each has between the bounds (K, 2)."""
+    """Average at level j, a fraction ``part`` of the way inside the bounds (K, 2)."""
     total, mass, plain = 0.0, 0.0, 0.0
     for k in range(quantiles.shape[0]):
         if weights[k, j] > 0.0:
@@ -75,13 +75,13 @@ def _average_inside(quantiles: Any, weights: Any, inside: Any, j: int, part: flo
                 value += (at - left) * (quantiles[k, right] - value)
             total += weights[k, j] * (end - first) * value
             mass += weights[k, j] * (end - first)
-    # Where all that count at this level are at a bound everywhere, what they say here.
+    # If all forecasts with weight are entirely on bounds, average their values at this level.
     return total / mass if mass > 0.0 else plain
 
 
 @inner
 def _sort(values: Any) -> None:
-    """Sort values (J,), most of which are in order."""
+    """Sort values (J,) that are mostly in order already."""
     for j in range(1, values.size):
         value, place = values[j], j
         while place > 0 and values[place - 1] > value:

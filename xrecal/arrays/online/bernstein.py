@@ -1,11 +1,11 @@
-"""Bernstein online aggregation: weights of experts at each level, from regrets that forget.
+"""Bernstein online aggregation: weights of experts at each level, from discounted regrets.
 
-A strategy is a way of forgetting. It has, for each expert and level, a regret R and the sum V of
-the squares of its steps and, for all levels of an expert, the largest step E. A step is what the
-expert would have been better by than the aggregate, and positive then (Wintenberger 2017,
+A strategy is a rate of forgetting. For each expert and level it stores a regret R and the sum V of
+the squares of its steps. For all levels of an expert together it stores the largest step E. A step
+is the gain of the expert over the aggregate, positive if the expert was better (Wintenberger 2017,
 doi:10.1007/s10994-016-5592-6; level by level, and smoothed over levels: Berrisch & Ziel 2023,
-doi:10.1016/j.jeconom.2021.11.008). There E never fades; here it does, as a single flood or spike
-would slow down all that is learned after it.
+doi:10.1016/j.jeconom.2021.11.008). There E never decreases. Here it fades; otherwise a single flood
+or spike would slow down all later learning.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from xrecal.arrays.compiled import inner
 from xrecal.typing import FloatArray
 
 NEGLIGIBLE = 1e-6
-"""Factor of a cosine below which smoothing does without it."""
+"""Smallest factor of a cosine that the smoothing keeps."""
 
 
 class Regrets(NamedTuple):
-    """What one strategy has learned at one location."""
+    """Regrets of one strategy at one location."""
 
     regret: Any
     """(K, J)"""
@@ -42,9 +42,9 @@ def regrets_of(state: Any, cell: int, s: int) -> Regrets:
 
 @inner
 def fill_shared(regrets: Any, common: Any, scale: float, part: float, out: Any) -> Any:
-    """Regrets that are common in part, by common ones (K, J) in units of a scale, into ``out``.
+    """Write own regrets mixed with common ones (K, J), in units of a scale, into ``out``.
 
-    Rates stay those of the location itself.
+    The rates stay those of the location itself.
     """
     regret, square, largest = regrets
     for k in range(regret.shape[0]):
@@ -55,7 +55,7 @@ def fill_shared(regrets: Any, common: Any, scale: float, part: float, out: Any) 
 
 @lru_cache(maxsize=16)
 def smoothing_cosines(n_levels: int, deviation: float) -> FloatArray:
-    r"""Cosines (F, J) with which rows are smoothed over levels: ``cosines.T @ (cosines @ row)``.
+    r"""Cosines (F, J) that smooth rows over levels: ``cosines.T @ (cosines @ row)``.
 
     Parameters
     ----------
@@ -70,9 +70,9 @@ def smoothing_cosines(n_levels: int, deviation: float) -> FloatArray:
 
     Notes
     -----
-    A Gaussian average that is reflected at the ends, in O(F J): the cosine of f half waves has the
-    factor :math:`\exp(-(\pi f \sigma)^2 / 2)`, its root on either side, and few have one that
-    counts (12 at 15 % of the levels).
+    A Gaussian average with reflection at the ends, in O(F J). The cosine of f half waves has the
+    factor :math:`\exp(-(\pi f \sigma)^2 / 2)`, its root on either side. Only few factors are not
+    negligible (12 at 15 % of the levels).
     """
     places = (np.arange(n_levels) + 0.5) / n_levels
     waves = np.arange(n_levels)[:, np.newaxis]
@@ -80,7 +80,7 @@ def smoothing_cosines(n_levels: int, deviation: float) -> FloatArray:
     norms = np.where(waves == 0, 1.0, 2.0) / n_levels
     cosines = np.sqrt(factors * norms) * np.cos(np.pi * waves * places)
     found = np.ascontiguousarray(cosines[factors[:, 0] > NEGLIGIBLE])
-    found.setflags(write=False)  # it is the same for all who ask
+    found.setflags(write=False)  # all callers share this array
     return found
 
 
@@ -88,8 +88,8 @@ def smoothing_cosines(n_levels: int, deviation: float) -> FloatArray:
 def expert_weights(regrets: Any, prior: Any, present: Any, out: Any) -> None:
     """Weights (K, J) of the experts that are present (K,), which sum to one at each level.
 
-    The weight is the prior (K,) times the rate times exp(rate R). An expert that has learned
-    nothing yet counts as one that has done as well as the aggregate, with the mean rate of others.
+    The weight is the prior (K,) times the rate times exp(rate R). An expert without cases gets a
+    regret of 0 and the mean rate of the others.
     """
     regret, square, largest = regrets
     n_experts, n_levels = regret.shape
@@ -127,8 +127,8 @@ def learning_rate(square: float, largest: float, logarithm: float) -> float:
 def fill_steps(quantiles: Any, weights: Any, y: float, out: Any) -> None:
     """Steps (K, J) of the experts against the average of their quantiles (K, J) by weights (K, J).
 
-    Linear in what each expert says, and against the average before it is sorted: only so do the
-    weights come to be as good as the best constant ones.
+    Steps are linear in the quantiles of each expert, and relative to the average before it is
+    sorted. Otherwise the weights would not become as good as the best constant ones.
     """
     n_experts, n_levels = quantiles.shape
     for j in range(n_levels):

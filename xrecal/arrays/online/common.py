@@ -1,8 +1,8 @@
-"""Regrets that locations have in common: their mean, in units of what each of them is worth.
+"""Common regrets of locations: their mean, each in units of the CRPS of its location.
 
 The increments of the regrets of a location are relative to its own aggregate, and depend on no
-other one. So one pass over the locations finds what each has learned by when, and a second one
-weighs strategies that share. Sums are of whole numbers: their order changes nothing.
+other location. So a first pass over the locations records all regrets by time, and a second pass
+weights the strategies that share them. Sums are of integers, so they do not depend on their order.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ from xrecal.typing import FloatArray, IntArray
 from .state import State
 
 FINEST = 2.0**-32
-"""Step of a comparable regret, so that sums over a million locations are exact in 64 bits."""
+"""Step of integer regrets, so that sums over a million locations are exact in 64 bits."""
 
 
 class Common(NamedTuple):
-    """What locations had in common before each of their cases."""
+    """Common regrets of all locations before each of their cases."""
 
     regrets: Floats4
     """(M, S, K, J) comparable regrets; NaN where none are known"""
     at: IndexMatrix
-    """(L, n) which of them each case finds"""
+    """(L, n) index of the regrets that hold before each case"""
 
 
 class Timeline(NamedTuple):
-    """What locations had in common, as it changed while they learned."""
+    """Common regrets of all locations at successive times."""
 
     times: FloatArray
-    """(M,) ascending, at which cases had verified"""
+    """(M,) ascending times at which cases verified"""
     regrets: FloatArray
-    """(M + 1, S, K, J) before the first of these, and after each; NaN as long as none are known"""
+    """(M + 1, S, K, J) before the first time, and after each; NaN until some are known"""
 
     def before(self, times: FloatArray) -> Common:
-        """What cases (1, n) find that verify at some times (n,): all of earlier ones."""
+        """Regrets for cases (1, n) that verify at times (n,): those after all earlier times."""
         return Common(self.regrets, np.searchsorted(self.times, times, side="left")[np.newaxis])
 
     @property
@@ -49,25 +49,25 @@ class Timeline(NamedTuple):
 
 
 def none_common(state: State) -> FloatArray:
-    """Regrets (1, S, K, J) where none are known."""
+    """Regrets (1, S, K, J) of NaN: none are known."""
     missing: FloatArray = np.full((1, *state.regret.shape[1:]), np.nan)
     return missing
 
 
 class Sum(NamedTuple):
-    """Comparable regrets of some locations."""
+    """Sum of the comparable regrets of some locations."""
 
     total: IntArray
     """(S, K, J) in steps of ``FINEST``"""
     n: int
-    """Number of the locations"""
+    """Number of locations"""
 
     def __add__(self, other: Sum) -> Sum:  # type: ignore[override]
-        """Both together."""
+        """Sum over both sets of locations."""
         return Sum(self.total + other.total, self.n + other.n)
 
     def __sub__(self, other: Sum) -> Sum:
-        """One without the other."""
+        """Sum without the locations of another one."""
         return Sum(self.total - other.total, self.n - other.n)
 
     @property
@@ -81,8 +81,8 @@ class Sum(NamedTuple):
 def comparable(state: State) -> Sum:
     """Regrets (S, K, J) of the only location, over the mean CRPS of its best own strategy.
 
-    At most as large as the number of cases: a location where next to nothing happens would decide
-    for all. None before it has learned from a case, or if its forecasts were perfect.
+    Limited to the number of cases; otherwise a location with almost constant weather would decide
+    for all. None before the first case, or if its forecasts were perfect.
     """
     n_strategies = state.regret.shape[1]
     least = state.score[0, :n_strategies].min()
@@ -93,21 +93,21 @@ def comparable(state: State) -> Sum:
 
 
 class Record:
-    """What locations learn in one round, as they learn it: filled by a first pass over them."""
+    """Changes of regrets in one round, filled by a first pass over the locations."""
 
     def __init__(self, *, with_known: bool) -> None:
         self.with_known = with_known
-        """Whether locations bring what they knew before"""
+        """True if locations bring earlier regrets"""
         self._changes: dict[float, Sum] = {}
 
     def add(self, time: float, change: Sum) -> None:
-        """Add what a location has learned at a time, or brought along at minus infinity."""
+        """Add the change of a location's regrets at a time; minus infinity for earlier ones."""
         self._changes[time] = change + self._changes[time] if time in self._changes else change
 
     def timeline(self, start: Sum | None) -> tuple[Timeline | None, Sum | None]:
-        """What was common in the round, after a start; and the sum at its end.
+        """Common regrets during the round, after a start; and the sum at its end.
 
-        None as long as no location has anything to learn from.
+        None if no location has a case.
         """
         sums = [] if start is None else [start]
         times = sorted(self._changes)
@@ -123,7 +123,7 @@ class Record:
 
 
 def timelines(records: Sequence[Record], begins: Sequence[bool]) -> list[Timeline | None]:
-    """Timelines of rounds that follow each other; each begins anew, or where the last one ended."""
+    """Timelines of successive rounds; each starts from zero, or from the end of the one before."""
     found, end = [], None
     for record, anew in zip(records, begins, strict=True):
         one, end = record.timeline(None if anew else end)

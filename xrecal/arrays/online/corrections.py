@@ -1,12 +1,11 @@
-"""Forecasts moved and widened by what is known of their errors when they are issued.
+"""Correction of forecasts by their expected errors, from the errors known at issue.
 
-The error of a forecast is a normal score: the level at which what verified lay in it, as a quantile
-of a standard normal, 0 if it lay in the middle. A regression on the errors before, and on where the
-forecast lies, gives the error to expect; a second one, on their sizes, how large it will be.
-Floods, prices and fronts that are missed today are missed tomorrow too.
-
-Normal scores are bounded, predictors are not: those far from most count as at an edge, so that a
-wild one takes little from the others.
+The error of a forecast is a normal score: the PIT value of the observation as a quantile of a
+standard normal, 0 in the middle of the forecast. One regression, on earlier errors and on the
+position of the forecast, gives the expected error. A second one, on the sizes of errors, gives the
+expected size. Errors of floods, prices and fronts often persist to the next day. Normal scores are
+bounded but predictors are not, so outlying predictors are cut off. Then one of them has little
+influence on the others.
 """
 
 from __future__ import annotations
@@ -23,22 +22,22 @@ from xrecal.arrays.compiled import Indices, Matrix, OutMatrix, Vector, inner, ke
 from xrecal.typing import FloatArray
 
 RATE = 0.2
-"""How far the mean of recent errors goes to each new one."""
+"""Weight of each new error in the mean of recent errors."""
 
 RIDGE = 50.0
-"""Cases of no error at all that a regression starts from."""
+"""Number of added cases without error with which a regression starts."""
 
 LARGEST = 3.0
-"""Standard deviations at which predictors are cut off."""
+"""Limit of predictors, in standard deviations."""
 
 LARGEST_SHIFT, LARGEST_STRETCH = 1.0, 0.7
-"""Of a normal score, and of the logarithm of a spread."""
+"""Limits of the correction: of a normal score, and of the logarithm of a spread."""
 
 TAIL = 0.07
-"""Of the levels, the outermost from which a forecast is continued beyond all of them."""
+"""Share of the outermost levels from which a forecast is extrapolated beyond all levels."""
 
 MEAN_SIZE = math.sqrt(2 / math.pi)
-"""Of the standard normal."""
+"""Scale between mean absolute value and standard deviation of a standard normal."""
 
 
 def normal_scores(quantiles: npt.ArrayLike, observations: npt.ArrayLike) -> FloatArray:
@@ -49,13 +48,14 @@ def normal_scores(quantiles: npt.ArrayLike, observations: npt.ArrayLike) -> Floa
     quantiles : array_like of float, shape (..., J)
         Ascending.
     observations : array_like of float, shape (...)
-        What verified, in the same unit.
+        Observations, in the same unit.
 
     Returns
     -------
     array of float64, shape (...)
-        Normal scores, at most those of the levels ½ / (J + 1) and 1 - ½ / (J + 1); an observation
-        that several quantiles are equal to lies in their middle. NaN where either is missing.
+        Normal scores, limited to those of the levels ½ / (J + 1) and 1 - ½ / (J + 1). An
+        observation equal to several quantiles gets the middle of their levels. NaN if the forecast
+        or the observation is missing.
     """
     said, observed = np.asarray(quantiles, np.float64), np.asarray(observations, np.float64)
     y = observed[..., np.newaxis]
@@ -74,38 +74,39 @@ def corrections(
     rate: float = RATE,
     ridge: float = RIDGE,
 ) -> FloatArray:
-    r"""The error to expect of new forecasts, and how large it will be.
+    r"""Expected errors of new forecasts, and their expected sizes.
 
     Parameters
     ----------
     errors : array of float, shape (n,)
         Normal scores of past forecasts, in the order in which they were issued.
     earlier : array_like of int, shape (n,)
-        How many of them, from the first on, were known when each of these was issued.
+        Number of errors, from the first on, that were known when each forecast was issued.
     predictors : array of float, shape (n, 3)
-        Of the same forecasts, in the unit of the variable: how far the mean lay from the last
-        observation that was known then, how far from the mean of the forecast of that, and the
-        standard deviation.
+        Predictors of the same forecasts, in the unit of the variable: the mean minus the last known
+        observation, the mean minus the mean of the forecast of that observation, and the standard
+        deviation.
     new : array of float, shape (T, 3)
-        The same of forecasts that are issued now, when all errors are known.
+        The same for forecasts issued now, when all errors are known.
     rate : float
         See :math:`\lambda` below, in (0, 1].
     ridge : float
-        Of the regressions, > 0: cases without error that count beside the n.
+        Ridge of the regressions, > 0: number of added cases without error.
 
     Returns
     -------
     array of float64, shape (T, 2)
-        The error to expect, within ±1, and the logarithm of its size over that of a standard
-        normal, within ±0.7. Zeros without past errors, NaN where a predictor is.
+        The expected error, within ±1, and the logarithm of its size over that of a standard normal,
+        within ±0.7. Zeros without past errors; NaN if a predictor is NaN.
 
     Notes
     -----
-    The mean of recent errors is :math:`m \leftarrow m + \lambda (z - m)`, that of their sizes the
-    same of :math:`|z| / \sqrt{2 / \pi} - 1`. Errors are regressed on the first of these and the
-    predictors, sizes on the second, the absolute values of the first two predictors, and the third
-    one. Predictors are cut off at 8 typical deviations from the median of the past ones. Then all
-    but the means of errors are centred, and all are standardised and cut off at ±3. O(n + T).
+    The mean of recent errors is :math:`m \leftarrow m + \lambda (z - m)`. The mean of their sizes
+    is the same for :math:`|z| / \sqrt{2 / \pi} - 1`. Errors are regressed on the mean of errors and
+    the predictors. Sizes are regressed on the mean of sizes, the absolute values of the first two
+    predictors, and the third predictor. Predictors are cut off at 8 typical deviations from the
+    median of past ones. Then all but the mean errors are centred, and all are standardised and cut
+    off at ±3. O(n + T).
     """
     scores, known = (
         np.ascontiguousarray(errors, np.float64),
@@ -122,26 +123,25 @@ def corrections(
 def corrected(
     quantiles: npt.ArrayLike, correction: npt.ArrayLike, bounds: tuple[float, float]
 ) -> FloatArray:
-    r"""Quantiles (T, J) of forecasts whose errors are expected to be as corrections (T, 2) say.
+    r"""Apply expected errors, corrections (T, 2), to the quantiles (T, J) of forecasts.
 
-    The quantile at the level p is that which was at
-    :math:`\Phi(\mu + e^\sigma \Phi^{-1}(p))`, for a correction :math:`(\mu, \sigma)`: on straight
-    lines in the normal score, of which the outermost go on beyond all levels, and at a bound
-    beyond it.
+    The new quantile at the level p is the old one at :math:`\Phi(\mu + e^\sigma \Phi^{-1}(p))`, for
+    a correction :math:`(\mu, \sigma)`. The quantile function is interpolated linearly in the normal
+    score, and the outermost lines are extrapolated. Values beyond a bound move to the bound.
 
     Parameters
     ----------
     quantiles : array_like of float, shape (T, J)
         Ascending, at the levels (j - ½) / J.
     correction : array_like of float, shape (T, 2)
-        As from :func:`corrections`.
+        Result of :func:`corrections`.
     bounds : (float, float)
-        Of the variable, infinite without.
+        Bounds of the variable, infinite without a bound.
 
     Returns
     -------
     array of float64, shape (T, J)
-        Ascending; NaN where either is missing.
+        Ascending; NaN if the forecast or the correction is missing.
     """
     said = np.ascontiguousarray(quantiles, np.float64)
     n_levels = said.shape[1]
@@ -176,7 +176,7 @@ def _fill_corrections(
 
 @inner
 def _recent(values: Any, rate: float) -> Any:
-    """Means (n + 1,) of the recent ones of n values: of none of them, of the first one, and on."""
+    """Discounted means (n + 1,) of the first 0, 1, ..., n of n values."""
     means = np.zeros(values.size + 1)
     for i in range(values.size):
         means[i + 1] = means[i] + rate * (values[i] - means[i])
@@ -185,7 +185,7 @@ def _recent(values: Any, rate: float) -> Any:
 
 @inner
 def _fill_expected(table: Any, target: Any, ridge: float, largest: float, out: Any) -> None:
-    """Values (T,) to expect, where n past ones and the predictors (n + T, p) of all are known."""
+    """Fill expected values (T,), from n past ones and the predictors (n + T, p) of all."""
     n = target.size
     _standardise(table, n)
     coefficients = _ridge_regression(table, target, ridge)
@@ -198,13 +198,13 @@ def _fill_expected(table: Any, target: Any, ridge: float, largest: float, out: A
 
 @inner
 def _within(value: float, low: float, high: float) -> float:
-    """A value, or the bound that it is beyond; NaN stays."""
+    """Limit a value to its bounds; NaN stays NaN."""
     return low if value < low else high if value > high else value
 
 
 @inner
 def _standardise(table: Any, n: int) -> None:
-    """Divide columns by their root mean square in the first n rows, all but the first centred."""
+    """Divide columns by their root mean square in the first n rows; centre all but the first."""
     for p in range(table.shape[1]):
         centre, square = 0.0, 0.0
         if p > 0:
@@ -220,7 +220,7 @@ def _standardise(table: Any, n: int) -> None:
 
 @inner
 def _ridge_regression(table: Any, target: Any, ridge: float) -> Any:
-    """Coefficients (p,) of the first rows of a table (., p) for a target (n,), without constant."""
+    """Coefficients (p,) of a target (n,) on the first rows of a table (., p), without constant."""
     n_columns = table.shape[1]
     matrix, found = np.zeros((n_columns, n_columns)), np.zeros(n_columns)
     for p in range(n_columns):

@@ -1,4 +1,4 @@
-"""Experts of the last verified cases: what a centre fits anew every day, at one location."""
+"""Experts fitted every day to the last verified cases of one location."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from xrecal.arrays.distributions.forms import Censored
 from xrecal.typing import FloatArray
 
 FEWEST = 20
-"""Verified cases with which an expert begins."""
+"""Number of verified cases from which on an expert issues forecasts."""
 
 Moments: TypeAlias = tuple[FloatArray, FloatArray]
 """Means and variances of forecasts, in the unit of the variable and its square."""
@@ -30,22 +30,22 @@ def rolling_emos(
     Parameters
     ----------
     past : two arrays of float, shape (n,)
-        Moments of the cases that had verified, in order of time; NaN where there is no forecast.
+        Moments of the verified cases, in order of time; NaN without a forecast.
     observations : array of float, shape (n,)
-        Their observations; NaN where there is none.
+        Their observations; NaN if missing.
     new : two arrays of float, shape (T,)
         Moments of the forecasts to issue.
     window : int
-        Number of cases to learn from; all that there are, from 20 on.
+        Number of cases to learn from. If there are fewer, all of them, but at least 20.
     levels : array of float, shape (J,)
         Levels of the quantiles, in (0, 1).
     bounds : (float, float)
-        Lower and upper bound of the variable, infinite without.
+        Lower and upper bound of the variable, infinite without a bound.
 
     Returns
     -------
     array of float64, shape (T, J)
-        NaN where a forecast is missing, or with fewer than 20 cases.
+        NaN if a forecast is missing, or with fewer than 20 cases.
     """
     used = np.flatnonzero(np.isfinite(observations) & np.isfinite(past[0]) & np.isfinite(past[1]))
     used = used[-window:]
@@ -71,20 +71,20 @@ def rolling_errors(
     levels: FloatArray,
     bounds: tuple[float, float],
 ) -> FloatArray:
-    """Quantiles of the last verified errors of the ensemble mean, around that of each forecast.
+    """Quantiles of the last verified errors of the ensemble mean, added to each forecast's mean.
 
     Parameters
     ----------
     past, new : array of float, shape (n,) and (T,)
-        Means of the cases that had verified, and of the forecasts to issue.
+        Means of the verified cases, and of the forecasts to issue.
     observations, window, levels, bounds
         As in :func:`rolling_emos`.
 
     Returns
     -------
     array of float64, shape (T, J)
-        The error of rank i of m lies at level (i - ½) / m, straight lines between; beyond a bound
-        is at the bound. NaN where a forecast is missing, or with fewer than 20 cases.
+        The error of rank i of m is at level (i - ½) / m, with linear interpolation. Values beyond a
+        bound move to the bound. NaN if a forecast is missing, or with fewer than 20 cases.
     """
     errors = observations - past
     used = np.flatnonzero(np.isfinite(errors))[-window:]

@@ -1,4 +1,4 @@
-"""How an aggregate of experts learns, and what it has learned: arrays of fixed shapes."""
+"""Settings and state of an aggregate of experts: arrays of fixed shapes."""
 
 from __future__ import annotations
 
@@ -13,54 +13,54 @@ from xrecal.typing import FloatArray
 from .bernstein import smoothing_cosines
 
 FORGETTING = (1.0, 0.998, 0.99)
-"""What is left of a regret after a case, for each strategy: no single one is right everywhere."""
+"""Factor of a regret after each case, for each strategy: no single one is best everywhere."""
 
 FADING = 0.99
-"""What is left of the largest step of an expert after a case."""
+"""Factor of the largest step of an expert after each case."""
 
 PARTS = 0.5, 1.0
-"""Of the regrets of a strategy that shares them, how much is common to all locations."""
+"""Shares of common regrets in the regrets of the strategies that share."""
 
 SMOOTHING = 0.15
 """Standard deviation of the smoothing of regrets over levels, as a fraction of these."""
 
 MEMORY = 0.998
-"""What is left of the score of a strategy after a case."""
+"""Factor of the score of a strategy after each case."""
 
 CONTRAST = 1.0
-"""How strongly strategies are told apart: a score worse by the mean CRPS of one case counts 1/e."""
+"""Sharpness of weights of strategies: a score worse by the mean CRPS of one case gives 1/e."""
 
 
 class Settings(NamedTuple):
-    """How the aggregate of K experts at J levels learns at L locations."""
+    """Settings of the aggregate of K experts at J levels at L locations."""
 
     forgetting: Vector
-    """(S,) what is left of a regret after a case, in (0, 1]"""
+    """(S,) factors of a regret after each case, in (0, 1]"""
     fading: float
-    """What is left of the largest step of an expert after a case, in (0, 1]"""
+    """Factor of the largest step of an expert after each case, in (0, 1]"""
     prior: Vector
-    """(K,) weights before anything is learned, which sum to one"""
+    """(K,) weights before the first case, which sum to one"""
     alone: int
-    """Number of the expert that is a strategy by itself; -1 for none"""
+    """Number of the expert that is also a strategy; -1 for none"""
     cosines: Matrix
     """(F, J), see :func:`xrecal.arrays.online.bernstein.smoothing_cosines`"""
     memory: float
-    """What is left of the score of a strategy after a case, in (0, 1]"""
+    """Factor of the score of a strategy after each case, in (0, 1]"""
     contrast: float
-    """How strongly strategies are told apart, >= 0"""
+    """Sharpness of the weights of strategies, >= 0"""
     bounds: Matrix
-    """(L, 2) lower and upper bound of the variable, infinite without"""
+    """(L, 2) lower and upper bound of the variable, infinite without a bound"""
     parts: Vector
-    """(H,) how much of the regrets is common to all locations, for each way of sharing them"""
+    """(H,) share of common regrets, for each way of sharing"""
 
     @property
     def n_scored(self) -> int:
-        """Number of the strategies that are scored: own ones, those that share, the one alone."""
+        """Number of strategies with a score: own ones, those that share, and the single expert."""
         return self.forgetting.size * (1 + self.parts.size) + 1
 
 
 class State(NamedTuple):
-    """What has been learned at L locations, in the unit u of the variable."""
+    """State of L locations, in the unit u of the variable."""
 
     regret: OutFloats4
     """(L, S, K, J) in u"""
@@ -69,32 +69,30 @@ class State(NamedTuple):
     largest: OutCube
     """(L, S, K) in u, >= 0, faded"""
     score: OutMatrix
-    """(L, S + H S + 1) discounted sums of the CRPS of strategies, in u.
-
-    Own regrets come first, then those of each way of sharing, ``alone`` last.
-    """
+    """(L, S + H S + 1) discounted sums of the CRPS of strategies, in u. Own regrets come first,
+    then the ways of sharing, then the single expert."""
     cases: OutVector
-    """(L,) discounted number of the cases in them"""
+    """(L,) discounted number of cases in these sums"""
 
 
 def settings_of(
     bounds: npt.ArrayLike, n_experts: int, n_levels: int, *, alone: int = -1
 ) -> Settings:
-    """Settings that have served on real streams: ``python -m benchmarks.streams``.
+    """Settings chosen on real streams: ``python -m benchmarks.streams``.
 
     Parameters
     ----------
     bounds : array_like, shape (L, 2)
-        Lower and upper bound of the variable at each location, infinite without.
+        Lower and upper bound of the variable at each location, infinite without a bound.
     n_experts, n_levels : int
         K and J.
     alone : int
-        Number of the expert that is a strategy by itself, such as a pool; -1 for none.
+        Number of the expert that is also a strategy, such as a pool; -1 for none.
 
     Returns
     -------
     Settings
-        With equal prior weights; ``_replace`` gives others.
+        Settings with equal prior weights; use ``_replace`` for others.
 
     Examples
     --------
@@ -123,7 +121,7 @@ def settings_of(
 
 
 def prior_weights(n_experts: int, one: int, share: float) -> FloatArray:
-    """Prior weights (K,) of experts, one of which earlier cases gave a weight.
+    """Prior weights (K,) of experts, given the weight of one of them from earlier cases.
 
     Parameters
     ----------
@@ -155,7 +153,7 @@ def prior_weights(n_experts: int, one: int, share: float) -> FloatArray:
 
 
 def with_at_least(prior: FloatArray, one: int, share: float) -> FloatArray:
-    """Prior weights (K,) in which one expert has ``share`` at least, others in proportion.
+    """Prior weights (K,) with at least ``share`` for one expert, and the others in proportion.
 
     Examples
     --------
@@ -170,7 +168,7 @@ def with_at_least(prior: FloatArray, one: int, share: float) -> FloatArray:
 
 
 def empty_state(settings: Settings) -> State:
-    """The state before anything is learned."""
+    """State before the first case."""
     shape = settings.bounds.shape[0], settings.forgetting.size
     n_experts, n_levels = settings.prior.size, settings.cosines.shape[1]
     return State(

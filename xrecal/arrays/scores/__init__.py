@@ -1,1 +1,1 @@
-"""Scores of forecasts, differences of scores and what they are made of."""
+"""Scores of forecasts, differences of scores, and their decomposition."""

@@ -1,4 +1,4 @@
-"""Correlation of forecasts with what verified."""
+"""Correlation of forecasts and observations."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Correlation(NamedTuple):
     correlation: FloatArray
     """In [-1, 1]"""
     influence: FloatArray
-    """(..., n): of each case; the standard error of the correlation is that of their mean"""
+    """(..., n) influence of each case; the standard error of its mean is that of the correlation"""
 
 
 def anomaly_correlation(
@@ -32,14 +32,14 @@ def anomaly_correlation(
         Deviations from a climatology, in any unit, or values. A case with NaN or infinity in
         either is left out.
     centred : bool, default True
-        Take off the means over the cases too: the correlation of Pearson, which no constant
-        changes. Without it a mean anomaly that both have counts as correlation.
+        Whether to subtract the means over the cases, too. This gives Pearson's correlation, which
+        constants do not change. Otherwise a common mean anomaly adds to the correlation.
 
     Returns
     -------
     Correlation
-        Float64 of shape (...) and (..., n). NaN with fewer than 3 cases, or where one of them does
-        not vary; the influence also of cases that are left out.
+        Float64 of shape (...) and (..., n). NaN with fewer than 3 cases, or if forecasts or
+        observations are constant. The influence of cases left out is NaN, too.
 
     Raises
     ------
@@ -49,10 +49,10 @@ def anomaly_correlation(
     Notes
     -----
     Of anomalies f and o :math:`r = \overline{f o} / \sqrt{\overline{f^2} \, \overline{o^2}}` [1]_.
-    The influence of a case is :math:`\tilde f \tilde o - \frac r2 (\tilde f^2 + \tilde o^2)`, of
-    anomalies over their root mean squares: the delta method, good where r is not near 1 or -1. Its
-    :func:`~xrecal.arrays.standard_error`, of cases in order of time, allows for dependence of
-    neighbours. O(n) a location.
+    The influence of a case is :math:`\tilde f \tilde o - \frac r2 (\tilde f^2 + \tilde o^2)`, for
+    anomalies over their root mean squares. This is the delta method; it is accurate if r is not
+    near 1 or -1. Its :func:`~xrecal.arrays.standard_error`, with cases in order of time, allows for
+    autocorrelation. O(n) per location.
 
     References
     ----------
@@ -80,17 +80,17 @@ def anomaly_correlation(
 def _anomalies(
     values: FloatArray, known: np.ndarray[tuple[int, ...], np.dtype[np.bool_]], centred: bool
 ) -> FloatArray:
-    """Values (L, n) over their root mean square; 0 where not known, NaN if they do not vary."""
+    """Values (L, n) over their root mean square; 0 if not known, NaN if constant."""
     n = np.maximum(known.sum(-1, keepdims=True), 1)
     x = np.where(known, values, 0.0).astype(np.float64)
     largest = np.abs(x).max(-1, keepdims=True, initial=0.0)
-    x /= np.where(largest > 0, largest, 1.0)  # squares may over- or underflow
+    x /= np.where(largest > 0, largest, 1.0)  # squares may overflow or underflow
     if centred:
         x = np.where(known, x - x.sum(-1, keepdims=True) / n, 0.0)
     size = np.sqrt((x * x).sum(-1, keepdims=True) / n)
-    # Deviations of equal values from their mean are rounding.
+    # Deviations of equal values from their mean are rounding errors.
     return np.asarray(x / np.where(size > ROUNDING, size, np.nan))
 
 
 ROUNDING = 1e-14
-"""Variation over the largest value that is rounding."""
+"""Variation, as a share of the largest value, that is rounding."""

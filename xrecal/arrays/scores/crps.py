@@ -1,4 +1,4 @@
-"""CRPS of ensembles: of the distribution itself, fair to small ensembles, or between thresholds."""
+"""CRPS of ensembles: of the distribution itself, fair, or between thresholds."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ def crps(
     Parameters
     ----------
     observations : array of float, shape (...) or (..., T)
-        What verified, in the unit u of the members.
+        Observations, in the unit u of the members.
     members : array of float, shape (..., n)
         Members; NaN ones are left out.
     weights : array of float, shape (..., n) or (..., T, n), optional
-        Weights >= 0, normalised here; equal if not given. With one axis more than ``members``,
-        T forecasts share the members, which are then sorted once: O(n) a forecast.
+        Weights >= 0, normalised here; equal by default. With one axis more than ``members``, T
+        forecasts share the members. They are then sorted once: O(n) per forecast.
 
     Returns
     -------
     array of float64, shape of ``observations``
         :math:`\sum_i w_i |x_i - y| - \frac{1}{2} \sum_{ij} w_i w_j |x_i - x_j| \ge 0` in u: the
-        score of the distribution itself, not the "fair" estimate for an infinite ensemble. NaN
-        where the observation is NaN, no member is left, a weight is NaN, or an infinite member
-        has positive weight.
+        score of the distribution itself, not the "fair" estimate for an infinite ensemble. NaN if
+        the observation or a weight is NaN, no member is left, or an infinite member has positive
+        weight.
 
     Raises
     ------
@@ -41,7 +41,7 @@ def crps(
 
     Notes
     -----
-    O(n log n) a forecast with members of its own.
+    O(n log n) per forecast with its own members.
 
     References
     ----------
@@ -64,7 +64,7 @@ def threshold_weighted_crps(
     lower: npt.ArrayLike = -np.inf,
     upper: npt.ArrayLike = np.inf,
 ) -> FloatArray:
-    r"""CRPS of what the empirical distribution says between two thresholds.
+    r"""CRPS of the empirical distribution between two thresholds.
 
     Parameters
     ----------
@@ -87,8 +87,8 @@ def threshold_weighted_crps(
 
     Notes
     -----
-    O(n log n) a forecast, O(n) where forecasts share members. Unlike scores of the cases that
-    turned out extreme, it remains proper [1]_; clipping is the chaining function of [2]_.
+    O(n log n) per forecast, O(n) if forecasts share members. Unlike the mean score over extreme
+    observations, it is proper [1]_; clipping is the chaining function of [2]_.
 
     References
     ----------
@@ -118,12 +118,12 @@ def threshold_weighted_crps(
 
 
 def fair_crps(observations: FloatArray, members: FloatArray) -> FloatArray:
-    r"""CRPS that an exchangeable ensemble would have with infinitely many members, on average.
+    r"""Fair CRPS: expected CRPS of an exchangeable ensemble with infinitely many members.
 
     Parameters
     ----------
     observations : array of float, shape (...)
-        What verified, in the unit u of the members.
+        Observations, in the unit u of the members.
     members : array of float, shape (..., m)
         Equally likely members; NaN ones are left out.
 
@@ -131,8 +131,8 @@ def fair_crps(observations: FloatArray, members: FloatArray) -> FloatArray:
     -------
     array of float64, shape (...)
         :math:`\frac{1}{m} \sum_i |x_i - y| - \frac{1}{2 m (m-1)} \sum_{ij} |x_i - x_j| \ge 0`
-        in u, smaller is better; 0 where no two members are on the same side of the observation.
-        NaN where the observation is NaN, fewer than two members are left, or one is infinite.
+        in u, smaller is better; 0 if no two members are on the same side of the observation. NaN if
+        the observation is NaN, fewer than two members are left, or one is infinite.
 
     Raises
     ------
@@ -141,9 +141,9 @@ def fair_crps(observations: FloatArray, members: FloatArray) -> FloatArray:
 
     Notes
     -----
-    O(m log m) a forecast. For comparing ensembles of different sizes as samples of forecast
-    distributions; :func:`crps` scores the ensemble itself. Not for weighted members, which are
-    no sample.
+    O(m log m) per forecast. Use it to compare ensembles of different sizes as samples of forecast
+    distributions; :func:`crps` scores the ensemble itself. Do not use it for weighted members, as
+    they are not a sample.
 
     References
     ----------
@@ -161,7 +161,7 @@ def fair_crps(observations: FloatArray, members: FloatArray) -> FloatArray:
     undefined = np.isnan(y) | (m < 2) | np.isinf(x).any(-1)
     y = np.where(undefined, 0.0, y)[..., np.newaxis]
     x = np.where(known & ~undefined[..., np.newaxis], x - y, 0.0)  # an offset cancels here
-    # sum_ij |x_i - x_j| / 2 counts the sorted member i with i from below, and with m - 1 - i.
+    # sum_ij |x_i - x_j| / 2 contains the sorted member i with the factors i, and -(m - 1 - i).
     rank = 2.0 * np.arange(x.shape[-1]) - (m[..., np.newaxis] - 1)
     m = np.maximum(m, 2)
     score = np.abs(x).sum(-1) / m - (rank * x).sum(-1) / (m * (m - 1))
@@ -179,7 +179,10 @@ def check_shape(observations: FloatArray, shape: tuple[int, ...]) -> None:
 def thresholds_of(
     observations: FloatArray, lower: npt.ArrayLike, upper: npt.ArrayLike
 ) -> tuple[FloatArray, FloatArray]:
-    """Thresholds as float64 arrays of the shape of observations; ValueError unless they fit."""
+    """Thresholds as float64 arrays with the shape of observations.
+
+    ValueError if shapes do not fit.
+    """
     low, high = np.asarray(lower, np.float64), np.asarray(upper, np.float64)
     try:
         low, high = (np.broadcast_to(part, observations.shape) for part in (low, high))
@@ -209,9 +212,9 @@ def _fill_crps(
     """``int (F - 1{z >= y})^2 dz`` from lower to upper.
 
     Observations and thresholds have shape (L, T), weights (L, T, n); members (L, n) ascend and come
-    with the places of their weights. Below the observation the integrand is the squared mass below
-    z, above it that above z: two walks towards the observation, without a branch or a division for
-    each member.
+    with the positions of their weights. Below the observation the integrand is the squared mass
+    below z; above it, the squared mass above z. Two walks towards the observation need neither a
+    branch nor a division per member.
     """
     support, places = ordered
     n = support.shape[1]

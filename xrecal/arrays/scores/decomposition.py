@@ -1,4 +1,4 @@
-"""Mean score to calibration error and the rest, with a recalibrated forecast beside it."""
+"""Decomposition of a mean score into calibration error and the rest, by a recalibrated forecast."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from xrecal.typing import FloatArray
 
 from .significance import common_cases, mean_of_cases, standard_error
 
-TEMPORARY = 160  # bytes for each member of each case, while a closed form is evaluated
+TEMPORARY = 160  # bytes for each member of each case in the evaluation of a closed form
 
 
 class Decomposition(NamedTuple):
     """Mean score (...) = calibration error + rest, in the unit of the scores."""
 
     calibration_error: FloatArray
-    """what recalibration would gain; its estimate may be negative"""
+    """gain of recalibration; its estimate may be negative"""
     calibration_error_standard_error: FloatArray
     rest: FloatArray
-    """lack of sharpness and what nobody can foresee, which scores cannot tell apart"""
+    """lack of sharpness and unpredictable part, which scores cannot separate"""
     rest_standard_error: FloatArray
     score: FloatArray
     """mean score"""
@@ -42,7 +42,7 @@ def decompose(
     score_forecast : array of float, shape (..., n)
         CRPS of the forecasts Q; cases in order of time.
     score_recalibrated : array of float, shape (..., n)
-        CRPS of the forecasts R that Q becomes by recalibration learned from other cases.
+        CRPS of the recalibrated forecasts R, learned from other cases.
     distance : array of float, shape (..., n)
         :math:`d(R, Q) = \int (F_R - F_Q)^2`, from :func:`half_squared_distance`.
 
@@ -60,11 +60,11 @@ def decompose(
 
     Notes
     -----
-    With R the law of the observation given Q, both d(R, Q) and S(Q, y) - S(R, y) have the
+    If R is the distribution of the observation given Q, both d(R, Q) and S(Q, y) - S(R, y) have the
     calibration error as expectation. The noise of an estimated R raises the first and lowers the
-    second by nearly the same: their average is the estimate, not corrected for what is left, and
+    second by nearly the same amount. Their average is the estimate, without further correction, and
     the rest is the mean score minus it. Standard errors allow for serial dependence
-    (:func:`~xrecal.arrays.standard_error`), not for the recalibration being estimated.
+    (:func:`~xrecal.arrays.standard_error`), but not for the estimation of R.
 
     References
     ----------
@@ -93,32 +93,32 @@ def decompose(
 
 
 def half_squared_distance(q: Distribution, r: Empirical) -> FloatArray:
-    r"""Half the squared energy distance of each forecast to its own other one.
+    r"""Half the squared energy distance between the two forecasts of each pair.
 
     Parameters
     ----------
     q : Distribution
         Forecasts of any form, shape (...).
     r : Empirical
-        As many ensembles, with own members or members that cases share.
+        The same number of ensembles, with own or shared members.
 
     Returns
     -------
     array of float64, shape (...)
         :math:`\int (F_Q - F_R)^2 = E|X - Z| - \frac{1}{2} E|X - X'| - \frac{1}{2} E|Z - Z'| \ge 0`
-        in the unit of the members. NaN where a forecast of the pair is missing or has an infinite
+        in the unit of the members. NaN if a forecast of the pair is missing or has an infinite
         member.
 
     Raises
     ------
     ValueError
-        If there are not as many forecasts in both, or a weight or scale is negative.
+        If the numbers of forecasts differ, or a weight or scale is negative.
 
     Notes
     -----
-    Two ensembles: one walk through the sorted members of both, O(m + n) a pair after sorting,
-    which members that cases share need once. Normal distributions with k components:
-    O(k² + k n). Others: their CRPS at every member of R, in blocks.
+    For two ensembles: one walk through the sorted members of both, O(m + n) per pair after sorting;
+    shared members are sorted once. For normal distributions with k components: O(k² + k n). For
+    others: their CRPS at every member of R, in blocks.
 
     Examples
     --------
@@ -159,7 +159,7 @@ def _fill_pairs(parts: tuple[FloatArray, ...], out: FloatArray) -> None:
     """Distances of ensembles, as :func:`_fill_ensembles`, in blocks."""
     if out.size == 0:
         return
-    # One row may be a case, the other a location with its cases: a block holds whole locations.
+    # A row may be a case or a location with its cases: a block has whole locations.
     n = min(map(len, parts))
     grouped = [part.reshape(n, len(part) // n, *part.shape[1:]) for part in parts]
     filled = out.reshape(n, -1)
@@ -207,7 +207,7 @@ def _fill_half_differences(support: Matrix, mass: Cube, out: OutMatrix) -> None:
 
 @inner
 def _skip(values: Any, weights: Any, order: Any, i: int) -> int:
-    """Next position from i on, in the order, of a member that counts; the end without one."""
+    """Next position, from i on, of a member with weight; the end if there is none."""
     while i < order.size and not (weights[order[i]] > 0 and not np.isnan(values[order[i]])):
         i += 1
     return i

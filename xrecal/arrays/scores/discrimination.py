@@ -1,7 +1,7 @@
-"""Discrimination: whether forecasts differ where what happens differs, however they are scaled.
+"""Discrimination: how well forecasts differ if outcomes differ, whatever their scale.
 
-Of probabilities and events the ROC curve, its area, and the economic value; of whole forecasts and
-any observations the generalised discrimination score.
+For probabilities of events: the ROC curve, its area, and the economic value. For whole forecasts
+and any observations: the generalised discrimination score.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from xrecal.arrays.rows import as_rows, check_probability, double_blocks, locati
 from xrecal.typing import FloatArray, IntArray
 
 LEVEL_ROUNDING = 1e-9
-"""A probability this little below a level reaches it: 0.3 of weights that sum to one."""
+"""Tolerance for a probability below a level: 0.3 from weights that sum to one reaches 0.3."""
 
 EVEN = 1e-12
-"""Odds this near to even are even: sums of weights are rounded."""
+"""Tolerance for even odds: sums of weights are rounded."""
 
 
 class RocArea(NamedTuple):
@@ -29,9 +29,9 @@ class RocArea(NamedTuple):
     area: FloatArray
     """In [0, 1]: 1 is perfect, ½ no discrimination"""
     influence: FloatArray
-    """(..., n): of each case; the standard error of the area is that of their mean"""
+    """(..., n) influence of each case; the standard error of its mean is that of the area"""
     n_events: IntArray
-    """Complete cases in which the event happened"""
+    """Number of complete cases with the event"""
 
 
 def roc_area(probabilities: FloatArray, events: FloatArray) -> RocArea:
@@ -40,15 +40,15 @@ def roc_area(probabilities: FloatArray, events: FloatArray) -> RocArea:
     Parameters
     ----------
     probabilities : array of float, shape (..., n)
-        Forecasts of an event, or anything that rises with its probability. NaN ones are left out.
+        Forecasts of an event, or numbers that increase with its probability. NaN ones are left out.
     events : array of float, shape (..., n)
-        1 where the event happened, 0 where not; NaN ones are left out.
+        1 if the event happened, else 0; NaN ones are left out.
 
     Returns
     -------
     RocArea
-        Arrays (...) and (..., n). NaN without an event or without a case in which it did not
-        happen; the influence also of cases that are left out.
+        Arrays (...) and (..., n). NaN if the event happens in none or all of the cases. The
+        influence of cases left out is NaN, too.
 
     Raises
     ------
@@ -57,14 +57,14 @@ def roc_area(probabilities: FloatArray, events: FloatArray) -> RocArea:
 
     Notes
     -----
-    The share of pairs of a case with and one without the event in which the first has the higher
-    probability, ties counting half [1]_: the area under the curve through all probabilities, by
-    trapezoids. The influence of a case is :math:`(V_i - A) / r` with its placement among the cases
-    of the other kind [2]_ and the share r of its own kind: of independent cases the variance of the
-    mean is that of DeLong et al., to a part 1/n; of cases in order of time, that depend on their
-    neighbours, :func:`~xrecal.arrays.standard_error` has it. O(n log n) a location. Cases of
-    several places along the last axis are pooled: the area then contains the differences between
-    their climates.
+    The area is the share of pairs of a case with and a case without the event, in which the first
+    has the higher probability; ties count half [1]_. It equals the trapezoidal area under the curve
+    through all probabilities. The influence of a case is :math:`(V_i - A) / r`, with its placement
+    :math:`V_i` among the cases of the other kind [2]_ and the share r of its own kind. For
+    independent cases, the variance of its mean is that of DeLong et al., to relative order 1/n. For
+    autocorrelated cases in order of time, use :func:`~xrecal.arrays.standard_error`. O(n log n) per
+    location. Cases of several places along the last axis are pooled: the area then contains the
+    differences between their climates.
 
     References
     ----------
@@ -97,7 +97,7 @@ def _area(p: FloatArray, happened: FloatArray) -> tuple[FloatArray, FloatArray, 
     of_all, of_yes, of_no = (mid_ranks(p, part) for part in (known, yes, no))
     usable = (n_yes > 0) & (n_no > 0)
     m_yes, m_no = (np.where(usable, m, np.nan)[:, np.newaxis] for m in (n_yes, n_no))
-    # Share of the other kind that is on the right side of each case, ties counting half.
+    # Share of the other kind on the right side of each case; ties count half.
     below, above = (of_all - of_yes) / m_no, 1.0 - (of_all - of_no) / m_yes
     area = np.where(yes, below, 0.0).sum(-1) / m_yes[:, 0]
     n = known.sum(-1)[:, np.newaxis]
@@ -107,7 +107,7 @@ def _area(p: FloatArray, happened: FloatArray) -> tuple[FloatArray, FloatArray, 
 
 
 def mid_ranks(values: FloatArray, among: npt.NDArray[np.bool_]) -> FloatArray:
-    """Ranks (L, n) from 1 on among some of the values (L, n), the mean for ties; 0 for others."""
+    """Ranks (L, n), from 1, among some of the values (L, n), the mean for ties; 0 for others."""
     n = values.shape[-1]
     order = np.argsort(np.where(among, values, np.nan), axis=-1, kind="stable")
     ranked = np.take_along_axis(values, order, -1)
@@ -128,19 +128,19 @@ def mid_ranks(values: FloatArray, among: npt.NDArray[np.bool_]) -> FloatArray:
 def roc_curve(
     probabilities: FloatArray, events: FloatArray, levels: npt.ArrayLike
 ) -> tuple[FloatArray, FloatArray]:
-    """Hit rates and false alarm rates of those who act from certain probabilities on.
+    """Hit rates and false alarm rates of users who act from given probabilities on.
 
     Parameters
     ----------
     probabilities, events : array of float, shape (..., n)
         As for :func:`roc_area`.
     levels : array_like, shape (k,)
-        Who acts does so where the probability is at least this.
+        Users act if the probability is at least this.
 
     Returns
     -------
     hit_rate, false_alarm_rate : array of float64, shape (..., k)
-        Share of cases with the event, and of those without, at which one acts: in [0, 1], not
+        Share of cases with action, among cases with and without the event: in [0, 1], not
         increasing in the level. NaN without such cases.
 
     Raises
@@ -150,7 +150,7 @@ def roc_curve(
 
     Notes
     -----
-    Probabilities that reach a level up to rounding (1e-9) reach it. O(n log n + k log n) a
+    A probability reaches a level if it is below it by at most 1e-9. O(n log n + k log n) a
     location.
 
     References
@@ -176,7 +176,7 @@ def roc_curve(
 
 
 def _acting(p: FloatArray, among: npt.NDArray[np.bool_], levels: FloatArray) -> FloatArray:
-    """Share (L, k) of some of the cases (L, n) whose probability is at least a level."""
+    """Share (L, k) of some of the cases (L, n) with a probability of at least a level."""
     known = among & ~np.isnan(p)
     ascending = np.sort(np.where(known, p, np.nan), axis=-1)
     count = known.sum(-1)
@@ -195,17 +195,17 @@ def economic_value(
     Parameters
     ----------
     probabilities, events : array of float, shape (..., n)
-        Forecasts in [0, 1], and 1 where the event happened, 0 where not; NaN ones are left out.
+        Forecasts in [0, 1], and 1 if the event happened, else 0; NaN ones are left out.
     cost_loss : array_like, shape (k,)
-        Cost of protection over the loss that it saves, in (0, 1).
+        Cost of protection over the avoided loss, in (0, 1).
 
     Returns
     -------
     value, potential_value : array of float64, shape (..., k)
         At most 1: 1 is as good as a perfect forecast, 0 as the better of always and never
-        protecting, less is worse. ``value`` for who acts where the probability is at least the
-        ratio; ``potential_value``, never negative, for who acts from the best probability of these
-        cases on. NaN without an event or without a case in which it did not happen.
+        protecting, negative is worse. ``value`` is for users who act if the probability is at least
+        the ratio. ``potential_value`` is for users who act from the best probability of these cases
+        on; it is never negative. NaN if the event happens in none or all of the cases.
 
     Raises
     ------
@@ -221,8 +221,8 @@ def economic_value(
     .. math:: V = \frac{\min(\alpha, s) - F \alpha (1 - s) + H s (1 - \alpha) - s}
               {\min(\alpha, s) - s \alpha}
 
-    The potential value is the maximum over all probabilities: what a recalibration could reach,
-    and a little more by chance. O(n log n + k n) a location.
+    The potential value is the maximum over all probabilities. A recalibration could reach it,
+    except for a small gain by chance. O(n log n + k n) per location.
 
     References
     ----------
@@ -259,13 +259,13 @@ def _values(p: FloatArray, happened: FloatArray, ratios: FloatArray) -> FloatArr
     per_case = np.where(usable, n, np.nan)[:, np.newaxis]
     hits = np.cumsum(np.where(known, event, 0.0), -1) / per_case
     alarms = np.cumsum(np.where(known, 1.0 - event, 0.0), -1) / per_case
-    # One acts in all cases of a probability, or in none of them.
+    # Users act in all cases with a probability, or in none of them.
     ends = known.copy()
     ends[:, :-1] &= ~known[:, 1:] | (ranked[:, 1:] != ranked[:, :-1])
     base = hits[:, -1:] if p.shape[-1] else np.full((len(p), 1), np.nan)
     values = np.full((2, len(p), ratios.size), np.nan)
     for k, ratio in enumerate(ratios):
-        saved = hits * (1.0 - ratio) - alarms * ratio  # in losses a case, over never acting
+        saved = hits * (1.0 - ratio) - alarms * ratio  # in losses per case, compared to never
         acting = known & (ranked >= ratio - LEVEL_ROUNDING)
         chosen = np.where(acting, np.diff(saved, axis=-1, prepend=0.0), 0.0).sum(-1)
         best = np.where(ends, saved, 0.0).max(-1, initial=0.0)
@@ -279,30 +279,30 @@ class Discrimination(NamedTuple):
     """Generalised discrimination score, arrays (...)."""
 
     score: FloatArray
-    """In [0, 1]: 1 is perfect, ½ none"""
+    """In [0, 1]: 1 is perfect, ½ no discrimination"""
     influence: FloatArray
-    """(..., n): of each case; the standard error of the score is that of their mean"""
+    """(..., n) influence of each case; the standard error of its mean is that of the score"""
 
 
 def generalised_discrimination(
     observations: FloatArray, members: FloatArray, weights: FloatArray | None = None
 ) -> Discrimination:
-    r"""Share of pairs of cases whose order the forecasts tell (2AFC).
+    r"""Share of pairs of cases that the forecasts put in the right order (2AFC).
 
     Parameters
     ----------
     observations : array of float, shape (..., n)
-        What verified, in any unit. NaN and infinite ones are left out.
+        Observations, in any unit. NaN and infinite ones are left out.
     members : array of float, shape (..., n, m)
-        Members of the ensembles; NaN ones are left out. Those without any are left out.
+        Members of the ensembles; NaN ones are left out, and so are ensembles without members.
     weights : array of float, shape of ``members``, optional
-        Weights >= 0, normalised here; equal if not given.
+        Weights >= 0, normalised here; equal by default.
 
     Returns
     -------
     Discrimination
-        Float64 of shape (...) and (..., n). NaN without two cases whose observations differ; the
-        influence also of cases that are left out.
+        Float64 of shape (...) and (..., n). NaN without two cases with different observations. The
+        influence of cases left out is NaN, too.
 
     Raises
     ------
@@ -311,17 +311,16 @@ def generalised_discrimination(
 
     Notes
     -----
-    One who sees two forecasts, and knows that the observations differ, says where the larger one
-    belongs: to the forecast j rather than i if a member drawn from j is larger than one drawn
-    from i with more than even odds, ties counting half [2]_. The score is the share of pairs in
-    which that is right; where the odds are even, half. Pairs of equal observations do not count:
-    for an event, 0 or 1, and forecasts of one number it is the area under the ROC curve [1]_. Not
-    changed by any monotone transform of all forecasts and thus by no bias, nor by errors of spread
-    that forecasts share.
+    For two cases with different observations, the forecasts predict which observation is larger. It
+    is that of j if a random member of j is larger than one of i with more than even odds; ties
+    count half [2]_. The score is the share of pairs with a right prediction; even odds count half.
+    Pairs of equal observations are ignored. For an event, 0 or 1, and forecasts of one number it is
+    the area under the ROC curve [1]_. A monotone transform of all forecasts does not change the
+    score, so neither a bias nor a common error of the spread does.
 
-    The influence of a case is the projection of a U statistic: twice how much better its pairs are
-    than all, by their mean number; :func:`~xrecal.arrays.standard_error` of it, of cases in order
-    of time, allows for dependence of neighbours. O(n² m) a location.
+    The influence of a case is the projection of a U statistic: twice the excess of its right pairs
+    over the mean, relative to the mean number of pairs. Its :func:`~xrecal.arrays.standard_error`,
+    with cases in order of time, allows for autocorrelation. O(n² m) per location.
 
     References
     ----------
@@ -359,7 +358,7 @@ def generalised_discrimination(
 def _by_value(members: FloatArray, weights: FloatArray | None) -> tuple[FloatArray, FloatArray]:
     """Members (..., m) in ascending order, and their masses, which sum to one or are NaN.
 
-    Those that are missing or have no weight are infinite, with mass 0.
+    Missing members and those without weight become infinite, with mass 0.
     """
     given = np.ones(1) if weights is None else np.asarray(weights, np.float64)
     try:
@@ -376,7 +375,7 @@ def _by_value(members: FloatArray, weights: FloatArray | None) -> tuple[FloatArr
 
 
 def _share_of_pairs(right: FloatArray, pairs: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Share (L,) of the pairs of cases (L, n) that are right, and the influence of each case."""
+    """Share (L,) of the right pairs of cases (L, n), and the influence of each case."""
     total = np.nansum(pairs, -1)
     total = np.where(total > 0, total, np.nan)
     score = np.nansum(right, -1) / total
@@ -388,7 +387,7 @@ def _share_of_pairs(right: FloatArray, pairs: FloatArray) -> tuple[FloatArray, F
 def _fill_pairs(
     observations: Matrix, members: Cube, masses: Cube, right: OutMatrix, pairs: OutMatrix
 ) -> None:
-    """Pairs of each case (L, n) with others, and how many of them are in the right order."""
+    """Fill the pairs of each case (L, n) with others, and the number of right ones."""
     n = observations.shape[1]
     for cell in range(observations.shape[0]):
         y, x, mass = observations[cell], members[cell], masses[cell]

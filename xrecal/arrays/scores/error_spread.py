@@ -1,4 +1,4 @@
-"""Error-spread score: whether mean, spread and skewness of forecasts tell their errors."""
+"""Error-spread score: how well mean, spread and skewness of forecasts predict their errors."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ def error_spread(
     Parameters
     ----------
     observations : array_like, shape (...)
-        What verified, in the unit u of the mean.
+        Observations, in the unit u of the mean.
     mean, std : array_like, broadcast with ``observations``
-        Of each forecast distribution, in u; the standard deviation is not negative.
+        Mean and standard deviation (>= 0) of each forecast distribution, in u.
     skewness : array_like, broadcast with ``observations``
         Third moment about the mean over the cube of the standard deviation, without a unit.
 
@@ -29,7 +29,7 @@ def error_spread(
     -------
     array of float64, shape (...)
         :math:`(s^2 - e^2 - e s g)^2 \ge 0` with the error :math:`e = m - y`, in the fourth power of
-        u; smaller is better. NaN where an input is NaN or the observation is infinite.
+        u; smaller is better. NaN if an input is NaN or the observation is infinite.
 
     Raises
     ------
@@ -38,8 +38,8 @@ def error_spread(
 
     Notes
     -----
-    Proper [1]_: the square of what is left of the squared error once a forecast has told it. Hard
-    on single large errors, by their fourth power, and so of use as a mean over many cases.
+    Proper [1]_: the squared difference between the squared error and its prediction. A single large
+    error enters with its fourth power, so use the mean over many cases.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Scores of probabilities that a threshold is exceeded."""
+"""Scores of probabilities of exceeding a threshold."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ def brier_score(
     thresholds: npt.ArrayLike,
     n_members: npt.ArrayLike | None = None,
 ) -> FloatArray:
-    r"""Brier score of the probability that the observation is more than a threshold.
+    r"""Brier score of the probability that the observation exceeds a threshold.
 
     Parameters
     ----------
     observations : array of float, shape (...)
-        What verified, in any unit.
+        Observations, in any unit.
     probabilities : array of float, shape (..., k)
         Forecasts p of P(Y > threshold), in [0, 1].
     thresholds : array_like, shape (k,) or (..., k)
         In the unit of the observations; the event is y > threshold, strictly.
     n_members : array_like, broadcast to ``observations``, optional
-        Number m of equally likely members whose share above the threshold p is: asks for the
-        fair score, of the probability that infinitely many members would give on average.
+        Number m of equally likely members, if p is their share above the threshold. The result is
+        then the fair score, the expected score with infinitely many members.
 
     Returns
     -------
     array of float64, shape (..., k)
         :math:`(p - 1\{y > t\})^2` in [0, 1], smaller is better; the fair one is
-        :math:`p (1 - p) / (m - 1)` less, and not negative if p is a multiple of 1/m. NaN where
-        the observation, probability or threshold is NaN or there are fewer than two members.
+        :math:`p (1 - p) / (m - 1)` less, and not negative if p is a multiple of 1/m. NaN if the
+        observation, probability or threshold is NaN, or with fewer than two members.
 
     Raises
     ------
@@ -43,7 +43,7 @@ def brier_score(
 
     Notes
     -----
-    Its integral over all thresholds is the CRPS, and that of the fair one the fair CRPS.
+    The integral over all thresholds is the CRPS, and for the fair score the fair CRPS.
 
     References
     ----------
@@ -84,19 +84,19 @@ def ranked_probability_score(
     Parameters
     ----------
     observations : array of float, shape (...)
-        What verified, in any unit; a value on an edge is in the category below.
+        Observations, in any unit; a value on an edge is in the category below.
     probabilities : array of float, shape (..., K - 1)
         Forecasts of P(Y > edge), in [0, 1].
     edges : array_like, shape (K - 1,) or (..., K - 1)
         Not decreasing, in the unit of the observations.
     n_members : array_like, broadcast to ``observations``, optional
-        As in :func:`brier_score`: asks for the fair score.
+        As in :func:`brier_score`, for the fair score.
 
     Returns
     -------
     array of float64, shape (...)
         Sum of the Brier scores of the edges, in [0, K - 1], smaller is better: not divided by
-        K - 1. NaN where the observation, a probability or an edge is NaN, or, if fair, there are
+        K - 1. NaN if the observation, a probability or an edge is NaN, or for the fair score with
         fewer than two members.
 
     Raises
@@ -106,8 +106,8 @@ def ranked_probability_score(
 
     Notes
     -----
-    Cumulative probabilities P(Y <= edge) = 1 - P(Y > edge) have the same score. Equal edges have
-    an empty category between them and count each.
+    Cumulative probabilities P(Y <= edge) = 1 - P(Y > edge) have the same score. Equal edges have an
+    empty category between them; each of them counts.
 
     References
     ----------
@@ -129,7 +129,7 @@ def ranked_probability_score(
 
 
 def _fitting(name: str, values: npt.ArrayLike, shape: tuple[int, ...]) -> FloatArray:
-    """Values as float64 array of a shape; raises ValueError unless they fit."""
+    """Values as a float64 array of a shape; raise ValueError unless they fit."""
     given = np.asarray(values, np.float64)
     try:
         return np.broadcast_to(given, shape)

@@ -1,4 +1,4 @@
-"""Prediction intervals: how often they hold the observation, how wide they are, their scores."""
+"""Prediction intervals: coverage, width and scores."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from xrecal.typing import FloatArray, IntArray
 from .quantile_scores import quantile_score
 
 NEAR = 1e-6
-"""Levels are partners if they add up to one to this, so that those of single precision are."""
+"""Tolerance for two levels to be partners, so that levels of single precision add up to one."""
 
 
 class Coverage(NamedTuple):
@@ -25,23 +25,23 @@ class Coverage(NamedTuple):
     width: FloatArray
     """Mean width in the unit of the observations"""
     n_cases: IntArray
-    """Complete cases"""
+    """Number of complete cases"""
 
 
 def interval_coverage(observations: FloatArray, low: FloatArray, high: FloatArray) -> Coverage:
-    """Share of observations inside their intervals, and the mean width of these.
+    """Share of observations inside their intervals, and the mean width of the intervals.
 
     Parameters
     ----------
     observations, low, high : array of float, shape (..., n)
-        What verified and the ends of the interval of each case, in one unit. A case with a NaN or
-        an infinite observation is left out.
+        Observations and the ends of the interval of each case, in one unit. A case with a NaN or an
+        infinite observation is left out.
 
     Returns
     -------
     Coverage
-        Float64 and int64 of shape (...); share and width are NaN with fewer than 2 cases. The
-        width is infinite where one is.
+        Float64 and int64 of shape (...); share and width are NaN with fewer than 2 cases. The mean
+        width is infinite if one width is.
 
     Raises
     ------
@@ -50,9 +50,9 @@ def interval_coverage(observations: FloatArray, low: FloatArray, high: FloatArra
 
     Notes
     -----
-    Compare the share with the level: of n independent cases it varies by
-    sqrt(level (1 - level) / n). An observation on the end of an interval is inside, so intervals
-    that end at a bound (no rain) hold more than their level. O(n) a location.
+    Compare the share with the level: for n independent cases its standard deviation is sqrt(level
+    (1 - level) / n). An observation on the end of an interval is inside, so intervals that end at a
+    bound (no rain) have a coverage above their level. O(n) per location.
 
     Examples
     --------
@@ -83,16 +83,16 @@ def interval_score(
     Parameters
     ----------
     observations, low, high : array of float, shape (...)
-        What verified and the ends of central intervals, in one unit.
+        Observations and the ends of central intervals, in one unit.
     level : float
-        Probability that the interval promises, in (0, 1).
+        Nominal probability of the interval, in (0, 1).
 
     Returns
     -------
     array of float64, shape (...)
         :math:`(u - l) + \frac{2}{\alpha} \max(l - y, y - u, 0) \ge 0` with
         :math:`\alpha = 1 - \mathrm{level}`, in the unit of the observations; smaller is better.
-        NaN where an input is NaN or the observation is infinite.
+        NaN if an input is NaN or the observation is infinite.
 
     Raises
     ------
@@ -133,31 +133,31 @@ def weighted_interval_score(
     Parameters
     ----------
     observations : array of float, shape (...)
-        What verified, in the unit u of the quantiles.
+        Observations, in the unit u of the quantiles.
     quantiles : array of float, shape (..., k)
         Forecasts of the quantiles, the ends of the intervals.
     levels : array of float, shape (k,)
-        Their levels in [0, 1], in any order, each once: ½, and with each level one minus it.
+        Their levels in [0, 1], in any order, each once: ½ and pairs of levels that add up to one.
 
     Returns
     -------
     array of float64, shape (...)
         :math:`\frac{1}{K + 1/2} (\frac12 |y - m| + \sum_k \frac{\alpha_k}{2} S_{\alpha_k}) \ge 0`
-        in u, of the median m and the scores :math:`S_{\alpha_k}` of :func:`interval_score` of the K
-        intervals that hold :math:`1 - \alpha_k`; smaller is better. NaN where the observation or a
-        quantile is NaN.
+        in u, with the median m and the scores :math:`S_{\alpha_k}` of :func:`interval_score` for
+        the K intervals of level :math:`1 - \alpha_k`; smaller is better. NaN if the observation or
+        a quantile is NaN.
 
     Raises
     ------
     ValueError
-        If a level is outside [0, 1], lacks its partner or stands twice, there is no median, or
+        If a level is outside [0, 1], lacks its partner or occurs twice, there is no median, or
         shapes do not fit.
 
     Notes
     -----
-    Computed as twice the mean of :func:`~xrecal.arrays.quantile_score` over the levels, which it
-    equals; quantiles that cross count as they stand. Of many equally spaced levels it is near the
-    CRPS.
+    It equals twice the mean of :func:`~xrecal.arrays.quantile_score` over the levels, and is
+    computed this way; crossing quantiles are not sorted. For many equally spaced levels it is close
+    to the CRPS.
 
     References
     ----------
@@ -175,7 +175,7 @@ def weighted_interval_score(
 
 
 def check_symmetric(levels: npt.ArrayLike) -> FloatArray:
-    """Levels as a float64 array of one axis; raises ValueError unless they suit the WIS."""
+    """Levels as a float64 array of one axis; raise ValueError unless they suit the WIS."""
     levels = check_levels(levels)
     paired = has_partner(levels)
     ascending = np.sort(levels)
@@ -198,7 +198,7 @@ def check_symmetric(levels: npt.ArrayLike) -> FloatArray:
 
 
 def has_partner(levels: FloatArray) -> npt.NDArray[np.bool_]:
-    """Whether one minus each level (k,) is a level too."""
+    """Mark levels (k,) that have a partner: one minus the level is a level, too."""
     apart = np.abs(levels[:, np.newaxis] + levels - 1.0)
     return np.asarray((apart <= NEAR).any(axis=-1))
 

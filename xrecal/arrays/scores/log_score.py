@@ -1,7 +1,7 @@
-"""Log score: minus the log of the density that a forecast gives to what verified.
+"""Log score: minus the log of the forecast density at the observation.
 
-Normal distributions have a density. That of members is estimated, that of quantiles is constant
-between neighbouring ones. Where a distribution has a point mass it has no density: NaN.
+Normal distributions have a density. The density of members is estimated; that of quantiles is
+constant between neighbouring quantiles. A distribution with a point mass has no density there: NaN.
 """
 
 from __future__ import annotations
@@ -23,35 +23,35 @@ from .crps import check_shape
 
 LOG_SQRT_2_PI = 0.5 * math.log(2.0 * math.pi)
 
-# Quartiles that differ by less than this part of the standard deviation differ by rounding.
+# Quartiles are equal if they differ by less than this share of the standard deviation.
 SAME_QUARTILES = 1e-9
 
-# So many bandwidths out, squares overflow.
+# Number of bandwidths at which squares overflow.
 FARTHEST = 1e150
 
 
 def log_score(
     observations: FloatArray, members: FloatArray, weights: FloatArray | None = None
 ) -> FloatArray:
-    r"""Log score of ensembles, whose density is estimated with Gaussian kernels.
+    r"""Log score of ensembles, with a density from Gaussian kernels.
 
     Parameters
     ----------
     observations : array of float, shape (...) or (..., T)
-        What verified, in the unit u of the members.
+        Observations, in the unit u of the members.
     members : array of float, shape (..., n)
         Members; NaN ones are left out.
     weights : array of float, shape (..., n) or (..., T, n), optional
-        Weights >= 0, normalised here; equal if not given. With one axis more than ``members``,
-        T forecasts share the members, which are then sorted once: O(n) a forecast.
+        Weights >= 0, normalised here; equal by default. With one axis more than ``members``, T
+        forecasts share the members. They are then sorted once: O(n) per forecast.
 
     Returns
     -------
     array of float64, shape of ``observations``
-        :math:`-\ln \sum_i w_i \varphi((y - x_i) / h) / h`, of the density in 1/u and without a
-        unit, of either sign, smaller is better. Members that are all equal, or a single one, are a
-        point mass: inf, and NaN where they equal the observation. NaN where the observation is not
-        finite, no member is left, a weight is NaN, or an infinite member has positive weight.
+        :math:`-\ln \sum_i w_i \varphi((y - x_i) / h) / h`, for the density in 1/u, without a unit,
+        of either sign; smaller is better. Equal members, or a single one, are a point mass: inf, or
+        NaN if they equal the observation. NaN if the observation is not finite, no member is left,
+        a weight is NaN, or an infinite member has positive weight.
 
     Raises
     ------
@@ -62,16 +62,16 @@ def log_score(
     -----
     The bandwidth is :math:`h = 1.06 \min(s, r / 1.34) \, m^{-1/5}` [1]_ with the standard deviation
     s and the interquartile range r, as in the R package scoringRules [2]_; s alone where r is 0.
-    Of weights that sum to one :math:`m = 1 / \sum_i w_i^2` is the effective number of members,
+    For weights that sum to one, :math:`m = 1 / \sum_i w_i^2` is the effective number of members,
     :math:`s^2 = \sum_i w_i (x_i - \bar x)^2 / (1 - 1 / m)`, and a quartile is the mean of the
-    members over a part 1/m of the mass [3]_: with equal weights the number of members, the
-    sample standard deviation and the usual quartiles, interpolated between members.
+    members over a part 1/m of the mass [3]_: with equal weights the number of members, the sample
+    standard deviation and the usual quartiles, interpolated between members.
 
-    The score depends on the bandwidth, above all in small ensembles and for observations beyond
-    them [4]_; :func:`~xrecal.arrays.crps` needs none. Members at a bound of the variable, such as
-    dry ones, are a point mass that the kernels spread to both sides of the bound.
+    The score depends on the bandwidth, most of all for small ensembles and for observations beyond
+    them [4]_; :func:`~xrecal.arrays.crps` needs no bandwidth. Members at a bound of the variable,
+    such as dry ones, are a point mass; kernels spread it to both sides of the bound.
 
-    O(n log n) a forecast with members of its own.
+    O(n log n) per forecast with its own members.
 
     References
     ----------
@@ -102,12 +102,12 @@ def log_score(
 def quantile_log_score(
     observations: FloatArray, quantiles: FloatArray, q: FloatArray
 ) -> FloatArray:
-    r"""Log score of forecasts of which some quantiles alone are known.
+    r"""Log score of forecasts with known quantiles only.
 
     Parameters
     ----------
     observations : array of float, shape (...)
-        What verified, in the unit u of the quantiles.
+        Observations, in the unit u of the quantiles.
     quantiles : array of float, shape (..., m)
         Quantiles of each forecast; NaN ones are left out.
     q : array of float, shape (m,)
@@ -117,10 +117,10 @@ def quantile_log_score(
     -------
     array of float64, shape (...)
         :math:`-\ln \frac{\tau_{i+1} - \tau_i}{z_{i+1} - z_i}` with the neighbouring quantiles z
-        at levels τ that enclose the observation: of the density in 1/u, without a unit, of either
-        sign, smaller is better. inf below and above all quantiles, NaN where several equal the
-        observation, or where the observation or a quantile is infinite, the observation is missing
-        or fewer than two quantiles are left.
+        at levels τ that enclose the observation: for the density in 1/u, without a unit, of either
+        sign; smaller is better. inf below and above all quantiles. NaN if several quantiles equal
+        the observation, the observation or a quantile is infinite, the observation is missing, or
+        fewer than two quantiles are left.
 
     Raises
     ------
@@ -130,10 +130,10 @@ def quantile_log_score(
     Notes
     -----
     The density of the distribution function that is linear between the levels, as
-    :func:`~xrecal.arrays.quantile_pit` has it. It says nothing of where the mass beyond the
-    outermost levels is, so every observation there scores inf: levels near 0 and 1 are needed. An
+    :func:`~xrecal.arrays.quantile_pit` has it. The position of the mass beyond the outermost levels
+    is unknown, so every observation there scores inf: levels near 0 and 1 are needed. An
     observation that equals one quantile belongs to the interval above it, or below the last one.
-    Quantiles that cross are taken in ascending order. O(m log m) a forecast.
+    Crossing quantiles are sorted first. O(m log m) per forecast.
 
     References
     ----------
@@ -164,7 +164,7 @@ def quantile_log_score(
     upper = np.clip(up_to, 1, np.maximum(n - 1, 1))
     outside = (up_to == 0) | (below == n)
     tied = up_to - below > 1
-    with np.errstate(invalid="ignore", divide="ignore"):  # what follows replaces these
+    with np.errstate(invalid="ignore", divide="ignore"):  # replaced below
         share, width = (
             np.take_along_axis(part, upper, -1) - np.take_along_axis(part, upper - 1, -1)
             for part in (steps, z)
@@ -190,15 +190,15 @@ def normal_log_score(
         Locations and standard deviations (>= 0), in u. The last axis holds components if weights
         are given or loc has one axis more than observations.
     weights : array_like, shape (..., k), optional
-        Weights of the components (>= 0), equal unless given.
+        Weights of the components (>= 0); equal by default.
 
     Returns
     -------
     ndarray of float64, shape (...)
-        :math:`-\ln \sum_k w_k \varphi((y - \mu_k) / \sigma_k) / \sigma_k`, of the density in 1/u
-        and without a unit, of either sign, smaller is better. A component without width is a point
-        mass and adds no density: inf without any other, NaN where its location equals the
-        observation. NaN where an input is missing or the observation is infinite.
+        :math:`-\ln \sum_k w_k \varphi((y - \mu_k) / \sigma_k) / \sigma_k`, for the density in 1/u,
+        without a unit, of either sign; smaller is better. A component of scale 0 is a point mass
+        and adds no density: inf without any other component, NaN if its location equals the
+        observation. NaN if an input is missing or the observation is infinite.
 
     Raises
     ------
@@ -207,7 +207,7 @@ def normal_log_score(
 
     Notes
     -----
-    O(k) a forecast, with all digits however far the observation is out.
+    O(k) per forecast, exact to all digits for observations far out, too.
 
     References
     ----------
@@ -262,9 +262,9 @@ def censored_normal_log_score(
     Returns
     -------
     ndarray of float64, shape (...)
-        Between the bounds that of :func:`normal_log_score`, inf outside. NaN on a bound, which has
-        a point mass and no density, and where an argument is NaN, or a location, scale or
-        observation infinite.
+        Between the bounds the score of :func:`normal_log_score`, outside inf. NaN on a bound, which
+        has a point mass and no density. NaN also if an argument is NaN, or a location, scale or
+        observation is infinite.
 
     Raises
     ------
@@ -273,8 +273,8 @@ def censored_normal_log_score(
 
     Notes
     -----
-    A mean that leaves NaN out is one of the cases off the bounds, and no score of how often a bound
-    is reached; :func:`~xrecal.arrays.censored_normal_crps` counts all cases.
+    A mean without NaN is over cases off the bounds, so it ignores the probability of a bound;
+    :func:`~xrecal.arrays.censored_normal_crps` takes all cases into account.
 
     Examples
     --------
@@ -291,7 +291,10 @@ def censored_normal_log_score(
 def _fill_log_scores(
     observations: Matrix, support: Matrix, mass: Cube, order: IndexMatrix, out: OutMatrix
 ) -> None:
-    """Scores (L, T) of supports (L, n) with weights (L, T, n); ``order`` (L, n) sorts supports."""
+    """Fill scores (L, T) of supports (L, n) with weights (L, T, n).
+
+    ``order`` (L, n) sorts supports.
+    """
     values, shares = np.empty(support.shape[1]), np.empty(support.shape[1])
     for cell in range(support.shape[0]):
         for t in range(mass.shape[1]):
@@ -329,13 +332,14 @@ def _log_score(y: float, values: Any, shares: Any) -> Any:
 def _bandwidth(values: Any, shares: Any) -> Any:
     """Silverman's bandwidth for ascending members (n,) with shares (n,); 0 if they are equal.
 
-    Members count from the lowest one: no rounding of an offset makes equal ones differ.
+    Members are relative to the lowest one, so rounding of an offset does not make equal ones
+    differ.
     """
     lowest, mean, variance, others, part = values[0], 0.0, 0.0, 0.0, 0.0
     for i in range(values.size):
         mean += shares[i] * (values[i] - lowest)
         part += shares[i] * shares[i]
-        others += shares[i] * (1.0 - shares[i])  # 1 - part, with all digits
+        others += shares[i] * (1.0 - shares[i])  # 1 - part, without loss of digits
     for i in range(values.size):
         variance += shares[i] * (values[i] - lowest - mean) ** 2
     if not (variance > 0.0 and others > 0.0):

@@ -1,4 +1,4 @@
-"""Scores of members that belong together at several places: energy score and variogram score."""
+"""Scores of fields: members that belong together at several places."""
 
 from __future__ import annotations
 
@@ -20,19 +20,18 @@ def energy_score(
     Parameters
     ----------
     observations : array of float, shape (..., d)
-        What verified at d places, in the unit of the members.
+        Observations at d places, in the unit of the members.
     members : array of float, shape (..., d, m)
-        Members, along the last axis as everywhere; the leading axes broadcast against those of the
-        observations.
+        Members, along the last axis; the leading axes broadcast against those of the observations.
     weights : array of float, shape (..., m), optional
-        Weights >= 0 of whole members, normalised here; equal if not given.
+        Weights >= 0 of whole members, normalised here; equal by default.
 
     Returns
     -------
     array of float64, shape (...)
         :math:`\sum_i w_i \|x_i - y\| - \frac12 \sum_{i,j} w_i w_j \|x_i - x_j\|` [1]_, >= 0, in the
-        unit of the members. NaN without a place or member that counts, or for a weight that is
-        negative or NaN.
+        unit of the members. NaN without a usable place or member, or if a weight is negative or
+        NaN.
 
     Raises
     ------
@@ -41,9 +40,9 @@ def energy_score(
 
     Notes
     -----
-    A place counts if its observation is known and at least one member has a value there; of the
-    others a member counts if it has values at all of these places. So scores of two forecasts that
-    are missing at different places are not comparable: mask them alike before. O(m² d) a case.
+    A place is usable if its observation is known and at least one member has a value there. A
+    member is usable if it has values at all usable places. So scores of two forecasts that are
+    missing at different places are not comparable: give both the same mask first. O(m² d) per case.
 
     References
     ----------
@@ -66,7 +65,7 @@ def variogram_score(
     *,
     order: float = 0.5,
 ) -> FloatArray:
-    r"""Variogram score: whether differences between places are as large as forecast.
+    r"""Variogram score of differences between places.
 
     Parameters
     ----------
@@ -89,8 +88,8 @@ def variogram_score(
 
     Notes
     -----
-    Sensitive to the dependence between places, and blind to what all places have in common: a bias
-    everywhere does not count. O(m d²) a case.
+    Sensitive to the dependence between places, but not to common errors: the same bias at all
+    places does not change it. O(m d²) per case.
 
     References
     ----------
@@ -115,7 +114,7 @@ def _score(
     weights: FloatArray | None,
     *settings: float,
 ) -> FloatArray:
-    """Scores (...) from blocks of cases, as copies of many large fields would fill the memory."""
+    """Scores (...), in blocks of cases, as copies of many large fields would fill the memory."""
     y, x = np.asarray(observations), np.asarray(members)
     w = np.ones(1) if weights is None else np.asarray(weights)
     if y.ndim < 1 or x.ndim < 2 or y.shape[-1] != x.shape[-2]:
@@ -141,7 +140,7 @@ def _score(
 
 @inner
 def _places(observed: Any, members: Any, used: Any) -> int:
-    """Positions of the places that count, to ``used``; their number."""
+    """Write the positions of usable places to ``used``; return their number."""
     n = 0
     for j in range(observed.size):
         given = False
@@ -155,7 +154,7 @@ def _places(observed: Any, members: Any, used: Any) -> int:
 
 @inner
 def _shares(members: Any, weights: Any, places: Any, share: Any) -> bool:
-    """Normalised weights of the members that count, 0 of others; whether there are any."""
+    """Normalised weights of usable members, 0 for others; return whether there are any."""
     total = 0.0
     for i in range(weights.size):
         complete = True
@@ -198,12 +197,12 @@ def _fill_energy(observations: Matrix, members: Cube, weights: Matrix, out: OutV
             for k in range(i):
                 if share[k] > 0:
                     score -= share[i] * share[k] * _distance(x[i], x[k], places)
-        out[row] = max(score, 0.0)  # rounding
+        out[row] = max(score, 0.0)  # negative only by rounding
 
 
 @inner
 def _power(difference: float, order: float) -> Any:
-    """A difference without sign, to a power; the usual order is much faster as a root."""
+    """Absolute difference to a power; the usual power is a root, which is much faster."""
     size = abs(difference)
     return np.sqrt(size) if order == 0.5 else size**order
 
@@ -222,7 +221,7 @@ def _fill_variogram(
         if places.size == 0 or not _shares(x, weights[row], places, share):
             continue
         used = 0
-        for i in range(m):  # members that count side by side, as these are the inner loop
+        for i in range(m):  # usable members side by side, for the inner loops
             if share[i] > 0:
                 share[used] = share[i]
                 for j in range(places.size):

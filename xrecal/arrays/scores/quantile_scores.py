@@ -1,4 +1,4 @@
-"""Scores of quantiles: of single ones, and the CRPS with more weight on some of them."""
+"""Scores of quantiles: of single ones, and the CRPS with more weight on some quantiles."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def quantile_score(
     Parameters
     ----------
     observations : array of float, shape (...)
-        What verified, in the unit u of the quantiles.
+        Observations, in the unit u of the quantiles.
     quantiles : array of float, shape (..., k)
         Forecasts of the quantiles.
     levels : array of float, shape (k,)
@@ -39,9 +39,9 @@ def quantile_score(
     Returns
     -------
     array of float64, shape (..., k)
-        :math:`(1\{y \le q\} - \tau)(q - y) \ge 0` in u: τ for each unit of which the observation
-        is above the quantile, 1 - τ for each below; smaller is better. NaN where the observation
-        or the quantile is NaN.
+        :math:`(1\{y \le q\} - \tau)(q - y) \ge 0` in u: τ times the distance if the observation is
+        above the quantile, 1 - τ times the distance if it is below; smaller is better. NaN if the
+        observation or the quantile is NaN.
 
     Raises
     ------
@@ -51,8 +51,8 @@ def quantile_score(
     Notes
     -----
     Twice its integral over all levels is the CRPS; twice its mean over the levels
-    (i - ½) / k is the CRPS of the ensemble of the k quantiles. Without the factor 2, as
-    scikit-learn, scores and scoringrules have it.
+    (i - ½) / k is the CRPS of the ensemble of the k quantiles. There is no factor 2, as in
+    scikit-learn, scores and scoringrules.
 
     References
     ----------
@@ -74,7 +74,7 @@ def quantile_score(
         )
     y = y[..., np.newaxis]
     slope = np.where(y <= q, 1.0 - levels, levels)
-    with np.errstate(invalid="ignore"):  # the quantile at level 0 of a normal distribution
+    with np.errstate(invalid="ignore"):  # the quantile of a normal distribution at level 0
         score = np.where(slope == 0, 0.0, slope * np.abs(q - y))
     return np.where(np.isnan(y) | np.isnan(q), np.nan, score)
 
@@ -86,7 +86,7 @@ def quantile_weighted_crps(
     *,
     weighting: str = "center",
 ) -> FloatArray:
-    r"""CRPS of the empirical distribution with more weight on some of its quantiles.
+    r"""CRPS of the empirical distribution with more weight on some quantiles.
 
     Parameters
     ----------
@@ -110,9 +110,9 @@ def quantile_weighted_crps(
 
     Notes
     -----
-    Exact: by parts, :math:`\int_{-\infty}^y P(F(z)) \, dz + \int_y^\infty \bar P(1 - F(z)) \, dz`
-    with :math:`P(u) = \int_0^u 2 \tau v(\tau) \, d\tau` and :math:`\bar P` that of
-    :math:`v(1 - \tau)`. O(n log n) a forecast, O(n) where forecasts share members.
+    Exact, by integration by parts: :math:`\int_{-\infty}^y P(F(z)) \, dz + \int_y^\infty \bar P(1 -
+    F(z)) \, dz` with :math:`P(u) = \int_0^u 2 \tau v(\tau) \, d\tau` and :math:`\bar P` that of
+    :math:`v(1 - \tau)`. O(n log n) per forecast, O(n) if forecasts share members.
 
     References
     ----------
@@ -162,9 +162,10 @@ def _fill_weighted_crps(
     falling: Vector,
     out: OutMatrix,
 ) -> None:
-    """Scores (L, T) of supports (L, n) with weights (L, T, n); two walks towards the observation.
+    """Fill scores (L, T) of supports (L, n) with weights (L, T, n).
 
-    The sum of each walk starts from the tail, so a small probability keeps its digits.
+    There are two walks towards the observation. The sum of each walk starts from the tail, so a
+    small probability keeps its digits.
     """
     n = support.shape[1]
     z = np.empty(n)

@@ -1,4 +1,4 @@
-"""Comparison of two forecasts that may be looked at after every case."""
+"""Sequential comparison of two forecasts, valid after every case."""
 
 from __future__ import annotations
 
@@ -14,43 +14,44 @@ from xrecal.arrays.rows import as_rows, double_blocks
 from xrecal.typing import FloatArray
 
 MOST = 0.5
-"""Largest share of the wealth that is bet."""
+"""Largest share of the wealth to bet."""
 
 PSEUDO_SQUARES = 1.0
-"""Sum of squares that bets begin with, as if of ten cases with differences a third of the bound."""
+"""Sum of squares with which bets start, like ten cases with differences of a third of the bound."""
 
 
 def score_e_values(gain: FloatArray, bound: FloatArray, lag: npt.ArrayLike = 1) -> FloatArray:
-    r"""Evidence after each case that a forecast scores better than another.
+    r"""E-values: evidence that a forecast scores better than another, valid after each case.
 
     Parameters
     ----------
     gain : array of float, shape (..., n)
-        Score of the reference minus that of the forecast, in successive cases. A missing case
-        (NaN) leaves the evidence as it was.
+        Score of the reference minus that of the forecast, in successive cases. A missing case (NaN)
+        does not change the evidence.
     bound : array of float, shape (..., n)
-        Largest size that the gain could have had, known when both were issued: for the CRPS twice
-        the Wasserstein distance of the two, :math:`2 \int |F - G|`. Cases with 0 are left out.
+        Largest possible size of the gain, known when both were issued. For the CRPS it is twice the
+        Wasserstein distance between the two, :math:`2 \int |F - G|`. Cases with a bound of 0 are
+        left out.
     lag : int or array of int, shape (...)
         Cases from the issue of a forecast to its verification, at least 1.
 
     Returns
     -------
     array of float64, shape (..., n)
-        E-values, at least 0. If the gain is 0 or less in the mean, given what was known at each
-        issue, the probability that any of them reaches :math:`1/\alpha` is at most :math:`\alpha`.
-        NaN where there is no case at all.
+        E-values, at least 0. If the expected gain, given all information at each issue, is at most
+        0, the probability that an e-value reaches :math:`1/\alpha` is at most :math:`\alpha`. NaN
+        without any case.
 
     Raises
     ------
     ValueError
-        If shapes do not fit, a gain is larger than its bound, or the lag is none.
+        If shapes do not fit, a gain is larger than its bound, or the lag is not valid.
 
     Notes
     -----
-    Products of :math:`1 + \lambda_t x_t` with the gain over its bound :math:`x_t` [1]_, where
-    :math:`\lambda_t`, between 0 and 1/2, is the sum over that of squares of past cases. Lags as in
-    :func:`xrecal.arrays.calibration_e_values`. O(h n) a location.
+    Products of :math:`1 + \lambda_t x_t`, where :math:`x_t` is the gain over its bound [1]_. The
+    bet :math:`\lambda_t`, between 0 and 1/2, is the sum over the sum of squares of past :math:`x`.
+    Lags as in :func:`xrecal.arrays.calibration_e_values`. O(h n) per location.
 
     References
     ----------
@@ -106,7 +107,7 @@ def _e_values(gain: Any, bound: Any, lag: int, e_values: Any) -> None:
 
 @inner
 def _share(gain: float, bound: float) -> float:
-    """Gain over its bound, in [-1, 1]; 0 where it is not known or there is none."""
+    """Gain over its bound, in [-1, 1]; 0 if the gain is unknown or the bound is 0."""
     if np.isnan(gain) or not bound > 0:
         return 0.0
     return min(max(gain / bound, -1.0), 1.0)

@@ -1,6 +1,6 @@
-"""Paired scores -> skill, standard errors, tests and intervals under serial dependence.
+"""Skill, standard errors, tests and intervals from paired scores, under serial dependence.
 
-Also p-values of many locations -> false discovery rates.
+Also false discovery rates from p-values of many locations.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from xrecal.arrays.serial import FEWEST_WAVES, block_lengths
 from xrecal.typing import FloatArray, IntArray
 
 SMALLEST = 3
-"""With fewer cases there is no spread to speak of."""
+"""Least number of cases for a standard error."""
 
 METHODS = ("bh", "by", "holm")
 
@@ -24,15 +24,15 @@ class Skill(NamedTuple):
     """Skill (...) of a forecast, with its uncertainty."""
 
     skill: FloatArray
-    """1 is perfect, 0 as good as the reference, less is worse"""
+    """1 is perfect, 0 equals the reference, negative is worse"""
     standard_error: FloatArray
-    """of the skill"""
+    """standard error of the skill"""
     p_value: FloatArray
-    """of equal mean scores, two-sided"""
+    """two-sided p-value of equal mean scores"""
     low: FloatArray
-    """end of the interval for the skill"""
+    """lower end of the interval for the skill"""
     high: FloatArray
-    """the other end"""
+    """upper end"""
 
 
 def skill_score(
@@ -43,26 +43,26 @@ def skill_score(
     cluster: IntArray | None = None,
     level: float = 0.95,
 ) -> Skill:
-    r"""Share of a reference's score by which a forecast is better.
+    r"""Skill: reduction of a score, as a share of the score of a reference.
 
     Parameters
     ----------
     scores : array of float, shape (..., n)
         Scores s of the forecast, smaller is better and 0 perfect; cases in order of time.
     reference : array of float, broadcast with ``scores``
-        Scores r of the reference. Cases missing in either are left out of both.
+        Scores r of the reference. Cases missing in one of them are left out of both.
     block_length, cluster
         As in :func:`~xrecal.arrays.diebold_mariano`.
     level : float, default 0.95
-        Probability that the interval holds the skill, in (0, 1).
+        Probability that the interval contains the skill, in (0, 1).
 
     Returns
     -------
     Skill
         :math:`1 - \bar s / \bar r`, its standard error, the p-value of equal mean scores
         (:func:`~xrecal.arrays.diebold_mariano`), and the ends of its interval, each of shape (...).
-        All but the p-value are NaN where the mean score of the reference is not positive; without
-        common cases all are.
+        All but the p-value are NaN if the mean score of the reference is not positive. All are NaN
+        without common cases.
 
     Raises
     ------
@@ -72,10 +72,10 @@ def skill_score(
     Notes
     -----
     The standard error is that of the mean of :math:`s - (\bar s / \bar r) \, r` under serial
-    dependence (:func:`~xrecal.arrays.standard_error`), divided by :math:`\bar r`: the delta method
-    for a ratio of means, good where the reference's mean is known well. The interval is the skill
-    plus and minus that many standard errors as Student's t with the degrees of freedom of the error
-    has at ``level``; NaN where there are too few cases for their dependence.
+    dependence (:func:`~xrecal.arrays.standard_error`), divided by :math:`\bar r`: This is the delta
+    method for a ratio of means; it needs an accurate mean of the reference. The interval is the
+    skill plus and minus a number of standard errors: the quantile of Student's t at ``level``, with
+    the degrees of freedom of the error. NaN with too few cases for their dependence.
 
     Examples
     --------
@@ -115,21 +115,21 @@ def diebold_mariano(
         Score of one forecast minus that of the other in each case, cases in order of time; NaN
         cases are left out and their neighbours count as successive.
     lag : int, optional
-        Largest distance in cases, from 0 to n - 1, at which differences are taken to depend on
-        each other, for the classic test with Bartlett weights [2]_.
+        Largest distance in cases, from 0 to n - 1, with dependence between differences, for the
+        classic test with Bartlett weights [2]_.
     block_length : int, optional
-        Number b of successive cases that count as one, from 1; 1 takes them as independent. From
-        the data if neither this, nor ``lag``, nor ``cluster`` is given.
+        Number b of successive cases that count as one, from 1; 1 means independent cases. Estimated
+        if neither this, nor ``lag``, nor ``cluster`` is given.
     cluster : array of int, shape (n,), optional
-        Number of the cluster of each case, such as its winter: clusters are independent, whatever
-        is within them.
+        Number of the cluster of each case, such as its winter. Clusters are independent; cases
+        within a cluster need not be.
 
     Returns
     -------
     statistic, p_value : array of float64, shape (...)
         Mean over standard error, with the sign of the mean, and the two-sided p-value of Student's
         t. Equal differences give 0 and 1 if they are zero, else an infinite statistic and 0. NaN
-        with fewer than 3 cases, an infinite one, or too few for their dependence.
+        with fewer than 3 cases, with an infinite one, or with too few cases for their dependence.
 
     Raises
     ------
@@ -138,26 +138,26 @@ def diebold_mariano(
 
     Notes
     -----
-    The long-run variance is the mean square of cosines with equal weights [1]_, from which the mean
-    is left out,
+    The long-run variance is the mean square of cosine transforms with equal weights, without the
+    mean [1]_,
 
     .. math:: s^2 = \frac{1}{\nu} \sum_{j=1}^{\nu} \frac{2}{n}
         \Bigl( \sum_t d_t \cos \frac{\pi j (t - 1/2)}{n} \Bigr)^2,
         \quad \nu = \lfloor n / b \rfloor - 1
 
-    and :math:`\bar d / \sqrt{s^2 / n}` has Student's t with :math:`\nu` degrees of freedom, which
-    stay few however many cases there are, if these depend on each other. b = 1 is the t-test.
-    From the data it is the reach of an autoregressive process of first order: 9 at an
-    autocorrelation of 0.6, 43 at 0.9. With fewer than 3 cosines nothing can be told, and the
-    p-value is NaN.
+    and :math:`\bar d / \sqrt{s^2 / n}` has Student's t with :math:`\nu` degrees of freedom, These
+    stay few for dependent cases, however many there are. b = 1 is the t-test. The estimated b is
+    the range of a first-order autoregressive process: 9 at an autocorrelation of 0.6, 43 at 0.9.
+    With fewer than 3 cosines the p-value is NaN.
 
-    With a lag the weights are :math:`1 - k / (\mathrm{lag} + 1)`, the variance of the mean is
+    With a lag, the weights are :math:`1 - k / (\mathrm{lag} + 1)`. The variance of the mean is
     divided by its expected share for independent differences, as in [3]_, and t has n - 1 degrees
-    of freedom: too small p-values with strong dependence. With clusters the variance is that of
-    their sums of deviations from the mean, and t has one degree of freedom fewer than clusters.
+    of freedom. Under strong dependence, these p-values are too small. With clusters, the variance
+    is that of the sums of deviations in each cluster, and t has one degree of freedom less than the
+    number of clusters.
 
-    Each location is tested by itself; many tests find some differences by chance. O(n log n) a
-    location.
+    Each location has its own test, so with many locations some tests reject by chance. O(n log n)
+    per location.
 
     References
     ----------
@@ -195,7 +195,7 @@ def standard_error(
     block_length: int | None = None,
     cluster: IntArray | None = None,
 ) -> FloatArray:
-    """Standard error of the mean of scores that depend on their neighbours.
+    """Standard error of the mean of autocorrelated scores.
 
     Parameters and errors as in :func:`diebold_mariano`, which has the formula; scores may be
     those of one forecast.
@@ -203,8 +203,8 @@ def standard_error(
     Returns
     -------
     array of float64, shape (...)
-        In the unit of the scores; 0 for equal ones, NaN with fewer than 3 or an infinite one. Too
-        small where there are too few cases for their dependence: then it is that of 3 cosines.
+        In the unit of the scores; 0 for equal ones, NaN with fewer than 3 or with an infinite one.
+        With too few cases for their dependence it is that of 3 cosines, which is too small.
 
     Examples
     --------
@@ -215,7 +215,7 @@ def standard_error(
 
 
 class _Dependence(NamedTuple):
-    """How cases depend on each other: at most one is given, none to learn it from them."""
+    """Dependence between cases: at most one is given; without any it is estimated."""
 
     lag: int | None = None
     block_length: int | None = None
@@ -254,12 +254,12 @@ def _errors(scores: FloatArray, how: _Dependence) -> tuple[FloatArray, FloatArra
 
 
 def adjusted_p_values(p_values: FloatArray, method: str = "bh") -> FloatArray:
-    """p-values adjusted for the number of tests: false discovery rates, or Holm's.
+    """p-values adjusted for the number of tests: false discovery rates, or Holm's p-values.
 
     Parameters
     ----------
     p_values : array of float, shape (...)
-        p-values in [0, 1] of all tests together; NaN ones (sea) are no test.
+        p-values in [0, 1] of all tests together; NaN ones (sea) are ignored.
     method : {"bh", "by", "holm"}
         Benjamini & Hochberg [1]_, for tests that are independent or, as on most maps, positively
         dependent; Benjamini & Yekutieli [2]_ for any dependence, with less power; Holm [4]_ for any
@@ -268,8 +268,8 @@ def adjusted_p_values(p_values: FloatArray, method: str = "bh") -> FloatArray:
     Returns
     -------
     array of float64, shape (...)
-        In [0, 1], NaN where ``p_values`` are. Among tests with at most q at most a share q is
-        expected to be false; by Holm there is a false one with probability q at most.
+        In [0, 1], NaN where ``p_values`` are. Of the tests with a result of at most q, the expected
+        share of false ones is at most q. For Holm, the probability of any false one is at most q.
 
     Raises
     ------
@@ -278,8 +278,8 @@ def adjusted_p_values(p_values: FloatArray, method: str = "bh") -> FloatArray:
 
     Notes
     -----
-    That of :func:`scipy.stats.false_discovery_control` over all tests. Without it 5 % of the map
-    of a perfect forecast is significant at 5 % [3]_. O(N log N).
+    As :func:`scipy.stats.false_discovery_control` over all tests. Without adjustment, 5 % of the
+    map of a perfect forecast is significant at 5 % [3]_. O(N log N).
 
     References
     ----------
@@ -321,7 +321,10 @@ def _by_holm(p_values: FloatArray) -> FloatArray:
 
 
 def common_cases(**scores: FloatArray) -> list[FloatArray]:
-    """Scores (..., n) as float64 of one shape, NaN in all where one is; names for the error."""
+    """Scores (..., n) as float64 of one shape, NaN in all if NaN in one.
+
+    Names are for the error.
+    """
     given = [np.asarray(part, np.float64) for part in scores.values()]
     shapes = ", ".join(f"{name} {part.shape}" for name, part in zip(scores, given, strict=True))
     if any(part.ndim == 0 for part in given):
@@ -335,23 +338,23 @@ def common_cases(**scores: FloatArray) -> list[FloatArray]:
 
 
 def mean_of_cases(scores: FloatArray) -> FloatArray:
-    """Mean (...) of the cases of scores (..., n) that are not NaN; NaN without any."""
+    """Mean (...) of scores (..., n) that are not NaN; NaN without any."""
     return mean_of_known(scores, ~np.isnan(scores), fewest=1)
 
 
 class _Series(NamedTuple):
     """Scores of L locations without the missing ones, in units of the largest absolute score.
 
-    The unit keeps squares from under- and overflowing, and makes equal scores exactly one, so
-    that their deviations are exactly zero.
+    The unit avoids overflow and underflow of squares. It makes equal scores exactly one, so that
+    their deviations are exactly zero.
     """
 
     mean: FloatArray
     """(L,)"""
     deviation: FloatArray
-    """(L, n) from the mean, known ones first, then zeros"""
+    """(L, n) deviations from the mean, known ones first, then zeros"""
     n_known: IntArray
-    """(L,) known scores; 0 where one is infinite"""
+    """(L,) number of known scores; 0 if one is infinite"""
     unit: FloatArray
     """(L,)"""
 
@@ -361,7 +364,7 @@ def _as_rows(scores: Any) -> tuple[FloatArray, tuple[int, ...]]:
     if rows.ndim == 0:
         raise ValueError("scores have no axis of cases; give an array of shape (..., n)")
     shape = rows.shape[:-1]
-    if not rows.shape[-1]:  # no case is as good as a missing one
+    if not rows.shape[-1]:  # no case: the same as a missing one
         rows = np.full((*shape, 1), np.nan)
     return rows.reshape(int(np.prod(shape)), rows.shape[-1]), shape
 
@@ -391,7 +394,7 @@ def _mean_error(
 ) -> tuple[FloatArray, FloatArray]:
     """Standard error of the mean (L,) in the unit of the series, and its degrees of freedom.
 
-    These are NaN where there are too few cases for their dependence.
+    Degrees of freedom are NaN with too few cases for their dependence.
     """
     if how.lag is not None:
         error, freedom = _bartlett_error(series, how.lag + 1), series.n_known - 1.0
@@ -441,7 +444,7 @@ def _cluster_error(
     known = ~np.isnan(rows)
     member = (cluster[:, np.newaxis] == np.arange(cluster.max(initial=0) + 1)).astype(np.float64)
     unit, mean = series.unit[:, np.newaxis], series.mean[:, np.newaxis]
-    with np.errstate(invalid="ignore"):  # infinite ones, of which nothing is told
+    with np.errstate(invalid="ignore"):  # infinite scores give NaN
         sums = np.where(known, rows / unit - mean, 0.0) @ member
     count = (known @ member > 0).sum(-1)
     several = np.where(count > 1, count, np.nan)
@@ -455,8 +458,8 @@ def _cluster_error(
 def _long_run_variance(deviation: FloatArray, n: IntArray, b: IntArray) -> FloatArray:
     """Bartlett estimate (L,), as the mean square of the sums over b successive deviations.
 
-    Pairs k apart share b - k of the windows of length b that slide over the series and its ends:
-    these are the weights. Differences of running totals cost O(n) for any b.
+    Two cases k apart share b - k of the windows of length b that slide over the series and its
+    ends; this gives the weights. Differences of running totals cost O(n) for any b.
     """
     total = _running_total(deviation)
     last = deviation.shape[1]

@@ -1,4 +1,4 @@
-"""Spread and skill: whether a forecast is as wrong as it says."""
+"""Spread and skill: comparison of the spread of forecasts with their errors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class SpreadSkill(NamedTuple):
     bias: FloatArray
     """Mean of forecast minus observation"""
     bias_error: FloatArray
-    """Standard error of the bias, for cases that depend on their neighbours"""
+    """Standard error of the bias, for autocorrelated cases"""
     rmse: FloatArray
     """Root mean square of forecast minus observation"""
     spread: FloatArray
@@ -44,29 +44,30 @@ def spread_skill(
     Parameters
     ----------
     mean, variance : array of float, shape (..., n)
-        Of each forecast distribution; of an ensemble with denominator m, as from the square of
-        :func:`xrecal.arrays.weighted_std`. Cases in order of time, for the standard error.
+        Mean and variance of each forecast distribution; for an ensemble with denominator m, as the
+        square of :func:`xrecal.arrays.weighted_std`. Cases in order of time, for the standard
+        error.
     observations : array of float, shape (..., n)
-        What verified, in the unit of the mean. A case with NaN or infinity anywhere is left out.
+        Observations, in the unit of the mean. A case with NaN or infinity anywhere is left out.
     bins : int, default 10
         Number of groups of cases with about equal spread, at least 1.
     n_members : int or array of int, broadcast to shape (..., n), optional
-        Size m of plain ensembles, whose variance is multiplied by (m + 1) / (m - 1), see Notes;
-        cases with fewer than 2 members are left out. Without it the variance is taken as it is:
+        Size m of plain ensembles. Their variance is multiplied by (m + 1) / (m - 1), see Notes;
+        cases with fewer than 2 members are left out. By default the variance is unchanged, as is
         right for distributions, such as a normal one or a weighted ensemble.
 
     Returns
     -------
     SpreadSkill
-        Arrays of shape (...), those by bin (..., bins), by ascending spread with equal numbers of
-        cases up to one; ties are put by their order in time. NaN with fewer than 2 cases, as over
+        Arrays of shape (...), those by bin (..., bins). Bins have ascending spread, and equal
+        numbers of cases up to one; ties are sorted by time. NaN with fewer than 2 cases, as over
         the sea (the standard error with fewer than 3), in an empty bin, and for the ratio without
         any error.
 
     Raises
     ------
     ValueError
-        If shapes do not fit, a variance is negative, ``bins`` is no positive whole number or
+        If shapes do not fit, a variance is negative, ``bins`` is not a positive integer or
         forecasts have 1 member at most.
 
     Notes
@@ -75,7 +76,7 @@ def spread_skill(
     :math:`\sigma^2`, the squared error of the ensemble mean is :math:`\frac{m + 1}{m} \sigma^2`
     on average, and the variance with denominator m is :math:`\frac{m - 1}{m} \sigma^2`. Their
     quotient makes spread and error equal [1]_: the usual unbiased variance times (m + 1) / m.
-    Variances are averaged, not standard deviations. O(n log n) a location.
+    Variances are averaged, not standard deviations. O(n log n) per location.
 
     References
     ----------

@@ -1,1 +1,1 @@
-"""One fit from the cases of many places: sums over cases, not weights of cases."""
+"""One fit to the cases of many places: it keeps sums over cases, not the cases."""

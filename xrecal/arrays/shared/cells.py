@@ -1,4 +1,4 @@
-"""Distributions on a grid of thresholds: averages of their CDF in each cell of it."""
+"""Distributions on a grid of thresholds, as averages of their CDF in each cell of the grid."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from xrecal.typing import FloatArray
 
 
 class NothingToLearnError(ValueError):
-    """Cases are too few, or leave no errors to learn a law from."""
+    """There are too few cases, or their errors do not differ."""
 
 
 QUANTILES = 200
-"""Of the errors, in a grid. The CRPS is then off by 0.003 % for normal errors."""
+"""Number of quantiles of the errors in a grid: the CRPS is off by 0.003 % for normal errors."""
 
 OUTER = 10
-"""Points beyond the outermost quantile on each side, at distances that grow by a factor."""
+"""Points beyond the outermost quantile on each side; their distances grow geometrically."""
 
 
 def error_grid(
@@ -27,17 +27,18 @@ def error_grid(
     Parameters
     ----------
     errors : array of float, shape (n,)
-        A sample of the errors, in any unit u; those that are not finite are left out.
+        A sample of the errors, in any unit u; values that are not finite are ignored.
     extremes : tuple of float, optional
-        Smallest and largest error of all cases in u, those of the sample unless given.
+        Smallest and largest error of all cases in u; by default of the sample.
     quantiles : int
         Number of quantiles of the sample, at the levels (j + ½) / quantiles.
 
     Returns
     -------
     array of float64, shape (T,)
-        In u, ascending strictly: the quantiles, the extremes, and up to ten points a side between
-        an extreme and the outermost quantile, whose distances from the median are geometric.
+        In u, ascending strictly: the quantiles, the extremes, and up to ten points on each side
+        between an extreme and the outermost quantile. Their distances from the median grow
+        geometrically.
 
     Raises
     ------
@@ -66,13 +67,13 @@ def error_grid(
     points = [inner]
     for end, outermost in ((low, inner[0]), (high, inner[-1])):
         near, far = abs(outermost - median), abs(end - median)
-        # Tails are long where the errors are heavy-tailed: equal steps would waste most points.
+        # Heavy-tailed errors have long tails: equal steps would waste most points.
         if 0.0 < near < far:
             apart = np.geomspace(near, far, OUTER + 2)[1:-1]
             points.append(median + np.sign(end - median) * apart)
     points.append(np.array([low, high]))
     grid = np.unique(np.clip(np.concatenate(points), low, high))
-    # Points that differ by rounding would make cells whose width is rounding.
+    # Points that differ by rounding only would make cells of no width.
     apart = np.diff(grid, prepend=-np.inf) > 1e-12 * (high - low)
     grid = grid[apart]
     grid[-1] = high
@@ -91,7 +92,7 @@ def cell_averages(
     grid : array of float, shape (T,)
         Thresholds, ascending strictly.
     weights : array of float, shape (n, m), optional
-        Of the members (>= 0), normalised over each row; equal unless given.
+        Weights of the members (>= 0), normalised over each row; equal by default.
 
     Returns
     -------
@@ -106,8 +107,8 @@ def cell_averages(
 
     Notes
     -----
-    The projection in L² of the CDF on functions that are constant in each cell. Of values within
-    the grid it keeps the mean. O(m log T + T) a row.
+    The L² projection of the CDF on functions that are constant in each cell. It keeps the mean of
+    values within the grid. O(m log T + T) per row.
 
     Examples
     --------
@@ -130,7 +131,7 @@ def cell_averages(
 
 @kernel
 def fill_cells(values: Matrix, weights: Matrix, grid: Vector, out: OutMatrix) -> None:
-    """Averages of the CDF into ``out`` (n, T - 1); see :func:`cell_averages`."""
+    """Write averages of the CDF into ``out`` (n, T - 1); see :func:`cell_averages`."""
     last = grid.size - 1
     whole = np.empty(grid.size)
     for i in range(values.shape[0]):

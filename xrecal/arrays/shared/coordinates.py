@@ -1,4 +1,4 @@
-"""Cases as points in a Euclidean space, where a product of kernels is a function of distance."""
+"""Coordinates of cases: similarity is a function of the Euclidean distance between them."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from xrecal.typing import FloatArray
 from .cells import cell_averages
 
 POINTS = 100
-"""Thresholds on which shapes of forecasts are compared."""
+"""Number of thresholds at which shapes of forecasts are compared."""
 
 
 class Coordinates(NamedTuple):
-    r"""How cases are placed, so that their similarity is :math:`\exp(-|v - v'|^2)`.
+    r"""Map from cases to coordinates, with similarity :math:`\exp(-|v - v'|^2)`.
 
-    The similarity is a product: of the Energy Distance Kernel of shapes, on a grid of thresholds,
-    :math:`D^2 = 2 \int (F - G)^2 \approx 2 \sum_j (t_{j+1} - t_j) (\bar F_j - \bar G_j)^2`, and of
-    Gaussian kernels of features. Both are squared distances of vectors, so that similarities of
-    many cases to many are one product of matrices.
+    The similarity is a product of two kernels. One is the Energy Distance Kernel of shapes, on a
+    grid of thresholds, :math:`D^2 = 2 \int (F - G)^2 \approx 2 \sum_j (t_{j+1} - t_j) (\bar F_j -
+    \bar G_j)^2`. The other consists of Gaussian kernels of features. Both are squared distances of
+    vectors, so one product of matrices gives the similarities between many cases.
     """
 
     grid: FloatArray
     """(S,) thresholds, in the unit of the shapes"""
     bandwidth: float
-    """Of squared energy distances, in the same unit; infinite where all shapes are alike"""
+    """Bandwidth of squared energy distances, in the same unit; infinite if all shapes are equal"""
     middle: FloatArray
-    """(k,) of each feature, which keeps offsets out of products"""
+    """(k,) offset of each feature, subtracted to keep products small"""
     precision: FloatArray
     """(k,) weight of the squared difference of each feature; 0 for a constant one"""
 
@@ -39,7 +39,7 @@ class Coordinates(NamedTuple):
         return self.grid.size - 1 + self.middle.size
 
     def scaled(self, shape: float, relevance: FloatArray) -> Coordinates:
-        """Coordinates whose distances count by these factors: of shapes, of each feature (k,)."""
+        """Coordinates with distances scaled by factors: of shapes, and of each feature (k,)."""
         bandwidth = self.bandwidth / shape if shape > 0.0 else np.inf
         return self._replace(bandwidth=bandwidth, precision=self.precision * relevance)
 
@@ -49,19 +49,19 @@ class Coordinates(NamedTuple):
         Parameters
         ----------
         shapes : array of float, shape (n, m)
-            Members of forecasts on a scale that all places share; NaN ones are left out.
+            Members of forecasts on a common scale of all places; NaN ones are left out.
         features : array of float, shape (n, k)
-            In the units of those that the coordinates were made from.
+            Features in the units of the fit.
 
         Returns
         -------
         array of float64, shape (n, d)
-            NaN in a row without members, or with a feature that is unknown and counts.
+            NaN in a row without members, or without a feature that has a weight.
 
         Raises
         ------
         ValueError
-            If there are other features than those that the coordinates were made from.
+            If the number of features differs from the features of the fit.
         """
         if features.shape != (len(shapes), self.middle.size):
             raise ValueError(
@@ -78,23 +78,23 @@ class Coordinates(NamedTuple):
 
 
 def coordinates_from(shapes: FloatArray, features: FloatArray, points: int = POINTS) -> Coordinates:
-    """Coordinates by the rule of the median, from a sample of cases.
+    """Coordinates from a sample of cases, with median distances as scales.
 
     Parameters
     ----------
     shapes : array of float, shape (n, m)
         As in :meth:`Coordinates.of`.
     features : array of float, shape (n, k)
-        In any units; a feature of which no two values differ does not count.
+        Features in any units; a constant feature gets no weight.
     points : int
-        Thresholds at most: half of them quantiles of all members together, half evenly spaced, as
-        the distance is an integral over thresholds.
+        Largest number of thresholds. Half of them are quantiles of all members; half are evenly
+        spaced, as the distance is an integral over thresholds.
 
     Returns
     -------
     Coordinates
-        With the median positive squared distance of 400 cases as the scale of shapes and of each
-        feature. Where no two members differ, as of ensembles of one, shapes do not count.
+        The scale of shapes and of each feature is the median positive squared distance among 400
+        cases. If all members are equal, as in ensembles of one, shapes get no weight.
     """
     members = np.asarray(shapes, np.float64)
     known = members[np.isfinite(members)]
@@ -115,7 +115,7 @@ def coordinates_from(shapes: FloatArray, features: FloatArray, points: int = POI
 
 
 def _thresholds(members: FloatArray, points: int) -> FloatArray:
-    """Thresholds from the smallest member to the largest, denser where members are."""
+    """Thresholds from the smallest to the largest member, denser where there are more members."""
     levels = np.linspace(0.0, 1.0, points - points // 2)
     even = np.linspace(members.min(), members.max(), points // 2 + 2)[1:-1]
     return np.unique(np.concatenate([np.quantile(members, levels), even]))

@@ -1,4 +1,4 @@
-"""Properties of places as a smooth field of their features, and what no feature explains."""
+"""Properties of places: a smooth function of their features, plus a part without explanation."""
 
 from __future__ import annotations
 
@@ -15,41 +15,41 @@ from .landmarks import Landmarks, choose_landmarks
 MAX_RANK = 200
 TOLERANCE = 1e-4
 FINENESS = (0.25, 1.0, 4.0, 16.0)
-"""Weights of squared differences of features that are tried, relative to those by the median."""
+"""Weights of squared differences of features to try, relative to the weights by the median."""
 SIGNALS = (0.1, 1.0, 10.0)
 NUGGETS = (1e-4, 0.01, 0.03, 0.1, 0.3, 1.0)
-"""Variances of the field and of what it does not explain, relative to that of the values."""
+"""Variances to try, relative to that of the values: of the field, and of the unexplained part."""
 FLAT = 1e3
-"""Variance of the constant, in the same unit: so large that it says nothing."""
+"""Variance of the constant, in the same unit: large enough to have no influence."""
 OUTLYING = 5.0
-"""Deviations from the median, in robust standard deviations, beyond which values are cut: a place
-with a unit of its own would bend the field around it."""
+"""Limit of deviations from the median, in robust standard deviations: a place with another unit
+would bend the field around it."""
 
 
 class FieldSettings(NamedTuple):
-    """What is chosen for a field."""
+    """Settings of a field."""
 
     fineness: float
     signal: float
     nugget: float
-    """Variance of what no feature explains, in the unit of the values squared"""
+    """Variance of the unexplained part, in the unit of the values squared"""
 
 
 class Field(NamedTuple):
     """A function of the features of a place."""
 
     middle: FloatArray
-    """(k,) of each feature"""
+    """(k,) offset of each feature"""
     precision: FloatArray
-    """(k,) weight of its squared difference"""
+    """(k,) weight of the squared difference of each feature"""
     landmarks: Landmarks
     factors: FloatArray
-    """(r,) of vectors of places"""
+    """(r,) factors of vectors of places"""
     constant: float
     settings: FieldSettings
 
     def at(self, features: FloatArray) -> FloatArray:
-        """Values (P,) at places with features (P, k); the constant where one is not known."""
+        """Values (P,) at places with features (P, k); the constant if a feature is unknown."""
         placed = _placed(features, self.middle, self.precision)
         known = np.isfinite(placed).all(1)
         values = np.full(len(placed), self.constant)
@@ -57,7 +57,10 @@ class Field(NamedTuple):
         return values
 
     def unlike(self, features: FloatArray) -> FloatArray:
-        """How little the places of the fit stand for places (P,), from 0 to 1; NaN if unknown."""
+        """Novelty of places (P,), 0 to 1: how poorly known places represent them.
+
+        NaN if unknown.
+        """
         placed = _placed(features, self.middle, self.precision)
         known = np.isfinite(placed).all(1)
         apart = np.full(len(placed), np.nan)
@@ -71,26 +74,26 @@ def fit_field(
     variances: FloatArray,
     settings: FieldSettings | None = None,
 ) -> Field:
-    r"""A smooth function of features, from values that are known with errors.
+    r"""Fit a smooth function of features to values with errors.
 
     Parameters
     ----------
     features : array of float, shape (P, k)
-        Of the places, in any units. A place with one that is not finite says nothing of the field,
-        and a feature that is constant counts for nothing.
+        Features of the places, in any units. A place with a feature that is not finite is ignored,
+        and so is a constant feature.
     values : array of float, shape (P,)
-        Of the property, in a unit u.
+        Values of the property, in a unit u.
     variances : array of float, shape (P,)
-        Of the errors of these values, in u squared; infinite where nothing is known.
+        Variances of the errors of these values, in u squared; infinite if nothing is known.
     settings : FieldSettings, optional
-        From a field that was fitted before; otherwise those of the largest marginal likelihood.
+        Settings of an earlier field; by default those with the largest marginal likelihood.
 
     Returns
     -------
     Field
-        The posterior mean of :math:`c + f(x)` where the values are
-        :math:`c + f(x) + \tau \epsilon + \sqrt{v} \epsilon'`, f a Gaussian process whose covariance
-        is that of landmarks, and :math:`\tau^2` the variance of what no feature explains.
+        The posterior mean of :math:`c + f(x)` if the values are :math:`c + f(x) + \tau \epsilon +
+        \sqrt{v} \epsilon'`. Here f is a Gaussian process with a covariance from landmarks, and
+        :math:`\tau^2` is the variance of the part that no feature explains.
 
     Notes
     -----
@@ -138,13 +141,13 @@ def fit_field(
 
 
 def _placed(features: FloatArray, middle: FloatArray, precision: FloatArray) -> FloatArray:
-    """Coordinates (P, k) of places; a feature that does not count may be unknown."""
+    """Coordinates (P, k) of places; a feature without weight may be unknown."""
     apart = np.where(precision > 0.0, np.asarray(features, np.float64) - middle, 0.0)
     return np.asarray(apart * np.sqrt(precision))
 
 
 def _cut(values: FloatArray) -> tuple[FloatArray, float, float]:
-    """Values around their median, outlying ones cut; the median and the variance, positive."""
+    """Values relative to their median, without outliers; the median and the positive variance."""
     offset = float(np.median(values))
     apart = values - offset
     robust = 1.4826 * float(np.median(np.abs(apart)))
@@ -156,7 +159,7 @@ def _cut(values: FloatArray) -> tuple[FloatArray, float, float]:
 def _posterior(rows: FloatArray, values: FloatArray, noise: FloatArray) -> tuple[FloatArray, float]:
     """Posterior mean of standard normal factors (r,) of rows (r, P), and the log likelihood.
 
-    By the Woodbury identity and the matrix determinant lemma, systems are of r equations.
+    The Woodbury identity and the matrix determinant lemma reduce this to systems of r equations.
     """
     weighted = rows / noise
     matrix = rows @ weighted.T

@@ -1,4 +1,4 @@
-"""Folds of dates, and the parts of the record whose sums add up to what each fold learns from."""
+"""Folds of dates, and parts of the record whose sums add up to the training sums of a fold."""
 
 from __future__ import annotations
 
@@ -13,34 +13,34 @@ from xrecal.typing import FloatArray, IntArray
 from .sums import Sums, some_of
 
 FOLDS = 5
-"""Of dates, and of places."""
+"""Number of folds: of dates, and of places."""
 
 
 class Folds(NamedTuple):
-    """F folds that are held out, made of G parts of the record.
+    """F held-out folds, made of G parts of the record.
 
-    With a gap the cases beside a fold are parts of their own: they belong to a neighbour, but what
-    is learned without the fold does not know them either.
+    With a gap, the cases next to a fold are parts of their own. They belong to a neighbouring fold,
+    but the fit without this fold does not learn from them either.
     """
 
     of_part: IntArray
     """(G,) fold of each part"""
     learned: FloatArray
-    """(F, G) factor of each part in sums without a fold; 0 of its own parts and within the gap"""
+    """(F, G) factor of each part in the training sums of a fold; 0 in the fold and the gap"""
 
     @property
     def earlier(self) -> FloatArray:
-        """(F, G) the same for sums over earlier folds alone."""
+        """(F, G) factors for sums over earlier folds alone."""
         later = self.of_part >= np.arange(len(self.learned))[:, np.newaxis]
         return np.where(later, 0.0, self.learned)
 
     def held(self, parts: FloatArray) -> FloatArray:
-        """Arrays (F, ...) of the folds, from those (G, ...) that are summed over each part."""
+        """Arrays (F, ...) of the held-out folds, from sums over parts (G, ...)."""
         own = self.of_part == np.arange(len(self.learned))[:, np.newaxis]
         return np.tensordot(own.astype(np.float64), parts, 1)
 
     def pairs(self, parts: Sequence[Sums]) -> list[tuple[Sums, Sums]]:
-        """Sums without each fold and sums of it, from those of the parts; where both have cases."""
+        """Training and held-out sums of each fold, from sums over parts; only folds with both."""
         both = (
             (some_of(parts, learned), some_of(parts, self.of_part == f))
             for f, learned in enumerate(self.learned)
@@ -49,12 +49,12 @@ class Folds(NamedTuple):
 
 
 def whole_folds(count: int) -> Folds:
-    """Folds without gaps, which are their only parts."""
+    """Folds without gaps: each fold is one part."""
     return Folds(np.arange(count), 1.0 - np.eye(count))
 
 
 def folds_of(groups: IntArray) -> IntArray:
-    """Fold of each date, from groups of dates (n,) that are never cut, in their order."""
+    """Fold of each date; groups of dates (n,) stay whole and in order."""
     label = np.unique(groups, return_inverse=True)[1]
     count = int(label.max(initial=0)) + 1
     return np.asarray(label * min(FOLDS, count) // count, np.int64)
@@ -63,18 +63,18 @@ def folds_of(groups: IntArray) -> IntArray:
 def parts_of(
     fold: IntArray, axis: tuple[FloatArray, float], weights: FloatArray
 ) -> tuple[IntArray, Folds]:
-    """Part of each case, and folds that leave out a gap on either side.
+    """Part of each case, and folds with a gap on either side.
 
     Parameters
     ----------
     fold : array of int, shape (n,)
         Fold of each case, from 0.
     axis : tuple
-        Positions (n,) of the cases, which ascend, and the gap in their unit; see
+        Ascending positions (n,) of the cases, and the gap in their unit; see
         :func:`xrecal.arrays.ckme.folds.gap_axis`.
     weights : array of float, shape (n,)
-        Of the cases. What is learned without a fold counts as if its newest case were the newest
-        of all.
+        Weights of the cases. Training sums of a fold are scaled as if their newest case were the
+        newest of all.
 
     Returns
     -------
@@ -86,7 +86,7 @@ def parts_of(
     if gap > 0:
         near = [distance_to(np.flatnonzero(held), position) <= gap + ROUNDING for held in own]
         left_out = own | np.array(near)
-    # Those of a fold follow each other, so that parts are the folds where there is no gap.
+    # Parts of a fold follow each other, so without a gap parts equal folds.
     keys, part = np.unique(np.vstack([fold, left_out]), axis=1, return_inverse=True)
     learned = np.where(keys[1:], 0.0, 1.0)
     newest = np.zeros(keys.shape[1])

@@ -1,7 +1,7 @@
-"""Forecasts of cases that a shared fit has not seen: from sums of other folds, or earlier ones.
+"""Forecasts of held-out cases by a shared fit, from sums of other folds or earlier ones.
 
-They are made of what the fit has summed up already, part by part. So every place can weigh what all
-places say against what its own record does.
+The parts that the fit has summed already suffice. So every place can compare the forecast from all
+places with that from its own record.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ from .sums import Sums, some_of
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Fits that have not seen the dates of one fold each; None where there is nothing to learn."""
+    """Fits without the dates of one fold each; None if there are no cases to learn from."""
 
     folds: Folds
     blocks: tuple[Shared | None, ...]
-    """Without the dates of the fold and of the gap around it"""
+    """Fit to all dates but the fold and the gap around it"""
     later: tuple[Shared | None, ...]
-    """From those before it alone"""
+    """Fit to the folds before it"""
     usual: FloatArray = field(default_factory=lambda: NO_PREDICTORS)
-    """(1, p, 8) usual values of covariates, by which missing ones are replaced"""
+    """(1, p, 8) usual values of covariates, which replace missing ones"""
 
     def quantiles(self, cases: Cases, levels: FloatArray) -> FloatArray:
         """Quantiles (2, n, q) at levels (q,) in [0, 1], of cases at places of the fit.
 
-        By the fit without the fold of each case, and by that from earlier folds; NaN where there is
-        none, or a forecast has no members.
+        The first are by the fit without the fold of each case, the second by the fit to earlier
+        folds. NaN if there is no such fit, or a forecast has no members.
         """
         fold = self.folds.of_part[cases.part]
         found = np.full((2, fold.size, levels.size), np.nan)
@@ -52,15 +52,15 @@ class HeldOut:
 
 @dataclass(frozen=True)
 class InTime:
-    """Fits as they were when forecasts were issued."""
+    """Fits at the times when forecasts were issued."""
 
     fits: tuple[Shared | None, ...]
     number: IntArray
-    """(n + 1,) the fit when so many dates were known, -1 where there is none"""
+    """(n + 1,) index of the fit by the number of known dates, -1 without a fit"""
     usual: FloatArray
     """(1, p, 8) usual values of covariates"""
     bounds: tuple[float, float]
-    """Of the variable; infinite or NaN without"""
+    """Bounds of the variable; infinite or NaN without a bound"""
 
     def known(self, count: int) -> Shared | None:
         """The fit when so many dates were known."""
@@ -68,9 +68,9 @@ class InTime:
 
 
 def in_time(held: HeldOut, part: IntArray, bounds: tuple[float, float]) -> InTime:
-    """Fits of earlier folds as they could have issued cases of dates in parts (n,) of the record.
+    """Fits to earlier folds, as available when cases of dates in parts (n,) were issued.
 
-    When k dates were known, that was the fit of all folds before that of date k.
+    With k known dates, the fit is that to all folds before the fold of date k.
     """
     number = np.append(held.folds.of_part[part], -1)
     return InTime(held.later, number, held.usual, bounds)
@@ -83,14 +83,14 @@ def hold_out(
     law_sums: PartSums,
     usual: FloatArray = NO_PREDICTORS,
 ) -> HeldOut:
-    """Fits without each fold of dates, by what the passes of a fit have summed up.
+    """Fits without each fold of dates, from the sums of the passes of a fit.
 
     Parameters
     ----------
     fit : Shared
-        Of all cases.
+        Fit to all cases.
     started : Started
-        What was known before its laws were learned.
+        Results of the passes before its laws were learned.
     place_sums : array of float, shape (G, 8, P)
         From :func:`.network.place_sums_of` over all cases, part by part.
     law_sums : dict from (int, int) to Sums
@@ -101,13 +101,13 @@ def hold_out(
     Returns
     -------
     HeldOut
-        Of both kinds F fits. Centres and spreads of places, fields of features and the law are
-        learned without the fold; the regression, scales of features, landmarks, the grid and the
-        ridge are those of the fit, which all cases have chosen.
+        F fits of both kinds. Centres and spreads of places, fields of features and the law are
+        learned without the fold. The regression, scales of features, landmarks, the grid and the
+        ridge are those of the fit to all cases.
 
     Notes
     -----
-    2 F solutions of r equations, O(r³ + r² J) each, and no further pass over cases.
+    Takes 2 F solutions of r equations, O(r³ + r² J) each, and no further pass over cases.
     """
     folds, parts = started.standards[WITH_RECORD].folds, sums_of_law(started, law_sums, WITH_RECORD)
     blocks, later = (
@@ -121,7 +121,7 @@ def hold_out(
 
 
 def _learned(fit: Shared, started: Started, place_sums: FloatArray, sums: Sums) -> Shared | None:
-    """The fit to cases with these sums; None where they are of no case."""
+    """The fit to cases with these sums; None without cases."""
     law, chosen = fit.laws[WITH_RECORD], started.places.settings
     try:
         places = fit_places(place_sums, fit.features, fit.pooled.kurtosis, chosen)

@@ -1,4 +1,4 @@
-"""Forecasts of a shared fit: quantiles at places of the fit and at new ones, and their novelty."""
+"""Forecasts of a shared fit: quantiles at known and new places, and their novelty."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from .passes import WITH_RECORD, WITHOUT_RECORD, Shared, moments_and_covariates
 from .places import fit_places, place_sums
 
 BEYOND = 0.2
-"""Of the range of past ensemble means, spreads or values of a covariate: a forecast that is so far
-beyond it is half new, as it is to a CKME that compares forecasts themselves."""
+"""Distance at which a forecast is half new, as a share of the range of past ensemble means, spreads
+or values of a covariate. It agrees with the novelty of a CKME that compares forecasts
+themselves."""
 
 
 class Issued(NamedTuple):
-    """Of n cases."""
+    """Quantiles and novelty of n cases."""
 
     quantiles: FloatArray
     """(n, q)"""
@@ -27,9 +28,9 @@ class Issued(NamedTuple):
 
 
 def at_own_place(fit: Shared, cases: Cases, features: FloatArray) -> Shared:
-    """A fit at one place that it does not know, with features (1, k), by the cases there.
+    """Add one new place with features (1, k) to a fit, by the cases there.
 
-    Centre and spread of the place are shrunk to those that its features say.
+    Centre and spread of the place are shrunk to those predicted by its features.
     """
     values = (*cases.moments(), cases.observations)
     sums = place_sums(fit.pooled, np.zeros(cases.place.size, np.int64), 1, values, cases.weight)
@@ -38,26 +39,26 @@ def at_own_place(fit: Shared, cases: Cases, features: FloatArray) -> Shared:
 
 
 def issue(fit: Shared, cases: Cases, features: FloatArray, levels: FloatArray) -> Issued:
-    """Quantiles of new forecasts, and how little is known of cases like them.
+    """Quantiles of new forecasts, and their novelty.
 
     Parameters
     ----------
     fit : Shared
         From :func:`.passes.finish`.
     cases : Cases
-        New ones: their observations are not read. Numbers of places not of the fit are -1.
+        New cases; their observations are not read. Places outside the fit have the number -1.
     features : array of float, shape (n, k)
-        Of their places. Where a place is of the fit, those of the fit count.
+        Features of their places. A place of the fit keeps the features of the fit.
     levels : array of float, shape (q,)
-        In [0, 1].
+        Levels in [0, 1].
 
     Returns
     -------
     Issued
-        In the unit of the variable. NaN where a forecast has no members, or a covariate or feature
-        that counts is unknown. The novelty is from 0 to 1: how far ensemble mean, spread and
-        covariates that count are beyond those of the past, and at a new place how little known
-        places stand for its features.
+        Quantiles in the unit of the variable. NaN if a forecast has no members, or if a covariate
+        or feature with a weight is unknown. The novelty is from 0 to 1. It grows with the distance
+        of ensemble mean, spread and covariates beyond their past ranges. At a new place it also
+        shows how poorly the known places represent its features.
     """
     n = cases.place.size
     quantiles, novelty = np.full((n, levels.size), np.nan), _beyond(fit, cases)
@@ -67,7 +68,7 @@ def issue(fit: Shared, cases: Cases, features: FloatArray, levels: FloatArray) -
             continue
         some, network = cases.take(here), fit.network(law)
         if law == WITHOUT_RECORD:
-            # Forecasts of a place come together: what is said of it is worked out once.
+            # Forecasts of a place come together, so its law is computed once.
             places, number = np.unique(features[here], axis=0, return_inverse=True)
             network = fit.network(law, (fit.places.at(places), places))
             some = some._replace(place=number.ravel())
@@ -79,7 +80,7 @@ def issue(fit: Shared, cases: Cases, features: FloatArray, levels: FloatArray) -
 
 
 def _beyond(fit: Shared, cases: Cases) -> FloatArray:
-    """Novelty (n,) of what is outside of the ranges that were seen, of all that counts."""
+    """Novelty (n,) of values outside their past ranges, over all predictors with a weight."""
     given, found = moments_and_covariates(cases), np.zeros(cases.place.size)
     of_laws = [coordinates.precision[fit.features.shape[1] :] for coordinates in fit.coordinates]
     counts = [True, True, *(np.max(of_laws, axis=0) > 0)]

@@ -1,4 +1,4 @@
-"""Cases that stand for all others, and what all others are in terms of them."""
+"""Landmarks: cases that represent all others, and vectors of cases relative to them."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from xrecal.typing import FloatArray
 
 MAX_RANK = 1000
 TOLERANCE = 1e-6
-"""Of the largest residual of the diagonal of the kernel matrix, at which landmarks suffice."""
+"""Largest residual of the diagonal of the kernel matrix at which landmarks suffice."""
 
 
 class Landmarks(NamedTuple):
-    """Landmarks in the order in which they were chosen; the first ones alone are landmarks too."""
+    """Landmarks in the order of choice; the first ones alone are landmarks, too."""
 
     points: FloatArray
     """(r, d) coordinates"""
@@ -34,13 +34,13 @@ class Landmarks(NamedTuple):
         similar *= 2.0
         similar -= (self.points**2).sum(1)[:, np.newaxis]
         similar -= (placed**2).sum(1)
-        np.minimum(similar, 0.0, out=similar)  # rounding, where a case is a landmark
+        np.minimum(similar, 0.0, out=similar)  # rounding, if a case is a landmark
         return np.asarray(np.exp(similar, out=similar))
 
     def embed(self, placed: FloatArray) -> FloatArray:
-        r"""Vectors z (r, n) of cases (n, d), whose products stand for their similarities.
+        r"""Vectors z (r, n) of cases (n, d): their products approximate the similarities.
 
-        :math:`z(x) = L^{-1} k_p(x)`. O(r d + r²) a case.
+        :math:`z(x) = L^{-1} k_p(x)`. O(r d + r²) per case.
         """
         return solve_lower(self.root, self.similarities(placed))
 
@@ -48,21 +48,21 @@ class Landmarks(NamedTuple):
 def choose_landmarks(
     placed: FloatArray, max_rank: int = MAX_RANK, tolerance: float = TOLERANCE
 ) -> Landmarks:
-    """Landmarks among a sample of cases, by pivoted Cholesky of their kernel matrix.
+    """Choose landmarks in a sample of cases, by pivoted Cholesky of their kernel matrix.
 
     Parameters
     ----------
     placed : array of float, shape (n, d)
         Coordinates of the cases, finite.
     max_rank : int
-        Landmarks at most.
+        Largest number of landmarks.
     tolerance : float
-        Largest residual of the diagonal at which no more are taken.
+        No more landmarks are added once the largest residual of the diagonal is at most this.
 
     Returns
     -------
     Landmarks
-        One or more.
+        At least one landmark.
 
     Raises
     ------
@@ -71,7 +71,7 @@ def choose_landmarks(
 
     Notes
     -----
-    O(n r² + n r d) time, O(n r) memory. Each step takes the case that is represented worst.
+    O(n r² + n r d) time, O(n r) memory. Each step takes the case with the largest residual.
 
     References
     ----------
@@ -92,9 +92,9 @@ def choose_landmarks(
         pivots = Pivots(
             rows[taken.size : taken.size + size], np.empty(size, np.int64), np.empty(size)
         )
-        # It looks at the mean residual: at most this where none is above the tolerance.
+        # It compares the mean residual, which is at most this if no residual exceeds the tolerance.
         added = take_pivots(columns, cases, left, tolerance / n, pivots)
-        if added == 0:  # all that is left is rounding
+        if added == 0:  # only rounding is left
             break
         taken = np.concatenate([taken, pivots.taken[:added]])
     root = np.ascontiguousarray(np.tril(rows[: taken.size, taken].T))

@@ -1,4 +1,4 @@
-"""Sums over cases to laws of errors: ridge, signed CDF, the nearest CDF, quantiles."""
+"""Laws of errors from sums over cases: ridge, signed CDF, nearest CDF, quantiles."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ from .landmarks import Landmarks
 from .sums import BLOCK, Sums
 
 RIDGES = np.logspace(-8, 0, 17)
-"""Two a decade: the loss is flat. Far more cases than landmarks want less than 1e-6."""
+"""Two ridges per decade: the loss is flat. Far more cases than landmarks need less than 1e-6."""
 
 
 class SharedLaw(NamedTuple):
-    """A law of errors, given coordinates of a case."""
+    """Distribution of errors, given coordinates of a case."""
 
     landmarks: Landmarks
     grid: FloatArray
     """(J + 1,) thresholds"""
     factors: FloatArray
-    """(r, J) of similarities to landmarks in the signed CDF"""
+    """(r, J) factors of similarities to landmarks in the signed CDF"""
     share: FloatArray
-    """(r,) of similarities in the sum of weights, the share that comes from similar cases"""
+    """(r,) factors of similarities in the sum of weights, the share of similar cases"""
     average: FloatArray
     """(J,) CDF of all cases"""
     ridge: float
 
     def signed(self, placed: FloatArray) -> FloatArray:
-        r"""Signed CDF (n, J) of cases (n, d), averaged in each cell.
+        r"""Signed CDF (n, J) of cases (n, d), as averages in each cell.
 
         :math:`F(x) = z^T (A + \lambda W)^{-1} C + (1 - s) b / W`,
         :math:`s = z^T (A + \lambda W)^{-1} c`.
@@ -47,8 +47,8 @@ class SharedLaw(NamedTuple):
     def weights(self, placed: FloatArray) -> FloatArray:
         """Probabilities (n, J + 1) of the thresholds, for cases (n, d).
 
-        The law on the grid whose CDF is nearest to the signed one in L². NaN where coordinates
-        are.
+        The probabilities on the grid with the CDF nearest to the signed one in L². NaN for NaN
+        coordinates.
         """
         out = np.empty((len(placed), self.grid.size))
         for first in range(0, len(placed), BLOCK):
@@ -58,7 +58,7 @@ class SharedLaw(NamedTuple):
 
 
 def solve_sums(landmarks: Landmarks, grid: FloatArray, sums: Sums, ridge: float) -> SharedLaw:
-    """The law that cases give by their sums, with a ridge (> 0) relative to their weight.
+    """Solve for the law from sums over cases, with a ridge (> 0) relative to their weight.
 
     O(r³ + r² J) time.
     """
@@ -70,7 +70,7 @@ def solve_sums(landmarks: Landmarks, grid: FloatArray, sums: Sums, ridge: float)
     matrix[np.diag_indices_from(matrix)] += ridge * sums.weight
     right = np.column_stack([sums.cross, sums.total])
     solved = Positive(matrix).solve(np.ascontiguousarray(right.T)).T
-    # Of similarities instead of vectors, so that a forecast needs no triangular solution.
+    # Factors of similarities, not vectors, so that a forecast needs no triangular solution.
     factors = solve_any(landmarks.root.T, solved)
     share, average = factors[:, -1], sums.below / sums.weight
     centred = factors[:, :-1] - share[:, np.newaxis] * average
@@ -85,29 +85,30 @@ def ridge_losses(
     Parameters
     ----------
     parts : sequence of Sums
-        Of the cases of each part of the folds.
+        Sums over the cases of each part of the folds.
     grid : array of float, shape (J + 1,)
         Thresholds of errors.
     folds : Folds
-        What is held out, and what its law is learned from.
+        Held-out and training parts.
     ridges : array of float, shape (K,)
         Positive.
 
     Returns
     -------
     array of float64, shape (K,)
-        :math:`\int (F - 1\{e \le t\})^2 dt` over the grid, in the unit of the errors, F the signed
-        CDF before its projection, which can only lower it. A mean over all cases, none left out.
+        :math:`\int (F - 1\{e \le t\})^2 dt` over the grid, in the unit of the errors, with F the
+        signed CDF before its projection, which can only lower the loss. A mean over all cases.
 
     Raises
     ------
     ValueError
-        If fewer than two folds have cases, and others to learn from.
+        If fewer than two folds have both held-out and training cases.
 
     Notes
     -----
-    Within a cell F is constant, so that the integral is :math:`F^2 - 2 F a + a` times its width,
-    and a sum over cases of it needs only theirs. One eigendecomposition a fold, O(r² J) a ridge.
+    F is constant in a cell, so the integral there is :math:`F^2 - 2 F a + a` times the width of the
+    cell. Its sum over cases follows from the sums of the cases. One eigendecomposition per fold,
+    O(r² J) per ridge.
     """
     losses, weights = fold_losses(folds.pairs(parts), grid, ridges)
     return np.asarray(weights @ losses / weights.sum())
@@ -116,9 +117,9 @@ def ridge_losses(
 def fold_losses(
     pairs: Sequence[tuple[Sums, Sums]], grid: FloatArray, ridges: FloatArray = RIDGES
 ) -> tuple[FloatArray, FloatArray]:
-    """Mean losses (F, K) of cases held out by the law of others; weights (F,) of the former.
+    """Mean losses (F, K) of held-out cases by the law of the others; weights (F,) of the folds.
 
-    The pairs are those of :meth:`.folds.Folds.pairs`, two at least.
+    The pairs are those of :meth:`.folds.Folds.pairs`, at least two.
     """
     if len(pairs) < 2:
         raise NothingToLearnError(f"held-out losses need two folds with cases, found {len(pairs)}")
@@ -128,7 +129,7 @@ def fold_losses(
 
 
 def _held_out(train: Sums, held: Sums, gaps: FloatArray, ridges: FloatArray) -> FloatArray:
-    """Sum of the losses (K,) of some cases by the law of others."""
+    """Sum of the losses (K,) of held-out cases by the law of the training cases."""
     values, vectors = np.linalg.eigh(train.square)
     values = np.maximum(values, 0.0)
     cross, total = vectors.T @ train.cross, vectors.T @ train.total
@@ -148,7 +149,7 @@ def _held_out(train: Sums, held: Sums, gaps: FloatArray, ridges: FloatArray) -> 
 
 @kernel
 def nearest_law(signed: Matrix, gaps: Vector, out: OutMatrix) -> None:
-    """Probabilities (n, J + 1) whose CDF is nearest to a signed one (n, J) in L².
+    """Fill probabilities (n, J + 1) with the CDF nearest to a signed one (n, J) in L².
 
     Isotonic regression over the cells, weighted by their widths (J,), clipped to [0, 1].
     """

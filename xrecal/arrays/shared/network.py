@@ -1,10 +1,10 @@
-"""Cases of a network of places to one law of errors, in two passes over cases that only add.
+"""One law of errors for a network of places, in two passes that only add over cases.
 
-The first pass gives what each place says of its own centre and spread. The second learns the law of
-errors around them, all places together. The centre of a case is never learned from the case: for
-places with a record, dates are left out in folds; for places without one, places are. So there are
-two laws, as errors around a centre that a record has told are smaller than around one that only the
-features of the place tell.
+The first pass sums what each place needs for its own centre and spread. The second pass learns the
+law of errors around them, for all places together. The centre of a case is never learned from the
+same case. For places with a record, dates are left out in folds; for places without a record,
+places are left out. So there are two laws: errors around a centre from a record are smaller than
+errors around a centre from features alone.
 """
 
 from __future__ import annotations
@@ -33,30 +33,30 @@ from .regression import Pooled
 from .relevance import choose_relevance
 
 ROOM = 3.0
-"""How far the grid reaches beyond the extremes of a sample, in their distances from its median."""
+"""Reach of the grid beyond the extremes of a sample, in their distances from its median."""
 
 Law = tuple[FloatArray, FloatArray, FloatArray]
 """Centres (n,), scales (n,) and weights (n, J + 1) of the thresholds of errors."""
 
 
 class Cases(NamedTuple):
-    """Some cases of a network."""
+    """Cases of a network of places."""
 
     members: FloatArray
-    """(n, m) of the ensembles, NaN where one is missing"""
+    """(n, m) members of the ensembles, NaN if missing"""
     observations: FloatArray
     """(n,)"""
     place: IntArray
     """(n,) number of the place"""
     part: IntArray
-    """(n,) of the record, by date: a fold, or with gaps a piece of one"""
+    """(n,) part of the record, by date: a fold, or with gaps a piece of one"""
     covariates: FloatArray
-    """(n, q) known when each forecast is issued, besides what is known of its place"""
+    """(n, q) covariates known at issue, besides the features of the place"""
     weight: FloatArray
-    """(n,) how much each counts: a sum of W says as much as W equal cases"""
+    """(n,) weights: cases with a sum W of weights have the evidence of W equal cases"""
 
     def take(self, rows: slice | IntArray) -> Cases:
-        """Some of the cases."""
+        """Select cases."""
         return Cases(*(part[rows] for part in self))  # type: ignore[arg-type]
 
     def moments(self) -> tuple[FloatArray, FloatArray]:
@@ -65,25 +65,25 @@ class Cases(NamedTuple):
 
 
 class Standards(NamedTuple):
-    """What turns cases into errors, one set of corrections a fold."""
+    """Corrections and scales that turn cases into errors, one set per fold."""
 
     pooled: Pooled
     corrections: Corrections
-    """Of F P numbers: fold by fold, of all places"""
+    """Corrections of F P numbers: fold by fold, each with all places"""
     features: FloatArray
     """(P, k)"""
     n_places: int
     folds: Folds
     """F"""
     place_fold: IntArray | None
-    """(P,) fold of each place, where places are left out; None where dates are"""
+    """(P,) fold of each place, if places are left out; None if dates are"""
 
     def part_of(self, cases: Cases) -> IntArray:
-        """Part (n,) of cases; places are left out whole."""
+        """Part (n,) of cases; a place is left out as a whole."""
         return cases.part if self.place_fold is None else self.place_fold[cases.place]
 
     def standardised(self, cases: Cases) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Errors (n,) and shapes (n, m) in units of the scale of each case, features (n, k + q)."""
+        """Errors (n,) and shapes (n, m) in units of the scale of each case; features (n, k + q)."""
         at = self.folds.of_part[self.part_of(cases)] * self.n_places + cases.place
         mean, variance = cases.moments()
         centre, scale = self.corrections.apply(self.pooled, at, mean, variance)
@@ -92,7 +92,7 @@ class Standards(NamedTuple):
 
 
 class Basis(NamedTuple):
-    """How errors and forecasts are written as numbers, from a sample of cases."""
+    """Grid, coordinates and landmarks for errors and forecasts, from a sample of cases."""
 
     coordinates: Coordinates
     landmarks: Landmarks
@@ -105,7 +105,7 @@ class Basis(NamedTuple):
 
 
 class Network(NamedTuple):
-    """One law of errors, and centres and scales of P places to which it applies."""
+    """One law of errors, and the centres and scales of P places."""
 
     pooled: Pooled
     corrections: Corrections
@@ -117,7 +117,7 @@ class Network(NamedTuple):
     def placed(self, cases: Cases) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Centres and scales (n,) of cases, and their coordinates (n, d).
 
-        NaN where an ensemble has no members, or features that count are unknown.
+        NaN if an ensemble has no members, or if a feature with a weight is unknown.
         """
         mean, variance = cases.moments()
         pooled, place = self.pooled, cases.place
@@ -131,46 +131,50 @@ class Network(NamedTuple):
         return centre, scale, self.coordinates.of(shapes, features_of(self.features, cases))
 
     def predict(self, cases: Cases) -> Law:
-        """Laws of the observations of cases, which need not be known.
+        """Distributions for cases; their observations may be unknown.
 
-        The law is that of ``centre + scale t``, with the weight of each threshold t of the grid.
+        The distribution is that of ``centre + scale t``, with the weight of each threshold t of the
+        grid.
         """
         centre, scale, placed = self.placed(cases)
         return centre, scale, self.law.weights(placed)
 
     def quantiles(self, cases: Cases, levels: FloatArray) -> FloatArray:
-        """Quantiles (n, q) of the laws of :meth:`predict` at levels (q,) in [0, 1]."""
+        """Quantiles (n, q) of the distributions of :meth:`predict` at levels (q,) in [0, 1]."""
         centre, scale, weights = self.predict(cases)
         found = weighted_quantile(self.law.grid[np.newaxis], levels, weights[np.newaxis])[0]
         return np.asarray(centre[:, np.newaxis] + scale[:, np.newaxis] * found)
 
 
 def moments_of(members: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Means and variances (n,) of ensembles (n, m), NaN members left out."""
+    """Means and variances (n,) of ensembles (n, m) without NaN members."""
     x = np.asarray(members, np.float64)
     known = ~np.isnan(x)
     size = known.sum(-1)
     if known.all():
         mean = x.mean(-1)
         return mean, np.einsum("nm,nm->n", x, x - mean[:, np.newaxis]).clip(0.0) / x.shape[-1]
-    with np.errstate(invalid="ignore"):  # of an ensemble without members
+    with np.errstate(invalid="ignore"):  # ensembles without members
         mean = np.where(known, x, 0.0).sum(-1) / np.where(size > 0, size, np.nan)
         apart = np.where(known, x - mean[:, np.newaxis], 0.0)
         return mean, (apart**2).sum(-1) / np.where(size > 0, size, np.nan)
 
 
 def shapes_of(members: FloatArray, mean: FloatArray, scale: FloatArray) -> FloatArray:
-    """Ensembles (n, m) around their means, in units of the scales (n,) of their errors."""
+    """Ensembles (n, m) minus their means, in units of the scales (n,) of their errors."""
     return np.asarray((members - mean[:, np.newaxis]) / scale[:, np.newaxis])
 
 
 def features_of(places: FloatArray, cases: Cases) -> FloatArray:
-    """Features (n, k + q) of cases: those of their place, of P with (P, k), and covariates."""
+    """Features (n, k + q) of cases: features of their place, from (P, k), and covariates."""
     return np.concatenate([places[cases.place], cases.covariates], axis=1)
 
 
 def place_sums_of(pooled: Pooled, cases: Cases, n_places: int, n_parts: int) -> FloatArray:
-    """Sums (G, 8, P) over some cases at each place, part by part. Those of others are added."""
+    """Sums (G, 8, P) over some cases at each place, part by part.
+
+    Sums of other cases can be added.
+    """
     values = (*cases.moments(), cases.observations)
     at = cases.part * n_places + cases.place
     sums = place_sums(pooled, at, n_parts * n_places, values, cases.weight)
@@ -180,10 +184,10 @@ def place_sums_of(pooled: Pooled, cases: Cases, n_places: int, n_parts: int) -> 
 def with_record(
     pooled: Pooled, sums: FloatArray, features: FloatArray, folds: Folds
 ) -> tuple[Places, Standards]:
-    """Corrections by all records, and by those without the dates of each fold.
+    """Corrections by all records, and by the records without the dates of each fold.
 
-    What a record says of a place, its mean error or spread, is no feature of it: without a fold it
-    is low where errors in this fold are high, and a law that learns this has seen what is held out.
+    The mean error or spread from the record of a place is not a feature of it. Without a fold, it
+    is low if errors in the fold are high; a law that learns this has seen the held-out cases.
     """
     whole = sums.sum(0)
     inflation = inflation_of(folds.held(sums))
@@ -211,9 +215,9 @@ def without_record(
 
 
 def basis_from(standards: Standards, sample: Cases, max_rank: int = MAX_RANK) -> Basis:
-    """Grid, coordinates and landmarks from a sample of cases; features that help to tell errors.
+    """Grid, coordinates and landmarks from a sample of cases; only features that improve the law.
 
-    Raises ValueError if no cases of the sample can be learned from.
+    Raises ValueError if the sample has no usable cases.
     """
     errors, shapes, features = standards.standardised(sample)
     coordinates = coordinates_from(shapes, features)
@@ -231,7 +235,7 @@ def basis_from(standards: Standards, sample: Cases, max_rank: int = MAX_RANK) ->
     grid = error_grid(known, extremes)
     cases = known, shapes[used], features[used]
     part = standards.part_of(sample)[used]
-    # What is smooth shows with fewer landmarks, which many trials can afford.
+    # Fewer landmarks suffice to compare features, and make many trials affordable.
     few = max(max_rank // 5, 1)
     coordinates = choose_relevance(coordinates, grid, cases, part, standards.folds, few)
     placed = coordinates.of(*cases[1:])

@@ -1,4 +1,4 @@
-"""A shared fit as arrays of sizes that are known before it, and back, bit by bit."""
+"""Conversion of a shared fit to arrays of fixed sizes, and back, bit by bit."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from .regression import Pooled
 from .sums import Sums, no_cases
 
 GRID = QUANTILES + 2 * OUTER + 2
-"""Thresholds of errors at most."""
+"""Largest number of thresholds of errors."""
 
 Packed = Mapping[str, npt.NDArray[Any]]
 
 
 class Sizes(NamedTuple):
-    """Numbers that decide the shapes of all arrays."""
+    """Numbers that determine the shapes of all arrays."""
 
     places: int
     features: int
-    """Of places"""
+    """Number of places"""
     covariates: int
-    """Of cases"""
+    """Number of cases"""
     landmarks: int
-    """At most"""
+    """Largest number of landmarks"""
 
     @property
     def of_dims(self) -> dict[str, int]:
@@ -66,19 +66,19 @@ class Sizes(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """An array of the state."""
+    """One array of the state."""
 
     long_name: str
     dims: tuple[str, ...]
     of: str | Callable[[Shared], npt.ArrayLike]
-    """Path to what it holds, from :class:`.passes.Shared`, or from each of two ``laws``,
+    """Path to its values, from :class:`.passes.Shared`, or from each of two ``laws``,
     ``coordinates``, ``sums`` or ``fields``"""
     for_updates: bool = False
     whole: bool = False
-    """Whether numbers are counts"""
+    """True if numbers are counts"""
 
     def values(self, fit: Shared) -> Any:
-        """What it holds; a list of two where it is of two laws or fields."""
+        """Its values; a list of two for laws or fields."""
         if not isinstance(self.of, str):
             return self.of(fit)
         first, _, rest = self.of.partition(".")
@@ -89,7 +89,7 @@ class Entry(NamedTuple):
 
     @property
     def is_of_two(self) -> bool:
-        """Whether it has a value for each of two laws or fields; one may have fewer landmarks."""
+        """True if it has a value for each of two laws or fields; one may have fewer landmarks."""
         return self.dims[0] in ("law", "field")
 
 
@@ -199,7 +199,7 @@ ENTRIES: dict[str, Entry] = {
 
 
 def pack(fit: Shared, sizes: Sizes) -> dict[str, npt.NDArray[Any]]:
-    """Arrays of a fit by name, each of the sizes of its dimensions, zeros where there is less."""
+    """Named arrays of a fit, each with the sizes of its dimensions, filled up with zeros."""
     packed = {}
     for name, entry in ENTRIES.items():
         whole, values = _empty(entry, sizes), entry.values(fit)
@@ -212,7 +212,7 @@ def pack(fit: Shared, sizes: Sizes) -> dict[str, npt.NDArray[Any]]:
 
 
 def nothing(sizes: Sizes) -> dict[str, npt.NDArray[Any]]:
-    """Arrays of a fit that learned nothing: NaN, and counts of 0."""
+    """Named arrays of an empty fit: NaN, and counts of 0."""
     packed = {name: _empty(entry, sizes) for name, entry in ENTRIES.items()}
     for array in packed.values():
         if array.dtype.kind == "f":
@@ -226,9 +226,9 @@ def _empty(entry: Entry, sizes: Sizes) -> npt.NDArray[Any]:
 
 
 def unpack(packed: Packed) -> Shared:
-    """Make the fit from its arrays.
+    """Rebuild the fit from its arrays.
 
-    Arrays that updates alone need may be lacking: sums are then of no case.
+    Arrays that only updates need may be missing; the sums are then those of no case.
     """
     one, other = _OfOne(packed, 0), _OfOne(packed, 1)
     slope, slope_variance, inflation = map(float, packed["place_settings"])
@@ -251,7 +251,7 @@ def unpack(packed: Packed) -> Shared:
 
 
 class _OfOne:
-    """Arrays of one of two laws and one of two fields, cut to the sizes that this one uses."""
+    """Arrays of one of two laws and one of two fields, cut to its own sizes."""
 
     def __init__(self, packed: Packed, k: int) -> None:
         self.packed, self.k = packed, k
@@ -274,7 +274,7 @@ class _OfOne:
         return [self.array(name) for name in names]
 
     def field(self) -> Field:
-        """Make the field of features of places."""
+        """Rebuild the field of features of places."""
         middle, precision = self.arrays("field_middle", "field_precision")
         landmarks = Landmarks(*self.arrays("field_points", "field_root"))
         factors, constant, settings = self.arrays(
@@ -285,19 +285,22 @@ class _OfOne:
         )
 
     def coordinates(self) -> Coordinates:
-        """Make the coordinates of shapes and features."""
+        """Rebuild the coordinates of shapes and features."""
         return Coordinates(
             *self.arrays("shape_grid", "shape_bandwidth", "feature_middle", "feature_precision")
         )
 
     def law(self) -> SharedLaw:
-        """Make the law of errors; without a stored root, one that forecasts do not need."""
+        """Rebuild the law of errors.
+
+        Without a stored root, give it an empty one: forecasts need none.
+        """
         root = self.array("root") if "root" in self.packed else np.eye(self.rank)
         landmarks = Landmarks(self.array("landmarks"), root)
         return SharedLaw(landmarks, *self.arrays("errors", "factors", "share", "average", "ridge"))
 
     def sums(self) -> Sums:
-        """Make the sums over cases, those of no case where they are not stored."""
+        """Rebuild the sums over cases; sums of no case if they are not stored."""
         if "sum_square" not in self.packed:
             return no_cases(self.rank, self.used["cell"])
         square, cross, total = self.arrays("sum_square", "sum_cross", "sum_total")

@@ -1,7 +1,7 @@
-"""A shared fit in passes over chunks of cases, and what it learns between them.
+"""A shared fit in passes over chunks of cases, and the steps between the passes.
 
 ==========================  =======================================  ==========================
-pass over all cases         what each chunk gives                    what all of them give
+pass over all cases         result of each chunk                     next step with all results
 ==========================  =======================================  ==========================
 :func:`.draw_sample`        cases with the smallest hashes           :func:`first_regression`
 :func:`.place_sums_of`      sums of each place around a regression   :func:`second_regression`
@@ -56,12 +56,12 @@ WITH_RECORD, WITHOUT_RECORD = 0, 1
 
 
 def landmarks_for(n_cases: int) -> int:
-    """Landmarks at most for a number of cases: a tenth, as each has to stand for several."""
+    """Largest number of landmarks for a number of cases: a tenth of it."""
     return int(min(max(n_cases // 10, FEWEST_LANDMARKS), MOST_LANDMARKS, max(n_cases, 1)))
 
 
 def first_regression(sample: Sample) -> Pooled:
-    """The regression of a sample of cases of all places; see :func:`.places.fit_pooled`."""
+    """Regression of a sample of cases of all places; see :func:`.places.fit_pooled`."""
     if not sample.draws.size:
         raise NothingToLearnError("there are no cases")
     return fit_pooled(*sample.cases.moments(), sample.cases.observations)
@@ -70,7 +70,7 @@ def first_regression(sample: Sample) -> Pooled:
 def second_regression(
     pooled: Pooled, sums: FloatArray, features: FloatArray, sample: Sample, folds: Folds
 ) -> Pooled:
-    """The same once what is peculiar to places is taken away; see :func:`.without_places`."""
+    """Regression without the corrections of places; see :func:`.without_places`."""
     places, _ = with_record(pooled, sums, features, folds)
     cases = sample.cases
     mean, variance = cases.moments()
@@ -86,16 +86,16 @@ def second_regression(
 
 
 class Started(NamedTuple):
-    """What is known before the laws are learned."""
+    """Results of the passes before the laws are learned."""
 
     places: Places
     sums: FloatArray
-    """(8, P) of all cases of each place"""
+    """(8, P) sums of all cases of each place"""
     standards: tuple[Standards, Standards]
-    """With records, and as if each place had none"""
+    """Corrections with records, and as if no place had one"""
     bases: tuple[Basis, Basis]
     seen: FloatArray
-    """(2 + q, 2) least and largest ensemble mean, standard deviation and value of each covariate
+    """(2 + q, 2) smallest and largest ensemble mean, standard deviation and value of each covariate
     in the sample"""
 
 
@@ -107,22 +107,22 @@ def start_laws(
     folds: Folds,
     max_rank: int,
 ) -> Started:
-    """Corrections of each place, and the bases on which both laws will be learned.
+    """Corrections of each place, and the bases of both laws.
 
     Parameters
     ----------
     pooled : Pooled
-        The regression that all places share.
+        The common regression of all places.
     sums : array of float, shape (G, 8, P)
         From :func:`.network.place_sums_of` over all cases.
     features : array of float, shape (P, k)
-        Of the places.
+        Features of the places.
     sample : Sample
-        Of all places and dates.
+        Sample of all places and dates.
     folds : Folds
-        Of the dates, made of G parts.
+        Folds of the dates, made of G parts.
     max_rank : int
-        Landmarks at most.
+        Largest number of landmarks.
 
     Returns
     -------
@@ -131,7 +131,7 @@ def start_laws(
     Raises
     ------
     ValueError
-        If no place has two cases, or no case of the sample can be learned from.
+        If no place has two cases, or the sample has no usable case.
     """
     places, known = with_record(pooled, sums, features, folds)
     fold = np.arange(features.shape[0]) % min(FOLDS, features.shape[0])
@@ -152,7 +152,7 @@ PartSums = Mapping[tuple[int, int], Sums]
 
 
 def law_sums_of(cases: Cases, date: IntArray, started: Started | None) -> PartSums:
-    """Sums over some cases for both laws, of the parts that they are in; none without a start."""
+    """Sums over some cases for both laws, by part; empty without a start."""
     found: dict[tuple[int, int], Sums] = {}
     if started is None:
         return found
@@ -167,7 +167,7 @@ def law_sums_of(cases: Cases, date: IntArray, started: Started | None) -> PartSu
 
 
 def join_sums(one: PartSums, other: PartSums) -> PartSums:
-    """Sums of the cases of both."""
+    """Sums over the cases of both."""
     joined = dict(one)
     for key, sums in other.items():
         joined[key] = joined[key].plus(sums) if key in joined else sums
@@ -175,41 +175,41 @@ def join_sums(one: PartSums, other: PartSums) -> PartSums:
 
 
 class Shared(NamedTuple):
-    """One fit for many places: what forecasts need, and what more cases are added to."""
+    """One fit for many places: everything for forecasts, and sums that take further cases."""
 
     pooled: Pooled
     places: Places
     features: FloatArray
     """(P, k)"""
     at_fit: tuple[Corrections, Corrections]
-    """With records, and as if each place had none: the sums of the laws are of errors around
-    these, whatever more cases tell of the places."""
+    """Corrections with records, and as if no place had one. The sums of the laws are of errors
+    around these, and stay so when updates change the corrections of places."""
     coordinates: tuple[Coordinates, Coordinates]
     laws: tuple[SharedLaw, SharedLaw]
     sums: tuple[Sums, Sums]
-    """Of all cases"""
+    """Sums of all cases"""
     place_sums: FloatArray
     """(8, P)"""
     seen: FloatArray
-    """(2 + q, 2) as in :class:`Started`"""
+    """(2 + q, 2) ranges as in :class:`Started`"""
 
     def network(self, law: int, at: tuple[Corrections, FloatArray] | None = None) -> Network:
-        """A law at the places of the fit, or at others with corrections and features."""
+        """A law at the places of the fit, or at others with given corrections and features."""
         corrections, features = at or (self.places.local, self.features)
         return Network(self.pooled, corrections, features, self.coordinates[law], self.laws[law])
 
 
 def sums_of_law(started: Started, sums: PartSums, law: int) -> list[Sums]:
-    """Sums of each part of the folds of a law, of no case where there is none."""
+    """Sums of each part of the folds of a law; sums of no case if a part has none."""
     basis, folds = started.bases[law], started.standards[law].folds
     nothing = no_cases(basis.landmarks.rank, basis.grid.size - 1)
     return [sums.get((law, g), nothing) for g in range(folds.of_part.size)]
 
 
 def finish(started: Started, sums: PartSums, ridges: FloatArray = RIDGES) -> Shared:
-    """Both laws, each with the ridge whose law of the other folds scores best on each fold.
+    """Learn both laws, each with the ridge of the smallest held-out loss.
 
-    With a single fold, of a record of one date, the largest ridge.
+    With a single fold, for a record of one date, take the largest ridge.
     """
     known, new = started.standards
     at = np.arange(known.n_places)
@@ -237,7 +237,7 @@ def finish(started: Started, sums: PartSums, ridges: FloatArray = RIDGES) -> Sha
 
 
 def added_sums_of(fit: Shared, cases: Cases) -> tuple[FloatArray, Sums, Sums]:
-    """Sums over more cases at the places of a fit: of the places (8, P), and of both laws."""
+    """Sums over further cases at the places of a fit: of the places (8, P), and of both laws."""
     one_part = cases._replace(part=np.zeros(cases.place.size, np.int64))
     count = fit.features.shape[0]
     of_places = place_sums_of(fit.pooled, one_part, count, 1)[0]
@@ -256,20 +256,20 @@ def added_sums_of(fit: Shared, cases: Cases) -> tuple[FloatArray, Sums, Sums]:
 def join_added(
     one: tuple[FloatArray, Sums, Sums], other: tuple[FloatArray, Sums, Sums]
 ) -> tuple[FloatArray, Sums, Sums]:
-    """Sums of the cases of both."""
+    """Sums over the cases of both."""
     return one[0] + other[0], one[1].plus(other[1]), one[2].plus(other[2])
 
 
 def with_added(fit: Shared, added: tuple[FloatArray, Sums, Sums], fading: float = 1.0) -> Shared:
-    """A fit with more cases, whose grid, landmarks, ridges and variances stay as chosen.
+    """Add cases to a fit; grid, landmarks, ridges and variances stay.
 
-    The weight of the cases that it has is multiplied by ``fading``.
+    The weight of its previous cases is multiplied by ``fading``.
     """
     return solved(with_sums(fit, added, fading))
 
 
 def with_sums(fit: Shared, added: tuple[FloatArray, Sums, Sums], fading: float = 1.0) -> Shared:
-    """A fit whose sums are of more cases, but whose corrections and laws are not yet."""
+    """Add cases to the sums of a fit, without changing its corrections and laws."""
     factors = np.full((len(fit.place_sums), 1), fading)
     factors[NUMBER] = 1.0
     of_places = fit.place_sums * factors + added[0]
@@ -278,7 +278,10 @@ def with_sums(fit: Shared, added: tuple[FloatArray, Sums, Sums], fading: float =
 
 
 def solved(fit: Shared) -> Shared:
-    """A fit with the corrections and laws that follow from its sums. O(r³ + r² J) time."""
+    """Compute the corrections and laws of a fit from its sums.
+
+    O(r³ + r² J) time.
+    """
     places = fit_places(fit.place_sums, fit.features, fit.pooled.kurtosis, fit.places.settings)
     laws = [
         solve_sums(law.landmarks, law.grid, total, law.ridge)
@@ -288,15 +291,16 @@ def solved(fit: Shared) -> Shared:
 
 
 def without_sums(fit: Shared) -> Shared:
-    """A fit for forecasts alone, of which many may be kept."""
+    """A fit for forecasts alone, which takes less memory."""
     empty = no_cases(0, 0)
     return fit._replace(sums=(empty, empty))
 
 
 def with_places(fit: Shared, features: FloatArray) -> Shared:
-    """A fit with further places of features (P', k), which have no cases yet.
+    """Add places with features (P', k) and without cases to a fit.
 
-    Their cases say nothing of errors around centres with a record, as there was none at the fit.
+    Their cases do not change the law of errors around centres with a record, as the fit had no
+    record of these places.
     """
     new = fit.places.at(features)
     unknown = Corrections(*(np.full_like(part, np.nan) for part in new))
@@ -314,26 +318,26 @@ def with_places(fit: Shared, features: FloatArray) -> Shared:
 
 
 class Engine(Protocol):
-    """Runs passes, in memory or as tasks of Dask."""
+    """Run passes in memory or as tasks of Dask."""
 
     def total(self, function: Callable[..., Any], join: Callable[..., Any], *given: Any) -> Any:
-        """What ``function(cases, date, *given)`` makes of each chunk of cases, joined."""
+        """Results of ``function(cases, date, *given)`` over all chunks of cases, joined."""
 
     def once(self, function: Callable[..., Any], *args: Any) -> Any:
         """The value of a function."""
 
 
 class Learned(NamedTuple):
-    """What passes over all cases have led to, as the engine has values."""
+    """Results of the passes over all cases, in the form of the engine."""
 
     fit: Any
-    """:class:`Shared`, or None where there is nothing to learn"""
+    """:class:`Shared`, or None without usable cases"""
     sample: Any
     """:class:`.samples.Sample` of the cases"""
     started: Any
     """:class:`Started`"""
     place_sums: Any
-    """(G, 8, P) of each part of the folds"""
+    """(G, 8, P) sums of each part of the folds"""
     law_sums: Any
     """``PartSums``"""
 
@@ -341,20 +345,20 @@ class Learned(NamedTuple):
 def run(
     engine: Engine, features: FloatArray, folds: Folds, max_rank: int, ridges: FloatArray = RIDGES
 ) -> Learned:
-    """A fit in its passes.
+    """Run the passes of a fit.
 
     Parameters
     ----------
     engine : Engine
-        With all cases.
+        Engine with all cases.
     features : array of float, shape (P, k)
-        Of the places.
+        Features of the places.
     folds : Folds
-        Of the dates.
+        Folds of the dates.
     max_rank : int
-        Landmarks at most.
+        Largest number of landmarks.
     ridges : array of float, shape (K,)
-        Among which the best is chosen.
+        Ridges to choose from.
 
     Returns
     -------
@@ -373,18 +377,18 @@ def run(
 
 
 class IfAny:
-    """A function whose value is None where an argument is, or where there is nothing to learn."""
+    """A function that returns None if an argument is None, or without usable cases."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function, self.__name__ = function, function.__name__.strip("_")
 
     def __call__(self, *args: Any) -> Any:
-        """The value of the function."""
+        """Return the value of the function, or None."""
         if any(arg is None for arg in args):
             return None
         try:
             return self.function(*args)
-        except NothingToLearnError:  # which the status of the fit tells
+        except NothingToLearnError:  # the status of the fit reports this
             return None
 
 

@@ -1,10 +1,10 @@
-"""Centre and spread of forecasts at each place, by its own record as far as that reaches.
+"""Centre and spread of forecasts at each place, from its record and its features.
 
-All places share a regression of the observation on mean and variance of the ensemble (EMOS). What
-a place adds is a correction of it: a mean error, a slope and a factor of the spread. They follow
-from eight sums over its cases, so that more cases only add. A short record says
-little: corrections are shrunk to what the features of the place say, which is all that is known of
-a place without one.
+All places share a regression of the observation on mean and variance of the ensemble (EMOS). Each
+place has a correction of it: a mean error, a slope and a factor of the spread. They follow from
+eight sums over its cases, so further cases only add to the sums. Corrections from a short record
+are shrunk to those predicted by the features of the place. A place without a record has only its
+features.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from .regression import Pooled, fit_pooled
 
 SUMS = range(8)
 NUMBER, COUNT, WEIGHT, LEVEL, LEVEL_SQUARED, ERROR, LEVEL_ERROR, ERROR_SQUARED = SUMS
-"""Over the cases of a place: of 1, weights, and 1, x, x², e, x e, e² with weights over scale²."""
+"""Number of sums at a place: of 1, weights, and 1, x, x², e, x e, e² with weights over scale²."""
 
 ODD = 6.0
-"""Standard deviations from what features say, in units of what they leave open, beyond which a
-place is unlike all others and not shrunk to them."""
+"""Distance from the prediction by features beyond which a place is unlike all others and not
+shrunk, in standard deviations of the unexplained part."""
 
 FEWEST = 3
-"""Cases of a place below which nothing is said of its spread."""
+"""Least number of cases of a place for an estimate of its spread."""
 
 
 def without_places(
@@ -38,16 +38,16 @@ def without_places(
     place: IntArray,
     cases: tuple[FloatArray, FloatArray, FloatArray],
 ) -> Pooled:
-    """The regression of a sample of cases, once what is peculiar to their places is taken away.
+    """Regression of a sample of cases, without the corrections of their places.
 
-    Otherwise mean errors of places would count as spread that the ensemble does not tell.
+    Otherwise mean errors of places would add to the spread of errors.
 
     Parameters
     ----------
     pooled : Pooled
-        The regression that the corrections belong to.
+        The regression of the corrections.
     corrections : Corrections
-        Of P places.
+        Corrections of P places.
     place : array of int, shape (n,)
         Number of the place of each case.
     cases : tuple of arrays of float, shape (n,)
@@ -56,7 +56,7 @@ def without_places(
     Returns
     -------
     Pooled
-        To which corrections have to be learned anew.
+        New regression; its corrections must be learned again.
     """
     mean, variance, observations = cases
     location, _, _ = pooled.standardised(mean, variance)
@@ -84,15 +84,15 @@ def place_sums(
     n_places : int
         P.
     cases : tuple of arrays of float, shape (n,)
-        Means, variances and observations, as in :func:`fit_pooled`. Cases where one is not finite
-        are left out.
+        Means, variances and observations, as in :func:`fit_pooled`. Cases with a value that is not
+        finite are left out.
     weights : array of float, shape (n,), optional
 
     Returns
     -------
     array of float64, shape (8, P)
         Number of cases, sum of weights, and sums of 1, x, x², e, x e and e² with weights over
-        scale², x the ensemble mean in standard deviations and e the error of the regression.
+        scale²; x is the ensemble mean in standard deviations, and e the error of the regression.
     """
     mean, variance, observations = cases
     location, scale, x = pooled.standardised(mean, variance)
@@ -105,35 +105,34 @@ def place_sums(
 
 
 class PlaceSettings(NamedTuple):
-    """What is chosen once, from all cases."""
+    """Settings chosen once, from all cases."""
 
     slope_variance: float
-    """Of slopes of places around their mean"""
+    """Variance of slopes of places around their mean"""
     centre: FieldSettings
     spread: FieldSettings
     inflation: float
-    """Of the variance of what records say"""
+    """Inflation of the variance of estimates from records"""
 
 
 class Corrections(NamedTuple):
-    """Of the pooled regression at P places."""
+    """Corrections of the pooled regression at P places."""
 
     centre: FloatArray
-    """(P,) added to the location where the ensemble mean is at its level, in its unit"""
+    """(P,) added to the location for an average ensemble mean, in its unit"""
     slope: FloatArray
     """(P,) added for each standard deviation of the ensemble mean"""
     log_factor: FloatArray
     """(P,) logarithm of the factor of the scale"""
     doubt: FloatArray
-    """(P,) standard deviation of what record and features leave open of the centre, in its unit"""
+    """(P,) standard deviation of the centre, given record and features, in its unit"""
 
     def apply(
         self, pooled: Pooled, place: IntArray, mean: FloatArray, variance: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         """Centre and scale (n,) of cases at places, by number (n,).
 
-        The scale is that of errors around a centre that is known no better than it is: it is wider
-        where the record is short.
+        The scale includes the uncertainty of the centre, so it is wider for a short record.
         """
         location, scale, level = pooled.standardised(mean, variance)
         shift = self.centre[place] + self.slope[place] * level
@@ -142,10 +141,10 @@ class Corrections(NamedTuple):
 
 
 class Places(NamedTuple):
-    """What records and features say of places."""
+    """Estimates of the corrections of places, from records and features."""
 
     local: Corrections
-    """By their own records, shrunk to what their features say"""
+    """Corrections from records, shrunk to those from features"""
     slope: float
     """Mean slope of all places"""
     centre: Field
@@ -153,8 +152,8 @@ class Places(NamedTuple):
     spread: Field
     """Logarithm of the factor of the scale"""
     odd: npt.NDArray[np.bool_]
-    """(P,) whether mean error or spread are unlike those of all other places: perhaps a place with
-    a unit or a datum of its own"""
+    """(P,) whether mean error or spread are unlike those of all other places: such a place may have
+    another unit or datum"""
     settings: PlaceSettings
 
     def at(self, features: FloatArray) -> Corrections:
@@ -180,19 +179,18 @@ def fit_places(
     Parameters
     ----------
     sums : array of float, shape (8, P)
-        From :func:`place_sums`, of all cases or without some folds; zeros for a place that is held
-        out.
+        From :func:`place_sums`, of all cases or without some folds; zeros for a held-out place.
     features : array of float, shape (P, k)
-        Of the places, NaN where unknown.
+        Features of the places, NaN if unknown.
     kurtosis : float
-        Of standardised errors.
+        Kurtosis of standardised errors.
     settings : PlaceSettings, optional
-        Those of a fit to all cases; otherwise they are estimated.
+        Settings of a fit to all cases; estimated by default.
     inflation : float
-        How much less a record says than as many independent cases, from :func:`inflation_of`;
-        that of the settings where they are given.
+        Variance of a mean over a record, relative to independent cases, from :func:`inflation_of`;
+        ignored if settings are given.
     known : Places, optional
-        Other places, whose slopes and fields of features these are shrunk to.
+        Other places; estimates are shrunk to their slopes and fields of features.
 
     Returns
     -------
@@ -201,15 +199,16 @@ def fit_places(
     Raises
     ------
     ValueError
-        If no place has two cases, and others are not known.
+        If no place has two cases, and no other places are given.
 
     Notes
     -----
     Empirical Bayes, one property after the other. Slopes within places are shrunk to their mean, by
-    the variance between places that exceeds their errors [1]_; mean errors and logarithms of
-    spreads to smooth fields of features (:func:`~xrecal.arrays.shared.field.fit_field`), by
-    :math:`\tau^2 / (\tau^2 + v)` with the variance v of what a record of n cases says,
-    :math:`\sigma^2 / \sum w`, times the inflation, and :math:`(\kappa - 1) / 4 n`.
+    the variance between places in excess of their errors [1]_. Mean errors and logarithms of
+    spreads are shrunk to smooth fields of features (:func:`~xrecal.arrays.shared.field.fit_field`),
+    by :math:`\tau^2 / (\tau^2 + v)`. The variance v of an estimate from n cases is :math:`\sigma^2
+    / \sum w` times the inflation for mean errors, and :math:`(\kappa - 1) / 4 n` for logarithms of
+    spreads.
 
     References
     ----------
@@ -229,7 +228,7 @@ def fit_places(
     inflation = inflation if settings is None else settings.inflation
     if known is None:
         variance = inflation * float(left.sum() / max((n - 1)[n > 1].sum(), 1.0))
-    else:  # by features, as few cases do not show it
+    else:  # from features, as few cases do not show it
         variance = inflation * float(np.exp(2 * known.spread.at(features)).mean())
     slope, typical, slope_error, between = _slopes(within, shared, variance, settings, known)
     with np.errstate(divide="ignore"):
@@ -248,7 +247,7 @@ def fit_places(
 
 
 def inflation_of(sums: FloatArray) -> float:
-    """Variance of mean errors of blocks of dates, over that of as many independent cases.
+    """Variance of mean errors of blocks of dates, relative to independent cases.
 
     Parameters
     ----------
@@ -258,8 +257,8 @@ def inflation_of(sums: FloatArray) -> float:
     Returns
     -------
     float
-        At least 1, and 1 where folds or cases are too few to tell. Errors that are alike from one
-        date to the next, or drift, make the mean of a record a worse guide to other dates.
+        At least 1, and 1 with too few folds or cases. If errors are autocorrelated or drift, the
+        mean of a record is less accurate for other dates.
     """
     n, weight = sums[:, COUNT], sums[:, WEIGHT]
     some = np.where(weight > 0, weight, 1.0)
@@ -308,7 +307,7 @@ def _spreads(
     settings: PlaceSettings | None,
     others: Places | None,
 ) -> tuple[_Shrunk, Field]:
-    """Logarithms of the factors of the scale (P,), and the field that they are shrunk to."""
+    """Logarithms of the factors of the scale (P,), and the field to which they are shrunk."""
     n = sums[COUNT]
     squares = sums[ERROR_SQUARED] - 2 * centre * sums[ERROR] + centre**2 * sums[WEIGHT]
     squares += slope**2 * sums[LEVEL_SQUARED]
@@ -316,7 +315,7 @@ def _spreads(
     known = (n >= FEWEST) & (squares > 1e-12 * n)
     some = np.where(known, n, 2.0)
     own = np.where(known, 0.5 * np.log(np.where(known, squares, 1.0) / (some - 1.0)), 0.0)
-    # Of half the logarithm of a variance from n cases.
+    # Variance of half the logarithm of a variance from n cases.
     error = np.where(known, (kurtosis - 1.0) / (4.0 * some), np.inf)
     chosen = None if settings is None else settings.spread
     field = fit_field(features, own, error, chosen) if others is None else others.spread
@@ -324,24 +323,24 @@ def _spreads(
 
 
 class _Shrunk(NamedTuple):
-    """Values of a property (P,) between those of records and what a field says."""
+    """Values of a property (P,) from records, shrunk to a field."""
 
     values: FloatArray
     variances: FloatArray
-    """Of their errors"""
+    """Variances of their errors"""
     apart: FloatArray
-    """How far records are from the field, in standard deviations of what it leaves open"""
+    """Distance of records from the field, in standard deviations of the unexplained part"""
 
 
 def _shrunk(own: FloatArray, error: FloatArray, field: Field, features: FloatArray) -> _Shrunk:
-    """Own values (P,) with errors of these variances (P,), shrunk to a field."""
+    """Shrink own values (P,), with errors of these variances (P,), to a field."""
     said, nugget = field.at(features), field.settings.nugget
     known = np.isfinite(error)
     error = np.where(known, np.maximum(error, 1e-300), 1.0)
     apart = np.where(known, own - said, 0.0)
     standardised = apart / np.sqrt(nugget + error)
     odd = np.abs(standardised) > ODD
-    # A normal posterior; of a place that is unlike all others, nothing is learned from these.
+    # A normal posterior. A place unlike all others is not shrunk to the field.
     share = np.where(known, error / (nugget + error), 1.0) * ~odd
     values = said + (1.0 - share) * apart
     return _Shrunk(values, np.where(odd, error, nugget * share), standardised)

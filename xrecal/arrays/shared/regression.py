@@ -1,4 +1,4 @@
-"""The regression of the observation on mean and variance of the ensemble that all places share."""
+"""Common regression, for all places, of the observation on mean and variance of the ensemble."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from xrecal.typing import FloatArray
 from .cells import NothingToLearnError
 
 NARROWEST = 0.01
-"""Scale of a case at least, in standard deviations of all errors: of many forecasts without spread
-that are right, as of no rain, the best regression has none."""
+"""Smallest scale of a case, in standard deviations of all errors. With many exact forecasts without
+spread, as of no rain, the best regression would have a scale of zero."""
 
 EXACT = 1e-9
-"""Standard deviation of errors, relative to the largest observation, that is but rounding."""
+"""Standard deviation of errors, relative to the largest observation, that is rounding only."""
 
 
 class Pooled(NamedTuple):
-    """The regression that all places share: N(a + b x, c² + d² v)."""
+    """Common regression of all places: N(a + b x, c² + d² v)."""
 
     coefficients: FloatArray
     """(4,) a, b, c, d"""
     level: float
-    """Mean of the ensemble means, the wild ones cut"""
+    """Mean of the ensemble means, with outliers cut"""
     width: float
-    """Their standard deviation, by which slopes of a place are counted"""
+    """Standard deviation of the ensemble means, the unit of slopes of places"""
     kurtosis: float
-    """Of standardised errors: the smaller, the better a variance is known"""
+    """Kurtosis of standardised errors: variances are more accurate for a small one"""
     inverse_size: float = np.nan
-    """Mean of one over the number of members of past ensembles, NaN where it is not used"""
+    """Mean of one over the number of members of past ensembles, NaN if not used"""
     past_variance: float = np.nan
     """Mean variance of past ensembles"""
     past_variance_spread: float = np.nan
@@ -48,12 +48,12 @@ class Pooled(NamedTuple):
 
 
 def fit_pooled(mean: FloatArray, variance: FloatArray, observations: FloatArray) -> Pooled:
-    """The regression of a sample of cases of all places.
+    """Fit the regression to a sample of cases of all places.
 
     Parameters
     ----------
     mean, observations : array of float, shape (n,)
-        Ensemble means and what verified, in the unit of the variable.
+        Ensemble means and observations, in the unit of the variable.
     variance : array of float, shape (n,)
         Ensemble variances (>= 0), in its square.
 
@@ -77,8 +77,8 @@ def fit_pooled(mean: FloatArray, variance: FloatArray, observations: FloatArray)
     location, scale, _ = pooled.standardised(x, variance[known])
     if not x.size or apart <= EXACT * float(np.abs(cut(y)).max()):
         raise NothingToLearnError(
-            f"a regression of {x.size} cases leaves no errors to learn from; there must be 20 or "
-            "more, and observations that the ensemble mean does not tell exactly"
+            f"a regression of {x.size} cases leaves no errors to learn from; give 20 or more, "
+            "with observations that the ensemble mean does not predict exactly"
         )
     errors = (y - location) / scale
     spread = errors.std()

@@ -1,4 +1,4 @@
-"""Which features tell something of errors, and on what scale, by cases that are held out."""
+"""Choice of features that improve the law of errors, and of their scales, by held-out cases."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from .law import fold_losses
 from .sums import sum_parts
 
 SHAPES = (1.0, 0.25, 0.0625, 4.0)
-"""Factors of the squared distance of shapes that are tried."""
+"""Factors of the squared distance of shapes to try."""
 FACTORS = (0.0625, 0.25, 1.0, 4.0)
-"""Factors of the squared difference of a feature that are tried, besides none."""
+"""Factors of the squared difference of a feature to try, besides none."""
 RIDGES = np.logspace(-6, 0, 13)
 MAX_RANK = 200
 
@@ -28,12 +28,12 @@ def choose_relevance(
     folds: Folds,
     max_rank: int = MAX_RANK,
 ) -> Coordinates:
-    """Coordinates in which each feature counts as much as helps to tell errors.
+    """Coordinates in which each feature has the weight that improves the law of errors.
 
     Parameters
     ----------
     coordinates : Coordinates
-        By the rule of the median.
+        Coordinates with median distances as scales.
     grid : array of float, shape (J + 1,)
         Thresholds of errors.
     cases : tuple of arrays
@@ -41,16 +41,16 @@ def choose_relevance(
     part : array of int, shape (n,)
         Part of the folds of each.
     folds : Folds
-        F that are held out, each as one.
+        F folds, each held out as a whole.
     max_rank : int
-        Landmarks at most, of each fit that is tried.
+        Largest number of landmarks in each trial.
 
     Returns
     -------
     Coordinates
-        With shapes on the best of four scales. A feature counts where one of four scales lowers
-        the held-out CRPS, with the best ridge of each, by more than the standard error of the gain
-        over the folds; otherwise its precision is 0.
+        Shapes have the best of four scales. A feature has the best of four scales if it lowers the
+        held-out CRPS, each with its best ridge, by more than the standard error of the gain over
+        the folds; otherwise its precision is 0.
 
     Raises
     ------
@@ -59,9 +59,9 @@ def choose_relevance(
 
     Notes
     -----
-    Features are tried one after the other, in their order, beside those that count already: 4 (k +
-    1) sums over the sample. All of them on the scale of the median, as
-    is usual, would make any two cases unlike where there are many features.
+    Features are tried one after the other, in their order, together with those already chosen: 4 (k
+    + 1) sums over the sample. The usual rule gives all features the scale of the median; with many
+    features this would make any two cases dissimilar.
     """
     errors, shapes, features = cases
     k, n_parts = features.shape[1], folds.of_part.size
@@ -90,7 +90,7 @@ def choose_relevance(
 
 
 def _is_less(found: FloatArray, best: FloatArray) -> bool:
-    """Whether losses of folds (F,) are less, by more than the standard error of the gain."""
+    """Return whether losses of folds (F,) are less, by more than the standard error of the gain."""
     if found.size != best.size:
         return False
     gain = best - found

@@ -1,4 +1,4 @@
-"""A sample of cases that is the same however these come in chunks."""
+"""Sample of cases that does not depend on chunks."""
 
 from __future__ import annotations
 
@@ -14,31 +14,30 @@ from xrecal.typing import FloatArray, IntArray
 from .network import Cases
 
 SAMPLE = 10_000
-"""Cases from which centres, grids, landmarks and usual values are chosen."""
+"""Number of cases from which centres, grids, landmarks and usual values are chosen."""
 
 SEED = 0
 
 
 class Sample(NamedTuple):
-    """Cases that stand for all others."""
+    """Cases that represent all others."""
 
     cases: Cases
     draws: FloatArray
-    """(n,) ascending, a hash of place and date; the sample has the smallest"""
+    """(n,) ascending hash of place and date; the sample has the smallest ones"""
 
 
 def draw_sample(cases: Cases, date: IntArray, size: int = SAMPLE) -> Sample:
-    """Those of some cases that a sample of all may hold.
+    """Cases of a chunk that can be in the sample of all cases.
 
     Parameters
     ----------
     cases : Cases
-        Those that cannot be learned from are left out: without observation or members, or with a
-        covariate that is not finite.
+        Cases without observation or members, or with a covariate that is not finite, are ignored.
     date : array of int, shape (n,)
         Number of the date of each, among all dates.
     size : int
-        Cases at most.
+        Largest number of cases.
 
     Returns
     -------
@@ -46,8 +45,9 @@ def draw_sample(cases: Cases, date: IntArray, size: int = SAMPLE) -> Sample:
 
     Notes
     -----
-    The smallest of equally distributed numbers, one for each case that depends on its place and
-    date alone: those of several sets of cases, joined, are those of all [1]_. O(n).
+    Each case has a uniform number that depends only on its place and date, and the sample has the
+    smallest numbers. So joining the samples of several sets of cases gives the sample of all cases
+    [1]_. O(n).
 
     References
     ----------
@@ -66,7 +66,7 @@ def join_samples(one: Sample, other: Sample, size: int = SAMPLE) -> Sample:
 
 
 def usable(cases: Cases) -> IntArray:
-    """Whether each case (n,) can be learned from."""
+    """Mark usable cases (n,)."""
     mean, variance = cases.moments()
     known = np.isfinite(mean) & np.isfinite(variance) & np.isfinite(cases.observations)
     return np.asarray(known & np.isfinite(cases.covariates).all(1))
@@ -79,14 +79,14 @@ def _smallest(cases: Cases, draws: FloatArray, among: IntArray, size: int) -> Sa
 
 
 class Values(NamedTuple):
-    """Predictors of some cases, by which those of all are judged."""
+    """Predictors of some cases, from which the usual values of all are computed."""
 
     draws: FloatArray
     """(n,) as in :class:`Sample`"""
     sample: FloatArray
     """(n, p) values in these cases, NaN where missing"""
     ends: FloatArray
-    """(3, p) least and greatest value of all cases, and 0 where it occurs, else NaN"""
+    """(3, p) smallest and largest value of all cases, and 0 if it occurs, else NaN"""
 
     def usual(self, periods: Sequence[float | None]) -> FloatArray:
         """Numbers (1, p, 8) of :func:`xrecal.arrays.predictors.stacked`."""
@@ -99,7 +99,7 @@ class Values(NamedTuple):
 
 
 def draw_values(values: FloatArray, place: IntArray, date: IntArray) -> Values:
-    """Predictors (n, p) of cases, by numbers of their places and dates; infinite ones count not."""
+    """Predictors (n, p) of cases, by numbers of their places and dates, without infinite ones."""
     known = np.where(np.isfinite(values), values, np.nan)
     zero = np.where((known == 0).any(0), 0.0, np.nan)
     ends = np.stack(

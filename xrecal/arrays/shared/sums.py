@@ -1,4 +1,4 @@
-"""Sums over cases: all that a shared fit keeps of them, however many there are."""
+"""Sums over cases: the state of a shared fit, for any number of cases."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from .cells import cell_averages
 from .landmarks import Landmarks
 
 BLOCK = 4096
-"""Cases whose vectors are in memory at once: 32 MB with 1000 landmarks."""
+"""Number of cases with vectors in memory at once: 32 MB with 1000 landmarks."""
 
 
 class Sums(NamedTuple):
     r"""Sums over cases with weights :math:`\omega`, vectors z and cell averages a of their errors.
 
-    Those of several sets of cases are added, in any order, to those of all of them. With r
-    landmarks and J cells they are r² + r J numbers.
+    Sums of several sets of cases add up, in any order, to the sums of all cases. With r landmarks
+    and J cells they are r² + r J numbers.
     """
 
     square: FloatArray
@@ -40,7 +40,7 @@ class Sums(NamedTuple):
         return Sums(*(a + b for a, b in zip(self, other, strict=True)))
 
     def times(self, factor: float) -> Sums:
-        """Sums of the same cases with weights that are so many times as large."""
+        """Sums of the same cases with weights multiplied by a factor."""
         return Sums(*(a * factor for a in self))
 
 
@@ -51,7 +51,7 @@ def no_cases(rank: int, n_cells: int) -> Sums:
 
 
 def all_of(parts: Iterable[Sums]) -> Sums:
-    """Sums of the cases of all parts, one at least."""
+    """Sums of the cases of all parts, at least one part."""
     first, *others = parts
     for part in others:
         first = first.plus(part)
@@ -59,7 +59,7 @@ def all_of(parts: Iterable[Sums]) -> Sums:
 
 
 def some_of(parts: Sequence[Sums], which: npt.ArrayLike) -> Sums:
-    """Sums of the cases of some parts (G,), which may be none."""
+    """Sums of the cases of some parts (G,), possibly none."""
     kept = [part for part, counts in zip(parts, np.asarray(which).tolist(), strict=True) if counts]
     return all_of(kept) if kept else Sums(*map(np.zeros_like, parts[0]))
 
@@ -76,20 +76,20 @@ def sum_cases(
     Parameters
     ----------
     landmarks : Landmarks
-        r of them.
+        r landmarks.
     grid : array of float, shape (J + 1,)
         Thresholds of errors.
     placed : array of float, shape (n, d)
         Coordinates of the cases.
     errors : array of float, shape (n,)
-        In the unit of the grid.
+        Errors in the unit of the grid.
     weights : array of float, shape (n,), optional
-        Of the cases (>= 0); equal ones unless given.
+        Weights of the cases (>= 0); equal by default.
 
     Returns
     -------
     Sums
-        A case with a coordinate or error that is not finite, or without weight, is left out.
+        Sums without cases with a coordinate or error that is not finite, or with weight 0.
 
     Raises
     ------
@@ -98,7 +98,7 @@ def sum_cases(
 
     Notes
     -----
-    O(r² + r (d + J)) a case, nearly all of it in BLAS; memory of 4096 cases at a time.
+    O(r² + r (d + J)) per case, nearly all of it in BLAS; memory for 4096 cases at a time.
     """
     w = np.ones(len(errors)) if weights is None else np.asarray(weights, np.float64)
     if errors.ndim != 1 or placed.shape[:1] != errors.shape or w.shape != errors.shape:
@@ -137,7 +137,7 @@ def _add(
     else:
         root = weights
     square, cross, total, below, weight = sums
-    square += z @ z.T  # NumPy computes half of a product with the own transpose
+    square += z @ z.T  # NumPy computes half of a product with its own transpose
     cross += z @ averages
     total += z @ root
     below += root @ averages
@@ -152,7 +152,7 @@ def sum_parts(
     part: IntArray,
     n_parts: int,
 ) -> list[Sums]:
-    """Sums of each part, of cases with these numbers of parts (n,), -1 for cases of none."""
+    """Sums of each part; cases (n,) have the number of a part, or -1 for none."""
     return [
         sum_cases(landmarks, grid, placed[part == g], errors[part == g]) for g in range(n_parts)
     ]
