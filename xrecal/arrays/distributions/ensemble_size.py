@@ -104,7 +104,7 @@ def on_footing(variance: Any, new: Any, past: Past) -> tuple[Any, Any]:
     -----
     The variance of k normal members varies by 2/(k - 1) of its square. That of fewer members than
     those of the fit is shrunk to the mean of the record, by the linear regression of the variance
-    of the past size on that of the new size. If past variances vary much, the variance is shrunk little.
+    of the past size on that of the new size. Much is kept if past variances vary much.
     """
     xp = namespace(new)
     size, mean, spread = (xp.asarray(part)[..., None] for part in past)
