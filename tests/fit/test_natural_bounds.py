@@ -1,6 +1,7 @@
 """Variables that cannot be negative get 0 as lower bound, others none, by labelled calls."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import xarray as xr
 
@@ -159,3 +160,36 @@ def test_stored_models_keep_it(tmp_path):
     assert repr(opened) == repr(model)
     method = xrecal.LinearPool((xrecal.EMOS(bounds=(0, "auto")),))
     assert opened.variables["v"].method == model.variables["v"].method == method
+
+
+@pytest.mark.parametrize("method", [xrecal.CKME(), xrecal.LinearPool()], ids=["CKME", "pool"])
+def test_a_bound_that_no_observation_reaches_keeps_no_forecast_above_the_record(method):
+    """A river falls below all of the record, and its forecasts are right to two hundredths."""
+    rng = np.random.default_rng(7)
+    flow = 60 + 10 * np.sin(np.arange(400) / 9) + rng.normal(size=400)
+    coords = {"time": pd.date_range("2001-01-01", periods=400)}
+    members = flow[:, np.newaxis] + 0.02 * rng.normal(size=(400, 10))
+    forecast = xr.DataArray(members, coords, ("time", "member"), "q", {"units": "m3 s-1"})
+    observed = xr.DataArray(flow, coords, "time", "q", {"units": "m3 s-1"})
+    model = forecast.recal.fit(observed, method, progress=False)
+    low = forecast[:1].assign_coords(time=[np.datetime64("2003-01-01")])
+    low = low - low.mean("member") + 35.0
+    median = model.quantile(low.assign_attrs(units="m3 s-1"), 0.5)
+    assert median.item() == pytest.approx(35.0, abs=0.1)
+    assert (model.quantile(forecast, [0.001, 0.5]) >= 0).all()
+
+
+def test_a_line_is_as_without_a_bound_that_no_observation_reaches():
+    rng = np.random.default_rng(3)
+    flow = rng.gamma(0.5, size=300)
+    coords = {"time": pd.date_range("2001-01-01", periods=300)}
+    members = flow[:, np.newaxis] * np.exp(0.3 * rng.normal(size=(300, 8)))
+    forecast = xr.DataArray(members, coords, ("time", "member"), "q")
+    observed = xr.DataArray(flow, coords, "time", "q")
+    given, free = (
+        forecast.recal.fit(
+            observed, xrecal.CKME(support="regression", bounds=bounds), progress=False
+        ).state["centre"]
+        for bounds in ((0, None), None)
+    )
+    np.testing.assert_allclose(given, free)

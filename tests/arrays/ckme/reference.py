@@ -128,7 +128,9 @@ class Embedding(NamedTuple):
         if choice.support == "ratio":
             smallest = 0.01 * cut_mean(np.abs(x))
             return lambda x, v, r: (0.0, np.hypot(smallest, x))
-        bounds = {"lower": self.low, "upper": self.high, "min_samples": 1}
+        lower = self.low if (y <= self.low).any() else -np.inf
+        upper = self.high if (y >= self.high).any() else np.inf
+        bounds = {"lower": lower, "upper": upper, "min_samples": 1}
         bounds["predictors"] = self.predictors if choice.strength else self.predictors[:0]
         if choice.support == "regression":
             line = fit_emos([x], [0 * v], [y], r[np.newaxis], **bounds, in_spread=False)[0][0]
@@ -196,10 +198,13 @@ class Embedding(NamedTuple):
         return place(1.0, 1.0, r)[0] - place(0.0, 1.0, r)[0]
 
     def members(self, verified, moved):
-        """Observations moved by the forecast: on a bound if they were, else between the others."""
+        """Observations moved by the forecast: on a bound if they were, else between the others.
+
+        A bound that no observation reaches limits them itself.
+        """
         within = verified[(verified > self.low) & (verified < self.high)]
-        first = within.min() if within.size and self.low > -np.inf else self.low
-        last = within.max() if within.size and self.high < np.inf else self.high
+        first = within.min() if within.size and (verified <= self.low).any() else self.low
+        last = within.max() if within.size and (verified >= self.high).any() else self.high
         on_bound = (verified <= self.low) | (verified >= self.high)
         return np.where(on_bound, verified, np.clip(moved, first, last))
 

@@ -147,7 +147,7 @@ def fit_centre(code: int, sample: Sample, coefficients: FloatArray) -> None:
     compiles only the code that it needs.
     """
     mean, of, target = sample.mean, sample.features, sample.target
-    k = of.shape[1]
+    k, limits = of.shape[1], _reached(target, sample.low, sample.high)
     coefficients[:] = 0.0
     coefficients[2] = 1.0
     if code in PLAIN:
@@ -157,10 +157,10 @@ def fit_centre(code: int, sample: Sample, coefficients: FloatArray) -> None:
     elif code == MEAN:
         coefficients[1] = 1.0
     elif code == REGRESSION:
-        line = fit_line(mean, of, target, sample.low, sample.high, sample.predictors)
+        line = fit_line(mean, of, target, *limits, sample.predictors)
         coefficients[:2], coefficients[4 : 4 + k] = line[:2], line[2:]
     elif code == STANDARDISED:
-        limits, first = (sample.low, sample.high), coefficients[: 4 + 2 * k]
+        first = coefficients[: 4 + 2 * k]
         known = mean, sample.variance, cut(target), of, sample.predictors
         fit_shrunk(*known, *limits, True, first)
         typical = np.hypot(first[2], first[3] * np.sqrt(typical_size(sample.variance)))
@@ -169,6 +169,14 @@ def fit_centre(code: int, sample: Sample, coefficients: FloatArray) -> None:
         typical = typical_size(mean)
         coefficients[2] = SMALLEST_MEAN * typical if typical > 0 else 1.0
         coefficients[3] = 1.0
+
+
+def _reached(target: FloatArray, low: float, high: float) -> tuple[float, float]:
+    """Bounds that observations lie on: only these hide how far beyond them a line would lead."""
+    return (
+        low if (target <= low).any() else -np.inf,
+        high if (target >= high).any() else np.inf,
+    )
 
 
 def known_centre(code: int, sample: Sample, known: Centres) -> FloatArray:
@@ -206,14 +214,19 @@ def error_of(y: float, centre: float, spread: float, low: float, high: float) ->
 
 @kernel
 def inside(observations: Vector, low: float, high: float) -> Any:
-    """Smallest and largest observation between the bounds; infinite on a side without a bound."""
-    first, last = np.inf, -np.inf
+    """Smallest and largest value of members between the bounds.
+
+    If observations lie on a bound, as dry days do, members lie on it or beyond the observation
+    that is nearest to it. A bound that no observation reaches limits members itself.
+    """
+    first, last, at_low, at_high = np.inf, -np.inf, False, False
     for y in observations:
         if low < y < high:
             first, last = min(first, y), max(last, y)
+        at_low, at_high = at_low or y <= low, at_high or y >= high
     if first > last:
         return low, high
-    return first if low > -np.inf else low, last if high < np.inf else high
+    return first if at_low else low, last if at_high else high
 
 
 @kernel
