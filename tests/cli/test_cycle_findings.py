@@ -86,7 +86,7 @@ def test_a_bias_is_explained_in_status_mail_and_page(tmp_path):
     assert status["scores"]["t2m"] == done.scores["t2m"]["in_all"]
     lines = (out / "status.txt").read_text().splitlines()
     assert lines[0].startswith("last start issued: 20200229T000000; 20 starts in all")
-    assert f"{done.alarms} alarms, {done.changes} changes of calibration" in lines
+    assert f"alarms: {done.alarms}, changes of calibration: {done.changes}" in lines
     assert lines[-len(done.notes) :] == done.notes
     page = tmp_path / "page.png"
     told = run("report", out, page, "--days", 10, "--json")

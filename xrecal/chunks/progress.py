@@ -22,7 +22,10 @@ QUIET = 3.0
 """Seconds of work before the first output."""
 
 OFTEN, SELDOM = 0.5, 10.0
-"""Seconds between two updates of the bar, and between two lines without a bar."""
+"""Seconds between two updates of the bar, and at least between two lines without a bar."""
+
+MORE = 0.25
+"""Time between two lines of long work, as a share of the time since its start."""
 
 WIDTH = 30
 
@@ -54,7 +57,7 @@ class Progress:
             now, has_bar = clock(), _has_bar()
             if not self.shown or now - self.start < QUIET or (end and self.printed is None):
                 return
-            wait = OFTEN if has_bar else SELDOM
+            wait = OFTEN if has_bar else max(SELDOM, MORE * (now - self.start))
             if self.printed is not None and now - self.printed < wait and not (end and has_bar):
                 return
             self.printed = now
@@ -96,8 +99,8 @@ def reported(what: str = "xrecal", *, shown: bool = True) -> Iterator[None]:
 
     Notes
     -----
-    On standard error, from 3 s on: a bar on a terminal and in a notebook, elsewhere a line every
-    10 s. The work of a cluster is not counted.
+    On standard error, from 3 s on: a bar on a terminal and in a notebook, elsewhere lines, every
+    10 s at first and more rarely later. The work of a cluster is not counted.
 
     Examples
     --------

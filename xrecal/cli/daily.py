@@ -132,7 +132,7 @@ def text_of(data: dict[str, Any]) -> str:
         shown = "; ".join(words + _scores(m, one["units"]) for words, m in known.items())
         lines += [f"{quoted(name)}: {shown}"] if shown else []
     if data["alarms"] or data["changes"]:
-        lines.append(f"{data['alarms']} alarms, {data['changes']} changes of calibration")
+        lines.append(f"alarms: {data['alarms']}, changes of calibration: {data['changes']}")
     return "\n".join([*lines, *map(quoted, data["notes"])])
 
 

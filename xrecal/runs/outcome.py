@@ -171,7 +171,7 @@ class Outcome:
             means = one["in_all"]
             if means["crps"] is not None:
                 lines.append(f"{name}: {means_text(means, one['units'])}")
-        counts = f"{self.alarms} alarms, {self.changes} changes of calibration"
+        counts = f"alarms: {self.alarms}, changes of calibration: {self.changes}"
         return "\n".join([*lines, counts, *self.notes])
 
     def end(self, newest: str) -> None:
