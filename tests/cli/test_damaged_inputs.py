@@ -40,7 +40,7 @@ def test_damaged_numbers_are_refused(stores, tmp_path):
 
 def test_a_figure_that_fails_is_no_traceback(tmp_path):
     pytest.importorskip("matplotlib")
-    for name, array in {"h": FORECASTS, "o": TRUTH, "raw": FORECASTS * float("nan")}.items():
+    for name, array in {"h": FORECASTS, "o": TRUTH, "raw": FORECASTS[..., :1]}.items():
         array.to_dataset(name="t2m").to_netcdf(tmp_path / f"{name}.nc")
     paths = [tmp_path / name for name in ("h.nc", "o.nc")]
     page = ["--report", tmp_path / "page.png", "--raw", tmp_path / "raw.nc"]

@@ -101,7 +101,7 @@ def test_a_run_that_needs_more_memory_is_refused(files, fit_args, little, monkey
     assert refused(*fit_args, "--resume") == message  # nothing to resume: it would begin
     found, text = planned(monkeypatch, *fit_args)
     assert found["fits"] is False
-    assert "too large: take the suggested chunks" in text
+    assert "too little: take the suggested chunks" in text
     little(n)
     succeed(*fit_args)
 

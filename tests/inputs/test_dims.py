@@ -53,7 +53,7 @@ def test_date_without_observation_is_missing(calendar):
             OBSERVATIONS.sel(station=["b", "c"]),
             "is at station=a, which observations lack; they have b, c; select a label",
         ),
-        (OBSERVATIONS.sel(station=["a", "a"]), "of observations must be unique, but a stands"),
+        (OBSERVATIONS.sel(station=["a", "a"]), "of observations must be unique, but a occurs"),
     ],
 )
 def test_errors(observed, message):

@@ -232,7 +232,7 @@ ERRORS = {
     ),
     "twice": (
         forecasts(leads=[1, 2, 2]),
-        r"'lead' of hindcast must be unique, but 2 stands .* hindcast.drop_duplicates\('lead'\)",
+        r"'lead' of hindcast must be unique, but 2 occurs .* hindcast.drop_duplicates\('lead'\)",
     ),
     "starts without labels": (
         forecasts().drop_vars("init"),

@@ -197,7 +197,7 @@ ERRORS = {
     "times twice": (
         HINDCAST,
         OBSERVED.isel(time=[0, 0, 1, 2]),
-        r"'time' of observations must be unique, but 2000-01-05 00:00:00 stands .*drop_dup",
+        r"'time' of observations must be unique, but 2000-01-05 00:00:00 occurs .*drop_dup",
     ),
     "starts twice": (
         HINDCAST.isel(init=[0, 0, 1]),

@@ -74,7 +74,7 @@ def _may_have_bound(
     """
     if any("standard_name" in of for of in attrs) or _has_both_signs(*attrs):
         return False
-    units = [of["units"] for of in attrs if "units" in of]
+    units = [of["units"] for of in attrs if isinstance(of.get("units"), str)]
     if any(same_units(u, one) for u in units for one in _TEMPERATURES):
         return False
     if forecast.chunks is not None or observed.chunks is not None:

@@ -101,18 +101,6 @@ FROM_PLACES = {
 """Parameter of all methods that choose."""
 
 
-PAST_ENSEMBLES = {
-    "inverse_size": Parameter(
-        "mean of one over the number of members of past ensembles", within=SHARE
-    ),
-    "past_variance": Parameter("mean variance of past ensembles", within=NOT_NEGATIVE),
-    "past_variance_spread": Parameter(
-        "variance of the variances of past ensembles", within=NOT_NEGATIVE
-    ),
-}
-"""Parameters of methods that allow for other numbers of members than those they learned from."""
-
-
 class SharedFits(NamedTuple):
     """Fits shared by many places, for L of them.
 

@@ -22,7 +22,6 @@ from xrecal.typing import IntArray
 from .base import (
     ANY,
     NOT_NEGATIVE,
-    PAST_ENSEMBLES,
     SHARE,
     Bounds,
     Cases,
@@ -37,6 +36,15 @@ COEFFICIENTS = ("intercept", "slope", "spread_intercept", "spread_slope")
 
 PREDICTORS = ("ensemble_mean", "ensemble_variance", "ensemble_inverse_size")
 """Parameters of each case; updates learn from them again."""
+
+PAST_ENSEMBLES = {
+    "inverse_size": Parameter(
+        "mean of one over the number of members of past ensembles", within=SHARE
+    ),
+    "past_variance": Parameter("mean variance of past ensembles", within=NOT_NEGATIVE),
+    "past_variation": Parameter("variance of the variances of past ensembles", within=NOT_NEGATIVE),
+}
+"""Parameters for forecasts with another number of members."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -166,7 +174,9 @@ class EMOS(Settings):
             "spread_feature": coefficients[:, 4 + k :],
             "lower": np.where(few, np.nan, lower),
             "upper": np.where(few, np.nan, upper),
-            **past_of(inverse_size, np.where(few[:, np.newaxis], np.nan, variance))._asdict(),
+            **past_of(
+                *(np.where(few[:, np.newaxis], np.nan, a) for a in (inverse_size, variance))
+            )._asdict(),
         }
 
     def predict_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> Distribution:

@@ -7,12 +7,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from xrecal.arrays.distributions.ensemble_size import Past, inverse_sizes, on_footing, past_of
-from xrecal.arrays.distributions.forms import Distribution, Empirical, moments
+from xrecal.arrays.distributions.ensemble_size import inverse_sizes, on_footing, past_of
+from xrecal.arrays.distributions.forms import Distribution, Empirical, Forecasts, moments
 from xrecal.typing import FloatArray, IntArray
 
-from .base import PAST_ENSEMBLES, Cases, Chosen, FitArrays, NewCases, Parameter, count_cases
+from .base import NOT_NEGATIVE, SHARE, Cases, Chosen, FitArrays, NewCases, Parameter, count_cases
 from .settings import Settings
+
+OF_CASES = (
+    ("ensemble_inverse_size", "one over the number of members of each case", SHARE),
+    ("ensemble_variance", "variance of the ensemble of each case", NOT_NEGATIVE),
+)
+"""Name, meaning and range of what forecasts with other numbers of members are compared with."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -55,7 +61,10 @@ class IDR(Settings):
                 "intercept, slope and terms of the covariates in the index",
                 dims={"coefficient": 2 + n_features},
             ),
-            **PAST_ENSEMBLES,
+            **{
+                name: Parameter(text, within=within, dims={"calibration": -1})
+                for name, text, within in OF_CASES
+            },
         }
 
     def fit_locations(self, cases: Cases, min_samples: int, choices: Chosen = None) -> FitArrays:
@@ -64,28 +73,28 @@ class IDR(Settings):
 
         assert cases.forecasts is not None
         mean, variance = moments(cases.forecasts)
-        known = np.isfinite(cases.observations)
-        sizes = np.where(known, inverse_sizes(cases.forecasts), np.nan)
         features = cases.covariates.features(self.covariates).values
         counted = count_cases(cases, min_samples)
         coefficients = np.zeros((counted["n_cases"].size, 2 + features.shape[2]))
         coefficients[:, 1] = 1.0
         if features.shape[2]:
             coefficients = fit_index(mean, cases.observations, features)
-        coefficients[counted["n_cases"] < min_samples] = np.nan
+        few = counted["n_cases"] < min_samples
+        coefficients[few] = np.nan
         return {
             **counted,
             "index": _index(coefficients, mean, features),
             "index_coefficient": coefficients,
-            **past_of(sizes, np.where(known, variance, np.nan))._asdict(),
+            **_sizes(cases.forecasts, np.where(few[:, np.newaxis], np.nan, variance)),
         }
 
     def update_locations(self, added: Cases, fitted: FitArrays, slots: IntArray) -> FitArrays:
         """Index of the added cases, with the coefficients of the fit."""
         assert added.forecasts is not None
         features = added.covariates.features(self.covariates).values
-        mean = moments(added.forecasts)[0]
-        return {"index": _index(fitted["index_coefficient"], mean, features)}
+        mean, variance = moments(added.forecasts)
+        index = _index(fitted["index_coefficient"], mean, features)
+        return {"index": index, **_sizes(added.forecasts, variance)}
 
     def predict_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> Distribution:
         """Weights of the past observations; see :func:`xrecal.arrays.idr_weights`.
@@ -100,7 +109,8 @@ class IDR(Settings):
         coefficients, past = fitted["index_coefficient"], fitted["index"]
         index = _index(coefficients, mean, features)
         weights = idr_weights(index, past, cases.observations)
-        of_past = Past(*(fitted[name] for name in Past._fields))
+        known = np.isfinite(cases.observations)
+        of_past = past_of(*(np.where(known, fitted[name], np.nan) for name, *_ in OF_CASES))
         noise = on_footing(variance, inverse_sizes(new.forecasts), of_past)[1]
         is_worse = noise < 0.0
         if is_worse.any():
@@ -111,6 +121,12 @@ class IDR(Settings):
             averaged = (below + 4.0 * weights + above) / 6.0
             weights = np.where(is_worse[..., np.newaxis], averaged, weights)
         return Empirical(cases.observations, weights.astype(new.forecasts.loc.dtype))
+
+
+def _sizes(forecasts: Forecasts, variance: FloatArray) -> FitArrays:
+    """One over the number of members and variance of each case (L, n); NaN for both if unknown."""
+    values = np.where(np.isnan(variance), np.nan, inverse_sizes(forecasts)), variance
+    return {name: value for (name, *_), value in zip(OF_CASES, values, strict=True)}
 
 
 def _index(coefficients: FloatArray, mean: FloatArray, features: FloatArray) -> FloatArray:

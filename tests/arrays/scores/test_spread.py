@@ -83,7 +83,7 @@ def test_the_sea_has_neither_spread_nor_errors():
     sea, n_members = np.full((2, 3), np.nan), np.zeros((2, 3))
     found = spread_skill(sea, sea, np.ones((2, 3)), 2, n_members)
     assert np.isnan(found.ratio).all()
-    assert not found.bin_counts.any()
+    assert not np.nansum(found.bin_counts)
     n_members[1] = 5
     beside = np.where(n_members > 0, 1.0, np.nan)
     found = spread_skill(beside, beside, np.zeros((2, 3)), 2, n_members)

@@ -32,7 +32,7 @@ class Past(NamedTuple):
     """(L,) mean of one over the number of members; NaN if they have no such number"""
     past_variance: Any
     """(L,) mean of their variances"""
-    past_variance_spread: Any
+    past_variation: Any
     """(L,) mean square of the differences of their variances from that mean"""
 
 

@@ -17,6 +17,9 @@ from xrecal.typing import FloatArray, IntArray
 SMALLEST = 3
 """Least number of cases for a standard error."""
 
+ROUNDING = 1e-14
+"""Difference of two scores, relative to the larger one, up to which they are equal."""
+
 METHODS = ("bh", "by", "holm")
 
 
@@ -91,13 +94,19 @@ def skill_score(
     if not 0 < level < 1:
         raise ValueError(f"level is {level!r}; give a share between 0 and 1")
     how = _Dependence(block_length=block_length, cluster=cluster)
-    error, freedom = _errors(s - np.where(usable, ratio, 0.0)[..., np.newaxis] * r, how)
+    error, freedom = _errors(_apart(s, np.where(usable, ratio, 0.0)[..., np.newaxis] * r), how)
     error = np.where(usable, error / divisor, np.nan)
     with np.errstate(invalid="ignore"):
         reach = stdtrit(freedom, (1 + level) / 2) * error
-    p_value = diebold_mariano(s - r, block_length=block_length, cluster=cluster)[1]
+    p_value = diebold_mariano(_apart(s, r), block_length=block_length, cluster=cluster)[1]
     skill = 1.0 - ratio
     return Skill(skill, error, p_value, skill - reach, skill + reach)
+
+
+def _apart(a: FloatArray, b: FloatArray) -> FloatArray:
+    """Differences, 0 where they are rounding: dependence of rounding errors says nothing."""
+    apart = a - b
+    return np.where(np.abs(apart) <= ROUNDING * np.maximum(np.abs(a), np.abs(b)), 0.0, apart)
 
 
 def diebold_mariano(

@@ -81,7 +81,7 @@ def second_regression(
     return found._replace(
         inverse_size=size.item(),
         past_variance=mean_variance.item(),
-        past_variance_spread=spread.item(),
+        past_variation=spread.item(),
     )
 
 

@@ -35,7 +35,7 @@ class Pooled(NamedTuple):
     """Mean of one over the number of members of past ensembles, NaN if not used"""
     past_variance: float = np.nan
     """Mean variance of past ensembles"""
-    past_variance_spread: float = np.nan
+    past_variation: float = np.nan
     """Variance of these variances"""
 
     def standardised(
