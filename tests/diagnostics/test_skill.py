@@ -206,7 +206,7 @@ def test_rows_with_too_few_cases_say_so():
     few = np.random.default_rng(0).random((10, 1)).cumsum(0)
     time = np.arange("2020-01-01", "2020-01-11", dtype="datetime64[D]")
     scores = xr.DataArray(few, {"time": time, "lead": [1]}, ("time", "lead"), attrs={"units": "m"})
-    _, row, *foot = repr(skill(scores, scores + 0.5, by="lead")).splitlines()
+    _, row, *foot = repr(skill(scores, 0.5 + scores + few**2, by="lead")).splitlines()
     assert row.split()[-2:] == ["?", "?"]
     assert foot[-1] == "?: too few cases for their dependence"
     assert "?" not in repr(skill(SCORES, REFERENCE, by="lat"))
