@@ -50,6 +50,18 @@ def test_a_figure_that_fails_is_no_traceback(tmp_path):
     assert not (tmp_path / "page.png").exists()
 
 
+def test_a_page_beside_raw_forecasts_without_values_is_refused(tmp_path):
+    pytest.importorskip("matplotlib")
+    for name, array in {"h": FORECASTS, "o": TRUTH, "raw": FORECASTS * float("nan")}.items():
+        array.to_dataset(name="t2m").to_netcdf(tmp_path / f"{name}.nc")
+    paths = [tmp_path / name for name in ("h.nc", "o.nc")]
+    page = ["--report", tmp_path / "page.png", "--raw", tmp_path / "raw.nc"]
+    done = run("score", *paths, *page, "--json", "--quiet")
+    assert (done.code, done.data["status"]) == (3, "refused")
+    assert done.data["error"].startswith("no location has a case with forecast and observation")
+    assert not (tmp_path / "page.png").exists()
+
+
 @pytest.mark.parametrize(
     ("command", "told"),
     [

@@ -145,9 +145,11 @@ def _draw(ax: Axes, data: xr.Dataset, dim: Hashable, at: Floats, width: float) -
 def outline(ax: Axes, histogram: xr.Dataset, label: str) -> None:
     """Draw the outline of another histogram of the same kind over an existing one.
 
-    Ranks of ensembles of another size are scaled to the same axis.
+    Ranks of ensembles of another size are scaled to the same axis. Without cases nothing is drawn.
     """
     counts, n = histogram["n_in_bin"], int(histogram["n_cases"].sum())
+    if n == 0:
+        return
     dim = "rank" if "rank" in counts.dims else "pit_bin"
     edges = np.linspace(*ax.get_xlim(), histogram.sizes[dim] + 1)
     bars = counts.sum([d for d in counts.dims if d != dim]).to_numpy() * (edges.size - 1) / n
