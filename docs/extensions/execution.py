@@ -1,4 +1,4 @@
-"""How pages with code are run: what is kept, and what kernels find."""
+"""Execution of pages with code: cached results, and the environment of their kernels."""
 
 from __future__ import annotations
 

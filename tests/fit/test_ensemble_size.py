@@ -68,7 +68,7 @@ def test_the_forecast_as_issued_is_what_stays_too_narrow_in_a_pool():
 
 
 def test_variances_that_hardly_differ_are_taken_for_their_mean():
-    """Nothing but chance tells the variances of five members apart."""
+    """Variances of five members then differ by chance alone."""
     variance = np.full((1, 200), 2.0)
     past = past_of(np.full((1, 200), 1 / 50), variance)
     found, noise = on_footing(np.array([[0.1, 5.0]]), np.array([[0.2, 0.2]]), past)

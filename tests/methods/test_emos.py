@@ -70,7 +70,7 @@ def test_fits_on_the_mean_and_variance_of_the_distribution(kind, bounds, rng):
         known = np.where(inverse < 1, 1 - inverse, np.inf)
         excess = (inverse.mean(-1, keepdims=True) - inverse) / known
         own = variances * (1 - excess)
-        fewer = excess < 0  # of which the variance is shrunk to the mean of all
+        fewer = excess < 0  # their variance is shrunk to the mean of all
         mean, spread = variances.mean(-1, keepdims=True), variances.var(-1, keepdims=True)
         k, usual = 1 / inverse, 1 / inverse.mean(-1, keepdims=True)
         square = (mean**2 + spread) / (1 + 2 / (usual - 1))

@@ -1,4 +1,4 @@
-"""GRIB files as Datasets: several variables, levels and times in one file, and what is refused."""
+"""GRIB files as Datasets: several variables, levels and times in one file, and refused files."""
 
 from itertools import product
 
