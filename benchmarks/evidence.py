@@ -5,13 +5,11 @@ block it predicts; and a perfect-model ensemble, where one member is the truth.
 """
 
 import warnings
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 
 import numpy as np
 
 import xrecal
-from benchmarks.record import FOLDER, store
+from benchmarks.record import FOLDER, one_process_a_core, store
 from benchmarks.skill.sources import single_sets
 from examples.real_data import open_data
 
@@ -118,7 +116,7 @@ def main(quick=False):
     if quick:
         rows = run_source("innsbruck", quick=True)
     else:
-        with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+        with one_process_a_core() as pool:
             rows = [row for found in pool.map(run_source, TESTED) for row in found]
     width = max(len(row["set"]) for row in rows)
     print(f"{'':<{width}}{'cases':>6}  {'':<6}" + "".join(f"{name:>16}" for name in COLUMNS))

@@ -7,9 +7,11 @@ import platform
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +54,11 @@ def store_set(
     sorted_rows = sorted(rows.values(), key=lambda one: order.index(str(one["source"])))
     cells = ([one[name] for name in columns] for one in sorted_rows)
     store(path, columns, ([f"{v:.5g}" if isinstance(v, float) else v for v in c] for c in cells))
+
+
+def one_process_a_core() -> ProcessPoolExecutor:
+    """Processes for work whose time is not judged."""
+    return ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("spawn"))
 
 
 def made_by() -> dict[str, object]:

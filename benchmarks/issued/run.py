@@ -3,10 +3,8 @@
 import time
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 
-from benchmarks.record import FOLDER
+from benchmarks.record import FOLDER, one_process_a_core
 from benchmarks.speed.tables import Report
 
 from .issuing import Found, Limit
@@ -61,7 +59,7 @@ def main(names: Sequence[str] = (), quick: bool = False) -> None:
     if quick:
         limits = tell(report, (measure(name, quick=True) for name in names or PARTS))
     else:
-        with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as workers:
+        with one_process_a_core() as workers:
             limits = tell(report, workers.map(measure, names or PARTS))
     if not (names or quick):
         report.store(RESULTS)

@@ -7,9 +7,8 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
-from multiprocessing import get_context
+from itertools import islice
 
 import numpy as np
 import xarray as xr
@@ -77,11 +76,11 @@ def supported(pool: xrecal.LinearPool, given: str, other: str) -> xrecal.LinearP
     return replace(pool, methods=tuple(map(changed, pool.mixed)), condition_on=None)
 
 
-def run_source(source: str) -> list[Row]:
-    """Ratios of all choices to the best baseline on the sets of a source."""
+def run_set(source: str, i: int) -> list[Row]:
+    """Ratios of all choices to the best baseline on a set of a source."""
     warnings.filterwarnings("ignore", "season learned from")
     warnings.filterwarnings("ignore", ".* neighbour within a week")
-    return [row for one in SOURCES[source]() for row in score_set(one, source)]
+    return score_set(next(islice(SOURCES[source](), i, None)), source)
 
 
 def score_set(one: Set, source: str) -> list[Row]:
@@ -211,11 +210,12 @@ def report(rows: Sequence[Row]) -> None:
 def main(sources: Sequence[str] = tuple(SOURCES)) -> None:
     """Run the sources, all if none is named; only all of them are stored."""
     start = time.perf_counter()
-    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as workers:
-        order = list(reversed(sources))  # the last ones take longest
-        found = dict(zip(order, workers.map(run_source, order), strict=True))
-    rows = [row for source in sources for row in found[source]]
-    if len(found) == len(SOURCES):
+    each = [(source, i) for source in sources for i, _ in enumerate(SOURCES[source]())]
+    with record.one_process_a_core() as workers:
+        order = each[::-1]  # the last ones take longest
+        found = dict(zip(order, workers.map(run_set, *zip(*order, strict=True)), strict=True))
+    rows = [row for one in each for row in found[one]]
+    if {*sources} == {*SOURCES}:
         report(rows)
     else:
         print("\n".join(lines(with_left_out(rows))))

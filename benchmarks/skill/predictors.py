@@ -120,6 +120,12 @@ def moments(forecast: xr.DataArray | xr.Dataset) -> tuple[xr.DataArray, xr.DataA
     return parts["loc"], parts["scale"]
 
 
+def run_set(source: str, name: str) -> Row:
+    """The row of a set, by its name."""
+    warnings.simplefilter("ignore")
+    return score_set(next(one for one in SOURCES[source]() if one.name == name), source)
+
+
 def score_set(one: Set, source: str) -> Row:
     """The row of a set."""
     dim = one.case_dim
@@ -190,13 +196,12 @@ def _held(holds: bool) -> str:
 
 def main(names: Iterable[str] = ()) -> None:
     """Run all sources, or some sources and sets, and store each row once the set is scored."""
-    warnings.simplefilter("ignore")
     record.commit()  # of the code that is run, also where it changes meanwhile
     chosen = list(names) or list(SOURCES)
     every = ((one, source) for source, sets in SOURCES.items() for one in sets())
-    for one, source in every:
-        if source in chosen or one.name in chosen:
-            row = score_set(one, source)
+    wanted = [(source, one.name) for one, source in every if {source, one.name} & {*chosen}]
+    with record.one_process_a_core() as workers:
+        for row in workers.map(run_set, *zip(*wanted, strict=True)):
             record.store_set(RESULTS, COLUMNS, row, SOURCES)
             print("\n".join(lines([row])), flush=True)
     rows = record.stored(RESULTS)

@@ -1,8 +1,8 @@
 """Fit and score all methods on all sets, in a few processes; print and store the tables."""
 
 import time
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
+
+from benchmarks.record import one_process_a_core
 
 from . import places, table
 from .agreement import agreements, report
@@ -34,13 +34,17 @@ def main(quick=False):
     if quick:
         rows = run_source("toulouse", quick=True)
     else:
-        with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as workers:
+        with one_process_a_core() as workers:
             # The last sources take longest: first they leave no process alone with one at the end.
             order = list(reversed(SOURCES))
-            found = dict(zip(order, workers.map(run_source, order), strict=True))
+            every = workers.map(run_source, order)
+            parts = (
+                workers.map(agreements, AGREEMENT),
+                workers.map(places.run_source, places.SOURCES),
+            )
+            found = dict(zip(order, every, strict=True))
             rows = [row for source in SOURCES for row in found[source]]
-            agreed = [row for part in workers.map(agreements, AGREEMENT) for row in part]
-            many = [row for part in workers.map(places.run_source, places.SOURCES) for row in part]
+            agreed, many = ([row for rows in part for row in rows] for part in parts)
     if not quick:
         table.store(rows)
         print("\n".join(report(agreed)))

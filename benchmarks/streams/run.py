@@ -3,9 +3,13 @@
 import argparse
 import time
 from collections.abc import Sequence
+from itertools import repeat
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
+
+from benchmarks import record
 
 from . import table
 from .experts import said, with_corrected
@@ -13,6 +17,7 @@ from .operational import SHARING, issued_by_pool
 from .scoring import aggregated, comparison, judged, row_of
 from .streams import SOURCES, Stream, streams
 
+POOL = " pool"  # ends the names of files of what the pool issued
 QUICK = 6  # every so many cases of the one stream of a quick run
 
 
@@ -22,12 +27,17 @@ def main(quick=False, keep=None):
     if quick:
         found = replayed([thinned(next(streams("toulouse")))])
     else:
-        found = [
-            one
-            for source in SOURCES
-            for own in together(source, list(streams(source)))
-            for one in replayed(own, keep)
-        ]
+        with TemporaryDirectory() as own:
+            folder = keep or own
+            with record.one_process_a_core() as workers:
+                for _ in workers.map(replay, *zip(*pieces(), strict=True), repeat(folder)):
+                    pass
+            found = [
+                one
+                for source in SOURCES
+                for own in together(source, list(streams(source)))
+                for one in replayed(own, folder)
+            ]
     rows = [row_of(one) for one in found]
     if not quick:
         table.store(rows)
@@ -39,6 +49,33 @@ def main(quick=False, keep=None):
     print(seconds_a_case(found[0]))
     print(f"{time.perf_counter() - begun:.0f} s")
     print("\n".join(table.verdicts(rows)))
+
+
+def pieces():
+    """Source and number of what each process replays: a stream's experts, or streams in one call.
+
+    Negative numbers count the calls. Calls first, and those of many streams before: they are long.
+    """
+    calls = {
+        source: [len(own) for own in together(source, [*streams(source)])] for source in SOURCES
+    }
+    in_one = [(-n, source, ~i) for source, sizes in calls.items() for i, n in enumerate(sizes)]
+    alone = [(source, i) for source, sizes in calls.items() for i in range(sum(sizes))]
+    return [(source, i) for _, source, i in sorted(in_one)] + alone
+
+
+def replay(source, number, folder):
+    """Keep what a process replays in files."""
+    found = [*streams(source)]
+    if number < 0:
+        kept(issued_by_pool, together(source, found)[~number], folder, POOL)
+    else:
+        kept(all_said, [found[number]], folder, "")
+
+
+def all_said(streams: Sequence[Stream]):
+    """What experts said of each stream."""
+    return [said(one) for one in streams]
 
 
 def thinned(stream: Stream) -> Stream:
@@ -55,10 +92,8 @@ def together(source, found: list[Stream]):
 
 def replayed(streams: Sequence[Stream], folder=None):
     """Scores of what experts said and the pool issued, which files keep if a folder is given."""
-    every = [
-        kept(lambda some: [said(one) for one in some], [one], folder, "")[0] for one in streams
-    ]
-    issued = kept(issued_by_pool, streams, folder, " pool")
+    every = [kept(all_said, [one], folder, "")[0] for one in streams]
+    issued = kept(issued_by_pool, streams, folder, POOL)
     return [
         judged(one, with_corrected(one, own), quantiles)
         for one, own, quantiles in zip(streams, every, issued, strict=True)
