@@ -55,7 +55,7 @@ class Sizes(NamedTuple):
     fit_n: int = 500
     members: int = 50
     large_n: int = 20_000
-    on_cpu: int = 8
+    on_cpu: int = max(8, os.cpu_count() or 1)
     """Locations timed on the CPU, of which the others take as many times more"""
     ceiling: int = 8192
     """Rows of the matrices that measure the rates"""
