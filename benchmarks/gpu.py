@@ -9,7 +9,7 @@ of float64 matrices, measured in the same run: nothing can be faster.
 import argparse
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from time import perf_counter
 from typing import Any, NamedTuple
@@ -24,6 +24,7 @@ from xrecal.arrays.device.ensembles import among, arrange
 from xrecal.chunks.blockwise import one_blas_thread
 
 RESULTS = FOLDER / "gpu.csv"
+HEADS = "work           n      m locations    device s  CPU core s  CPU all s    naive s    floor s"
 NAIVE_BYTES = 2**31  # of the largest array of the naive form
 FOLDS, RIDGES = 5, 13
 
@@ -54,7 +55,7 @@ class Sizes(NamedTuple):
     distance_n: int = 1000
     fit_n: int = 500
     members: int = 50
-    large_n: int = 20_000
+    large_n: int = 10_000
     on_cpu: int = max(8, os.cpu_count() or 1)
     """Locations timed on the CPU, of which the others take as many times more"""
     ceiling: int = 8192
@@ -125,14 +126,14 @@ class Bench:
         self.clock, self.wall = Clock(xp, sizes.repeats), Clock(np, 1)
         self.rates = rates(xp, self.clock, sizes.ceiling)
 
-    def rows(self) -> list[Row]:
-        """All of them."""
+    def rows(self) -> Iterator[Row]:
+        """All of them, the longest last."""
         sizes = self.sizes
-        found = [self.distances(1, sizes.ablation_n, m) for m in sizes.ablation]
-        found.append(self.distances(sizes.locations // 10 or 1, sizes.distance_n, sizes.members))
-        found += self.fit_and_apply(sizes.locations, sizes.fit_n)
-        found += self.fit_and_apply(1, sizes.large_n)
-        return found
+        for m in sizes.ablation:
+            yield self.distances(1, sizes.ablation_n, m)
+        yield self.distances(sizes.locations // 10 or 1, sizes.distance_n, sizes.members)
+        yield from self.fit_and_apply(sizes.locations, sizes.fit_n)
+        yield from self.fit_and_apply(1, sizes.large_n)
 
     def distances(self, n_locations: int, n: int, m: int) -> Row:
         """The matrix of distances of each location."""
@@ -257,16 +258,13 @@ def device_name() -> str | None:
         return None
 
 
-def show(rows: list[Row]) -> None:
-    """Print as a table."""
-    print(
-        "work           n      m locations    device s  CPU core s  CPU all s    naive s    floor s"
+def show(row: Row) -> None:
+    """Print as a line of a table."""
+    seconds = "".join(
+        f"{s:12.3g}" for s in (row.device_s, row.cpu_core_s, row.cpu_all_s, row.naive_s)
     )
-    for row in rows:
-        seconds = "".join(
-            f"{s:12.3g}" for s in (row.device_s, row.cpu_core_s, row.cpu_all_s, row.naive_s)
-        )
-        print(f"{row.work:13}{row.n:6}{row.m:6}{row.locations:8} {seconds}{row.floor_s:12.3g}")
+    line = f"{row.work:13}{row.n:6}{row.m:6}{row.locations:8} {seconds}{row.floor_s:12.3g}"
+    print(line, flush=True)
 
 
 def main(quick: bool = False) -> int:
@@ -277,11 +275,14 @@ def main(quick: bool = False) -> int:
         return 0
     import cupy
 
-    rows = Bench(cupy, name, QUICK if quick else Sizes()).rows()
     print(name)
-    show(rows)
-    if not quick:
-        store(RESULTS, Row._fields, rows)
+    print(HEADS)
+    rows = []
+    for row in Bench(cupy, name, QUICK if quick else Sizes()).rows():
+        rows.append(row)
+        show(row)
+        if not quick:  # what there is, as the last rows take longest
+            store(RESULTS, Row._fields, rows)
     return 0
 
 

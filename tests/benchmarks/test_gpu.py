@@ -18,7 +18,7 @@ def test_every_piece_of_work_has_a_row(capsys, monkeypatch):
     from xrecal.arrays import dispatch
 
     monkeypatch.setattr(dispatch, "DISTANCES", {"numpy": "tests.device.naive"})
-    rows = gpu.Bench(np, "a CPU in its place", gpu.QUICK).rows()
+    rows = list(gpu.Bench(np, "a CPU in its place", gpu.QUICK).rows())
     assert [(row.work, row.n, row.m, row.locations) for row in rows] == [
         ("distances", 10, 8, 1),
         ("distances", 10, 16, 1),
@@ -33,8 +33,8 @@ def test_every_piece_of_work_has_a_row(capsys, monkeypatch):
         assert row.bytes > 0 < row.flops
         assert row.floor_s > 0
         assert np.isfinite(row.naive_s) == (row.work == "distances")
-    gpu.show(rows)
-    assert len(capsys.readouterr().out.splitlines()) == 1 + len(rows)
+        gpu.show(row)
+    assert len(capsys.readouterr().out.splitlines()) == len(rows)
 
 
 @pytest.mark.gpu

@@ -61,6 +61,15 @@ def test_choice_fit_and_weights(cupy, rng, dtype, supports):
         same(cupy, one, other, dtype)
 
 
+def test_ridges_are_tried_in_parts_where_memory_is_small(cupy, rng, monkeypatch):
+    cases, observed = forecasts_and_observations(rng, 2, 40)
+    ours = Forecasts(cupy.asarray(cases.loc)), cupy.asarray(observed)
+    whole = arrays.choose_ckme(*ours)
+    monkeypatch.setattr("xrecal.arrays.device.cases.WORKSPACE", 1)
+    for one, other in zip(arrays.choose_ckme(*ours), whole, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12)
+
+
 @pytest.mark.parametrize(
     ("call", "what"),
     [

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -16,7 +17,19 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from xrecal.chunks.run import Array, Inputs, Named, Outputs, run
+from xrecal.chunks.blockwise import is_lazy, require_one_side
+from xrecal.chunks.run import (
+    Call,
+    Inputs,
+    Named,
+    Outputs,
+    arrays_of,
+    labelled,
+    looped_sizes,
+    of_each_chunk,
+    run,
+    with_axes,
+)
 from xrecal.inputs.forms import Form
 from xrecal.inputs.place_order import order_of_places
 from xrecal.methods import Method
@@ -30,13 +43,11 @@ if TYPE_CHECKING:
 SAMPLE = 64
 """Number of places with observations that represent all: an eighth of the noise of one."""
 
-READ = 512
-"""Number of places that are read, as some may have no observations."""
-
-PLACE = "xrecal_sampled"
-"""Dimension of the places that are read."""
+RANK = "rank"
+"""Group with the ranks (L,) of places in the sample, -1 for others."""
 
 TIMELINES = "timelines"
+FIRST_PASS = "the first pass over places"
 
 NOTHING: Named = MappingProxyType({})
 """A group without arrays."""
@@ -82,17 +93,13 @@ def with_common_regrets(
     shape = [along[d] for d in places]
     if not task.method.in_common or math.prod(shape) < 2:
         return {**given}, {}
-    order = order_of_places(form, places)[:READ]
-    at = dict(zip(places, np.unravel_index(order, shape), strict=True))
-    sampled = {
-        group: {name: _sampled(array, core, at) for name, (array, core) in of.items()}
-        for group, of in given.items()
-    }
+    ranks = _ranks(given, order_of_places(form, places), places, shape)
+    parts = _parts_of_sample({RANK: {0: (ranks, ())}, **given}, places)
     out: Outputs = {
         TIMELINES: ({}, object),
         **{name: (own, np.float64) for name, own in _sizes_of_shared(task).items()},
     }
-    found = run(_FirstPass(task), sampled, out, what="the first pass over places")
+    found = run(_FirstPass(task), {"parts": {0: (parts, places)}}, out, what=FIRST_PASS)
     return {**given, "common": {0: (found.pop(TIMELINES), ())}}, found
 
 
@@ -120,34 +127,72 @@ def _sizes_of_shared(task: Recording) -> dict[str, dict[Hashable, int]]:
     }
 
 
-def _sampled(
-    array: Array, core: Sequence[Hashable], at: Mapping[Hashable, IntArray]
-) -> tuple[xr.Variable, tuple[Hashable, ...]]:
-    """An array at the places that are read, which become its first core dimension."""
-    variable = array.variable if isinstance(array, xr.DataArray) else array
-    own = {d: xr.Variable(PLACE, i) for d, i in at.items() if d in variable.dims}
-    taken = variable.isel(own)
-    if not own:
-        n = next(iter(at.values())).size
-        taken = xr.DataArray(variable).expand_dims({PLACE: n}).variable
-    if taken.chunks is not None:
-        whole = {taken.dims.index(PLACE): -1}  # xarray would compute the objects
-        taken = taken.copy(data=taken.data.rechunk(whole))
-    return taken.transpose(PLACE, *core), (PLACE, *core)
+def _ranks(
+    given: Inputs, order: IntArray, places: Sequence[Hashable], shape: Sequence[int]
+) -> xr.DataArray:
+    """Ranks of the first places in an order that have observations; -1 for all others."""
+    observed, _ = given["state"][OBSERVATIONS] if "state" in given else given["observed"][0]
+    there = labelled(observed).notnull().any([d for d in observed.dims if d not in places])
+    there = there.drop_vars(list(there.coords))
+    along = dict(zip(places, shape, strict=True))
+    whole = there.expand_dims({d: n for d, n in along.items() if d not in there.dims})
+    whole = whole.transpose(*places)
+    ranked: xr.DataArray = xr.apply_ufunc(
+        partial(_rank, order),
+        whole.chunk(dict.fromkeys(places, -1)) if is_lazy(whole) else whole,
+        input_core_dims=[places],
+        output_core_dims=[places],
+        dask="parallelized",
+        output_dtypes=[np.int64],
+    )
+    return ranked
+
+
+def _rank(order: IntArray, there: npt.NDArray[np.bool_]) -> IntArray:
+    """Ranks of places, in the shape of ``there``; without any observation, of the first ones."""
+    in_order = there.ravel()[order]
+    first = order[in_order | ~in_order.any()][:SAMPLE]
+    ranks = np.full(there.size, -1)
+    ranks[first] = np.arange(first.size)
+    return ranks.reshape(there.shape)
+
+
+def _parts_of_sample(given: Inputs, places: Sequence[Hashable]) -> xr.DataArray:
+    """One object for each chunk: the arrays of the sampled places in it."""
+    arrays, core = arrays_of(given)
+    require_one_side(_sampled, arrays, FIRST_PASS)
+    args = xr.align(*map(labelled, arrays), join="exact", copy=False)
+    call, sizes = Call.of(_sampled, FIRST_PASS, given, {}), looped_sizes(args, core)
+    if any(map(is_lazy, args)):
+        found = of_each_chunk(call, args, core, over=places, new={}, dtype=object)
+        found = found.rechunk(-1)  # xarray would compute the objects
+    else:
+        pairs = zip(args, core, strict=True)
+        found = call(*(with_axes(array, sizes, own) for array, own in pairs))
+    return xr.DataArray(found, dims=[*sizes])
+
+
+def _sampled(**given: Named) -> tuple[IntArray, dict[str, dict[Any, npt.NDArray[Any]]]]:
+    """Ranks of the sampled places of a chunk, and their arrays by group and name."""
+    ranks = given.pop(RANK)[0]
+    at = np.flatnonzero(ranks >= 0)
+    return ranks[at], {g: {name: a[at] for name, a in of.items()} for g, of in given.items()}
 
 
 @dataclass(frozen=True)
 class _FirstPass:
-    """Function from arrays of the places that are read to the common regrets of some of them."""
+    """Function from the sampled places of all chunks to their common regrets."""
 
     task: Recording
 
-    def __call__(self, **given: Named) -> dict[str, npt.NDArray[Any]]:
-        """Run the task on the first places that have observations."""
-        observed = given["state"][OBSERVATIONS] if "state" in given else given["observed"][0]
-        there = np.isfinite(observed[0]).any(-1)
-        which = np.flatnonzero(there | ~there.any())[:SAMPLE]
-        own = {g: {name: a[0][which] for name, a in of.items()} for g, of in given.items()}
+    def __call__(self, parts: Named) -> dict[str, npt.NDArray[Any]]:
+        """Run the task on the sampled places, in the order of their ranks."""
+        ranks, given = zip(*parts[0].ravel(), strict=True)
+        order = np.argsort(np.concatenate(ranks))
+        own = {
+            group: {name: np.concatenate([one[group][name] for one in given])[order] for name in of}
+            for group, of in given[0].items()
+        }
         found = self.task.record(**own)
         out = {TIMELINES: as_objects([found])}
         for name, sizes in _sizes_of_shared(self.task).items():

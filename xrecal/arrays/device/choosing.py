@@ -26,6 +26,9 @@ from .stacked import linear, take
 
 __all__ = ["choose", "smallest_losses"]
 
+ARRAYS = 10
+"""Number of arrays of the size of the probabilities of a fold that exist at the same time."""
+
 
 class Fold(NamedTuple):
     """One fold of each of L locations, on the host."""
@@ -199,15 +202,24 @@ def losses_of(
     for fold in folds:
         held.append(fold.n_held)
         for (_, strength), one in zip(grid.kernels, eigen, strict=True):
-            weights = _forecasts(cases, host.root, one, fold, 10.0**grid.exponents)
             counted = np.full(none.size, strength > 0)
-            total += [
-                _sums_of_crps(cases, np.full(none.size, code), counted, fold, weights, bounds)
-                for code in grid.supports.tolist()
-            ]
+            sums: list[list[Any]] = [[] for _ in grid.supports]
+            for ridges in ridges_at_once(10.0**grid.exponents, fold):
+                weights = _forecasts(cases, host.root, one, fold, ridges)
+                for of_support, code in zip(sums, grid.supports.tolist(), strict=True):
+                    codes = np.full(none.size, code)
+                    of_support.append(_sums_of_crps(cases, codes, counted, fold, weights, bounds))
+            total += [xp.concatenate(of_support, axis=-1) for of_support in sums]
     shape = len(held), len(grid.kernels), grid.supports.size, none.size, grid.exponents.size
     sums = to_host(xp.stack(total)) if total else np.zeros(0)
     return np.moveaxis(sums.reshape(shape), 0, 2), np.reshape(held, (len(held), none.size))
+
+
+def ridges_at_once(ridges: FloatArray, fold: Fold) -> Iterator[FloatArray]:
+    """Ridges (R,) in parts, for which the cases left out and all cases fit in the workspace."""
+    n_locations, n_out = fold.out.shape
+    each = 8 * ARRAYS * n_locations * n_out * fold.train.shape[1]
+    return (ridges[some] for some in blocks(ridges.size, each))
 
 
 def _forecasts(
