@@ -492,6 +492,23 @@ def other_costs() -> Markdown:
 MATRIX = Path(__file__).parents[1] / "tests" / "matrix"
 
 
+def device() -> Markdown:
+    """Seconds on a CUDA device, and on the processor beside it."""
+    rows = results("gpu")
+    times = {
+        "device": "device_s",
+        "one core": "cpu_core_s",
+        "all cores": "cpu_all_s",
+        "device at its limit": "floor_s",
+    }
+    texts = rows[list(times.values())].map(two).set_axis(list(times), axis=1)
+    texts.index = [
+        f"{row.work}: {row.locations} × {row.n} cases of {row.m} members"
+        for row in rows.itertuples()
+    ]
+    return show(texts)
+
+
 def together() -> Markdown:
     """Show which methods work with which features; refusals have the numbers of the page."""
     found = pd.read_csv(MATRIX / "found.csv").pivot(
