@@ -14,6 +14,7 @@ import sys
 import time
 import tomllib
 import venv
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -78,13 +79,18 @@ def try_wheel(wheel: Path, version: str, extra: str, folder: Path) -> str:
         run(sys.executable, "-m", "pip", "install", "--quiet", "--dry-run",
             "--ignore-installed", "--prefer-binary", wanted)  # fmt: skip
         return "resolved alone, as there is no CUDA device"
-    fresh = folder / (extra or "alone")
+    more = [extra] if extra else []
+    return run_with([wanted], [ROOT / "tests" / "smoke.py", version, *more], folder)
+
+
+def run_with(wanted: list[str], script: list[object], folder: Path) -> str:
+    """Run a script in a fresh environment with what is wanted."""
+    fresh = folder / "fresh"
     venv.create(fresh, with_pip=False, symlinks=True)
     python = fresh / "bin" / "python"
     run(sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--prefer-binary",
-        wanted)  # fmt: skip
-    run(python, "-I", ROOT / "tests" / "smoke.py", version, *([extra] if extra else []),
-        XRECAL_CACHE_DIR=str(folder / "compiled"))  # fmt: skip
+        *wanted)  # fmt: skip
+    run(python, "-I", *script, XRECAL_CACHE_DIR=str(folder / "compiled"))
     shutil.rmtree(fresh)
     return "passed"
 
@@ -97,14 +103,24 @@ def main() -> None:
     write_recipe(sdist, version, ROOT / "build" / "recipe.yaml")
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     found = {}
-    with TemporaryDirectory() as folder:
-        for extra in ("", *project["optional-dependencies"]):
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        trials = {
+            f"xrecal[{extra}]" if extra else "xrecal": partial(
+                try_wheel, wheel, version, extra, folder
+            )
+            for extra in ("", *project["optional-dependencies"])
+        }
+        door = ROOT / "tests" / "earthkit_door.py"
+        trials["with earthkit-data"] = partial(
+            run_with, [str(wheel), "earthkit-data"], [door], folder
+        )
+        for trial, attempt in trials.items():
             began = time.perf_counter()
-            result = try_wheel(wheel, version, extra, Path(folder))
-            found[extra] = f"{result}, {time.perf_counter() - began:.0f} s"
+            found[trial] = f"{attempt()}, {time.perf_counter() - began:.0f} s"
     print(f"\nxrecal {version}: {sdist.name}, {wheel.name}")
-    for extra, result in found.items():
-        print(f"{f'xrecal[{extra}]' if extra else 'xrecal':20} {result}")
+    for trial, result in found.items():
+        print(f"{trial:20} {result}")
 
 
 if __name__ == "__main__":
