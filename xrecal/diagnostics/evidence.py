@@ -416,5 +416,10 @@ def described(
 
 def stacked(parts: Sequence[xr.DataArray], dim: Hashable) -> xr.DataArray:
     """Stack results for several levels along a new dimension, in one Dask chunk."""
-    whole = xr.concat(list(parts), dim)
-    return whole if whole.chunks is None else whole.chunk({dim: -1})
+    return in_one_chunk(xr.concat(list(parts), dim), dim)
+
+
+def in_one_chunk(array: xr.DataArray, *dims: Hashable) -> xr.DataArray:
+    """The array; if it is lazy, in one Dask chunk along dimensions."""
+    whole = {d: -1 for d in dims if d in array.dims}
+    return array if array.chunks is None else array.chunk(whole)

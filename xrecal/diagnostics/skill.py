@@ -11,7 +11,6 @@ import numpy as np
 import xarray as xr
 
 from xrecal.chunks.over_cases import over_cases
-from xrecal.chunks.texts import quoted
 from xrecal.inputs.dims import Dims, dims_as_text
 from xrecal.inputs.metadata import check_units, history_only, joined, shown_units
 from xrecal.inputs.pairing import paired_by_position
@@ -19,7 +18,7 @@ from xrecal.inputs.places import like_places, warn_of_other_places
 from xrecal.inputs.roles import Roles
 from xrecal.methods.call_errors import explained
 
-from .comparison import Table
+from .comparison import Shown, Table
 from .evidence import (
     NO_UNIT,
     Cluster,
@@ -43,25 +42,18 @@ _TEXTS = {
 }
 
 
-class Skills(xr.Dataset):
+class Skills(Shown):
     """Dataset of skill over one dimension, which prints as a table once it is computed."""
 
     __slots__ = ()
 
-    def __repr__(self) -> str:
-        """Table with a row for each label."""
-        return self._table().text() if self._is_whole() else quoted(super().__repr__(), "\n")
-
-    def _repr_html_(self) -> str:
-        """The same table in a notebook."""
-        return self._table().html() if self._is_whole() else super()._repr_html_()
-
-    def _is_whole(self) -> bool:
+    def is_whole(self) -> bool:
         """True if all values of the table are present, in memory and over one dimension."""
         needed = {*_TEXTS, "n_cases"} <= set(self) and not self.chunks
         return needed and self["skill"].dims == (self.attrs.get("by"),)
 
-    def _table(self) -> Table:
+    def as_table(self) -> Table:
+        """A row for each label."""
         labels = self[self.attrs["by"]]
         shown = {name: list(map(_shown_percent, self[name].to_numpy())) for name in _TEXTS}
         ends = zip(shown["skill_low"], shown["skill_high"], strict=True)
