@@ -93,9 +93,7 @@ def cross_validated(
     source = predict(form, observed, candidate.method, splits, case, candidate.covariates)
     scores, pit, quantiles = source.reduce(evidence_of, *EVIDENCE, extras=["observed", "cases"])
     scores = scores.assign_attrs(CRPS.attrs(source.units), cross_validation=str(splits))
-    quantiles = quantiles.assign_coords(quantile=LEVELS)
-    evidence = scores, pit, quantiles, observed
-    return _known(evidence, case, start, candidate)
+    return _known((scores, pit, quantiles, observed), case, start, candidate)
 
 
 def on_unseen(
@@ -123,9 +121,7 @@ def on_unseen(
     )
     units = {k: v for a in (form.loc, verified) for k, v in a.attrs.items() if k == "units"}
     scores = scores.assign_attrs(CRPS.attrs(units))
-    quantiles = quantiles.assign_coords(quantile=LEVELS)
-    evidence = scores, pit, quantiles, verified
-    known = _known(evidence, case, start, candidate)
+    known = _known((scores, pit, quantiles, verified), case, start, candidate)
     return known._replace(fit_seconds=fit_seconds, apply_seconds=known.fit_seconds)
 
 
@@ -167,6 +163,7 @@ def _known(
     """Evidence in memory, with the test of calibration from quantiles."""
     scores, pit, *others = evidence
     quantiles, observed = (in_one_chunk(array, case) for array in others)
+    quantiles = quantiles.assign_coords(quantile=LEVELS)
     test = partial(
         skce_test,
         quantiles.drop_attrs(deep=False),

@@ -170,8 +170,7 @@ class Evidence:
         """
         time = self.time
         series = by_time(influence, self.dims, time)
-        if time in series.indexes and not series.indexes[time].is_monotonic_increasing:
-            series = series.isel({time: series.indexes[time].argsort()})
+        series = series.isel(in_time(series, [time]))
         what = self.work("the error")
         (error,) = over_cases(by_name("standard_error"), series, dims=[time], what=what)
         return error
@@ -417,6 +416,15 @@ def described(
 def stacked(parts: Sequence[xr.DataArray], dim: Hashable) -> xr.DataArray:
     """Stack results for several levels along a new dimension, in one Dask chunk."""
     return in_one_chunk(xr.concat(list(parts), dim), dim)
+
+
+def in_time(array: xr.DataArray, dims: Sequence[Hashable]) -> dict[Hashable, np.ndarray]:
+    """Positions sorted by label, so that neighbours are successive cases."""
+    return {
+        d: array.indexes[d].argsort()
+        for d in dims
+        if d in array.indexes and not array.indexes[d].is_monotonic_increasing
+    }
 
 
 def in_one_chunk(array: xr.DataArray, *dims: Hashable) -> xr.DataArray:

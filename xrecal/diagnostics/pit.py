@@ -30,6 +30,7 @@ from .evidence import (
     by_name,
     counted,
     described,
+    in_time,
     read_evidence,
     warn_of_dependence,
     with_meanings,
@@ -256,10 +257,7 @@ def tested_pit(
     evidence: Evidence, values: xr.DataArray, block_length: int | None, seed: int
 ) -> xr.Dataset:
     """Test of the transforms of all cases; see :func:`pit_test`."""
-    time = evidence.time
-    index = values.indexes.get(time)
-    if index is not None and not index.is_monotonic_increasing:
-        values = values.isel({time: index.argsort()})
+    values = values.isel(in_time(values, [evidence.time]))
     simultaneous = 1 if block_length == 1 else evidence.simultaneous
     test = partial(_tested, block_length=block_length, simultaneous=simultaneous, seed=seed)
     statistic, p_value, length, bits = over_cases(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from functools import partial
 from typing import Any
 
@@ -27,6 +27,7 @@ from .evidence import (
     clusters_along,
     counted,
     described,
+    in_time,
     named_dims,
     where_enough,
 )
@@ -163,7 +164,7 @@ def skill(
         scores = each_season(scores, season, lambda values: values)
     from xrecal.arrays import skill_score
 
-    order = _in_time(scores, dims)
+    order = in_time(scores, dims)
     ordered = [
         array.isel({d: o for d, o in order.items() if d in array.dims})
         for array in (scores, reference)
@@ -225,12 +226,3 @@ def reference_of(scores: xr.DataArray) -> dict[str, str]:
     if not made and history.startswith("xrecal: "):  # scores computed here from other data
         made = [AS_ISSUED]
     return {"reference": made[-1]} if made else {}
-
-
-def _in_time(scores: xr.DataArray, dims: Sequence[Hashable]) -> dict[Hashable, np.ndarray]:
-    """Positions sorted by label, so that neighbours are successive cases."""
-    return {
-        d: scores.indexes[d].argsort()
-        for d in dims
-        if d in scores.indexes and not scores.indexes[d].is_monotonic_increasing
-    }

@@ -199,9 +199,7 @@ def summary(
         block_length=block_length,
         **options,
     )
-    length = block_length if test == "serial" else 1
-    if test == "wild" and block_length is not None:
-        length = block_length
+    length = block_length if test == "serial" or (test == "wild" and block_length) else 1
     uniform = pit_test(forecast, observations, dims, block_length=length, **options)
     if isinstance(score, xr.Dataset):
         (score,) = score.data_vars.values()
