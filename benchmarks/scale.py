@@ -98,9 +98,10 @@ def arithmetic(sizes, first, most):
             few = make_cells(n, m, FEW)
             each = core_seconds(lambda few=few, fit=fit: fit(*few)) / FEW
             more = min(int(np.clip(SECONDS / each, LEAST, MOST)), most)
-            found = beyond_sample(fit, *make_cells(n, m, first + more), "cell", first, process_time)
+            hindcast, observed = make_cells(n, m, first + more)
+            found = beyond_sample(fit, hindcast, observed, "cell", process_time)
             timed = int(np.clip(SECONDS / each, FEW, first + more))
-            new = found.hindcast.isel(cell=slice(timed))
+            new = hindcast.isel(cell=slice(timed))
             one, all_of_them = (
                 core_seconds(lambda some=some, of=found.model: of.quantile(some, LEVELS)) / timed
                 for some in (new.isel(time=[0]), new)

@@ -18,19 +18,16 @@ SIZES = {(1000, 50): (25, 120), (300, 25): (7, 25), (30, 10): (0.6, 1.5)}
 ALONE = 0.6
 """Seconds of a pool of one place, with most cases."""
 
-FIRST = 4 * SAMPLE
-"""Cells that hold the samples of several kinds."""
-
-TIMED = 128_000
-"""Cases at the cells beyond these that are timed: fewer would drown in what choices take."""
+LEAST, TIMED = 4 * SAMPLE, 128_000
+"""Fewest cells that are fitted, with samples of several kinds, and cases of all of them."""
 
 
 def budgets(quick: bool) -> Iterator[Line]:
     sizes = {(30, 5): (None, None)} if quick else SIZES
     for (n, m), limits in sizes.items():
         for method, limit in zip((xrecal.CKME(), xrecal.LinearPool()), limits, strict=True):
-            first, more = (SAMPLE, 4) if quick else (FIRST, TIMED // n)
-            yield of_a_cell(method, n, m, first, more, limit)
+            cells = SAMPLE if quick else max(LEAST, TIMED // n)
+            yield of_a_cell(method, n, m, cells, limit)
     n, m = next(iter(sizes))
     hindcast, observed = make_hindcast(n, m, 1)
     taken = shortest(lambda: hindcast.recal.fit(observed, xrecal.LinearPool()), 2)
@@ -38,14 +35,12 @@ def budgets(quick: bool) -> Iterator[Line]:
     yield Line(work, taken, "s", seconds(taken), None if quick else ALONE)
 
 
-def of_a_cell(method, n: int, m: int, first: int, more: int, budget: float | None) -> Line:
+def of_a_cell(method, n: int, m: int, cells: int, budget: float | None) -> Line:
     """Milliseconds of CPU of a cell: its fit, and its share of the choices of a grid."""
-    given = make_hindcast(n, m, first + more)
     found = beyond_sample(
         lambda hindcast, observed: hindcast.recal.fit(observed, method),
-        *given,
+        *make_hindcast(n, m, cells),
         "location",
-        first,
         process_time,
     )
     return Line(

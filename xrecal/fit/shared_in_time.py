@@ -36,7 +36,7 @@ from .shared_fit import PassesOverChunks, SharedChunks
 from .shared_places import component_of_all
 from .shared_update import Unpacked, engine_of, join_any, packed_fits
 from .state import shared_group
-from .update_task import LearnTask, UpdateTask
+from .update_task import ForetellTask, LearnTask, UpdateTask
 
 if TYPE_CHECKING:
     from xrecal.arrays.shared.held_out import InTime
@@ -73,6 +73,10 @@ def learned_with_law(
         },
         "shared": shared_group((said, chunks.number, chunks.here)),
     }
+    what = work_on("the update", form.name)
+    given["foretold"] = {
+        0: (run(ForetellTask(task), {"state": given["state"]}, {0: ({}, object)}, what=what)[0], ())
+    }
     learn = LearnTask(task)
     given, common = with_common_regrets(learn, given, form, fitted.locations)
     changing = [n for n in state if n in ("n_cases", "status")]
@@ -82,7 +86,7 @@ def learned_with_law(
         learn,
         given,
         {n: ({d: v.sizes[d] for d in core}, v.dtype) for n, (v, core) in out.items()},
-        what=work_on("the update", form.name),
+        what=what,
     )
     results |= {**common, **arrays}
     changed = {n: r.assign_attrs(joined[n].attrs).variable for n, r in results.items()}

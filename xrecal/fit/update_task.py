@@ -164,6 +164,7 @@ class UpdateTask:
         joined: Kept,
         common: Record | Timeline | None = None,
         shared: SharedFits | None = None,
+        foretold: npt.NDArray[Any] | None = None,
     ) -> Kept:
         """The same, with parameters that the method learns from all cases together.
 
@@ -174,10 +175,25 @@ class UpdateTask:
         every = self.parameters.items()
         law = {n for n, p in every if p.of_all_places and n not in self.method.in_common}
         fitted = {name: a for name, a in joined.fitted.items() if name not in law}
-        cases = replace(joined.cases(self.periods, self.axis), common=common, shared=shared)
+        cases = joined.cases(self.periods, self.axis)
+        cases = replace(cases, common=common, shared=shared, foretold=foretold)
         learned = {**fitted, **self.method.relearn_locations(cases, fitted, self.min_samples)}
         learned["status"] = fitted["status"] & (INVALID | FILL) | learned["status"]
         return joined._replace(fitted={**joined.fitted, **learned})
+
+
+@dataclass(frozen=True)
+class ForetellTask:
+    """Task from arrays of a state with added cases of places to what they need of these."""
+
+    task: UpdateTask
+    """Task that has joined the cases"""
+
+    def __call__(self, state: Named) -> dict[Any, npt.NDArray[Any]]:
+        """Run the task on one chunk."""
+        kept, task = kept_of(state), self.task
+        cases = kept.cases(task.periods, task.axis)
+        return {0: as_objects(task.method.foretell_locations(cases, kept.fitted))}
 
 
 @dataclass(frozen=True)
@@ -198,11 +214,12 @@ class LearnTask:
         return self.task.periods
 
     def __call__(
-        self, state: Named, shared: Named, common: Named = NOTHING
+        self, state: Named, shared: Named, foretold: Named, common: Named = NOTHING
     ) -> dict[str, npt.NDArray[Any]]:
         """Run the task on one chunk."""
         in_common = common[0][0][0] if common else None
-        learned = self.task.learned_again(kept_of(state), in_common, SharedFits(**shared))
+        law = SharedFits(**shared)
+        learned = self.task.learned_again(kept_of(state), in_common, law, foretold[0])
         return dict(learned.fitted)
 
     def record(self, **given: Named) -> Sequence[Timeline | None]:

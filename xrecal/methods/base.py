@@ -134,6 +134,8 @@ class Cases:
     """For a pool with a component that places share."""
     common: Record | Timeline | None = None
     """Record of a first pass over places, or the common regrets that it found."""
+    foretold: npt.NDArray[Any] | None = None
+    """(L,) results of :meth:`Method.foretell_locations`, if known already."""
     mean: FloatArray | None = None
     """(L, n) means of the forecasts, if known already."""
     centres: dict[bytes, FloatArray] = field(default_factory=dict)
@@ -153,6 +155,7 @@ class Cases:
             squared=None if self.squared is None else self.squared[block],
             partners=tuple(partner[block] for partner in self.partners),
             shared=None if self.shared is None else SharedFits(*(a[block] for a in self.shared)),
+            foretold=None if self.foretold is None else self.foretold[block],
             mean=None if self.mean is None else self.mean[block],
             centres={},
             compared={},
@@ -467,6 +470,13 @@ class Method(ABC):
         ``fitted`` has the previous parameters and status; parameters of each case do not change.
         """
         return self.fit_locations(cases, min_samples)
+
+    def foretell_locations(self, cases: Cases, fitted: FitArrays) -> Sequence[Any]:
+        """What :meth:`relearn_locations` needs of each of L locations and does not share.
+
+        It takes long, so it is found once, before a first pass over some locations.
+        """
+        return [None] * len(cases.observations)
 
 
 def is_method(value: object) -> TypeGuard[Method]:

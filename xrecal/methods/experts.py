@@ -43,7 +43,7 @@ N_ERRORS = 91
 MEMORY, HALF_LIFE = 250, 60.0
 """Number of verified cases of the recent CKME, and its half-life in cases."""
 
-PLACES_TOGETHER = 16
+PLACES_TOGETHER = 64
 """Number of forecasts at several places that experts compute at once."""
 
 EMOS_LABEL, RAW, ERRORS = "slow_emos", "raw", "errors"

@@ -371,6 +371,10 @@ class OnlinePool(Settings):
         own = {name: fitted[name] for name in names}
         return self._learned(cases, own, Fitting(min_samples), together=False)
 
+    def foretell_locations(self, cases: Cases, fitted: FitArrays) -> Sequence[Said]:
+        """Quantiles of the experts for the first new cases."""
+        return quantiles_of_new(self.experts, self.delay, cases, fitted)
+
     def predict_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> Distribution:
         """Averages of the quantiles of the experts, as equally weighted members."""
         from xrecal.arrays.online.aggregation import issue
@@ -411,7 +415,8 @@ class OnlinePool(Settings):
         self, cases: Cases, given: Arrays, fitting: Fitting, *, together: bool
     ) -> FitArrays:
         """Update all locations with their cases, from a given state."""
-        parts, said = [], quantiles_of_new(self.experts, self.delay, cases, given)
+        parts, known = [], cases.foretold
+        said = self.foretell_locations(cases, given) if known is None else known
         for i, (one, part) in enumerate(each_place(cases, given)):
             if begins := part["last_fitted"][0] < 0:  # missing for a place that has joined
                 part |= {name: np.zeros_like(part[name]) for name in OF_WEIGHTS}

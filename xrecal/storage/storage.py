@@ -273,13 +273,13 @@ def _opened(
             require_whole(source, what)
         lazy = {
             str(name)
-            for name, array in dataset.data_vars.items()
-            if not in_memory and plain[name].dtype == array.dtype
+            for name in dataset.data_vars
+            if not in_memory and plain.variables[name].dtype == dataset.variables[name].dtype
         }
         numbers = {
-            name: dataset[name].to_numpy()
+            name: dataset.variables[name].to_numpy()
             for name in expected
-            if name in plain and (name not in lazy or _is_small(plain[name].variable))
+            if name in plain and (name not in lazy or _is_small(plain.variables[name]))
         }
         for array_name, values in numbers.items():
             expected[array_name].require(array_name, values)
@@ -292,9 +292,9 @@ def _opened(
     }
     by_parts = {}
     for array_name in lazy:
-        array = dataset[array_name].variable
+        array = dataset.variables[array_name]
         whole = dict.fromkeys(set(array.dims) - located, -1)
-        checked = Checked(plain[array_name].variable, array_name, expected, what)
+        checked = Checked(plain.variables[array_name], array_name, expected, what)
         by_parts[array_name] = array.copy(data=_by_parts(checked, whole | sizes))
     later = [array for name, array in by_parts.items() if name not in numbers]
     return from_dataset(dataset.assign(by_parts), what), later

@@ -54,12 +54,12 @@ def kept_without(f, gap):
 def reference(learned, dates):
     """The network that cases of some dates teach, by what was chosen from all of them."""
     cases, date, known, features, (_, weights) = learned
-    fit, standards = known.fit, known.started.standards[0]
+    fit, standards = known.fit, known.started.centred.standards[0]
     seen = cases.take(np.flatnonzero(dates[date] & np.isfinite(cases.observations)))
     seen = seen._replace(weight=seen.weight * weights.max() / weights[dates].max())
     one = seen._replace(part=np.zeros(seen.place.size, np.int64))
     sums = place_sums_of(fit.pooled, one, P, 1)[0]
-    places = fit_places(sums, features, fit.pooled.kurtosis, known.started.places.settings)
+    places = fit_places(sums, features, fit.pooled.kurtosis, known.started.centred.places.settings)
     placed, errors = known.started.bases[0].placed(standards, seen)
     law = fit.laws[0]
     whole = sum_cases(law.landmarks, law.grid, placed, errors, seen.weight)
@@ -99,7 +99,7 @@ def test_what_was_issued_knows_the_folds_before_that_of_the_first_unknown_date(l
 
 def test_errors_are_around_centres_of_dates_beyond_the_gap(learned):
     cases, date, known, _, (gap, _) = learned
-    errors, _, _ = known.started.standards[0].standardised(cases)
+    errors, _, _ = known.started.centred.standards[0].standardised(cases)
     for f in range(FOLDS):
         rows = np.flatnonzero(FOLD[date] == f)
         centre, scale, _ = reference(learned, kept_without(f, gap)).placed(cases.take(rows))
@@ -109,7 +109,7 @@ def test_errors_are_around_centres_of_dates_beyond_the_gap(learned):
 
 def test_losses_of_ridges_are_those_of_laws_of_dates_beyond_the_gap(learned):
     cases, date, known, _, (gap, _) = learned
-    standards, law = known.started.standards[0], known.fit.laws[0]
+    standards, law = known.started.centred.standards[0], known.fit.laws[0]
     placed, errors = known.started.bases[0].placed(standards, cases)
     placed_by = law.landmarks, law.grid
     # A loss needs two folds: each of them is held out twice here.
@@ -138,8 +138,9 @@ def test_a_case_without_members_has_no_forecast(learned):
 def test_of_a_single_fold_nothing_is_held_out(learned):
     _, _, known, *_ = learned
     started = known.started
-    standards = started.standards[0]._replace(folds=whole_folds(1))
-    started = started._replace(standards=(standards, started.standards[1]))
+    standards = started.centred.standards[0]._replace(folds=whole_folds(1))
+    centred = started.centred._replace(standards=(standards, started.centred.standards[1]))
+    started = started._replace(centred=centred)
     whole = all_of(sums for (law, _), sums in known.law_sums.items() if law == 0)
     sums = known.place_sums.sum(0, keepdims=True)
     held = hold_out(known.fit, started, sums, {(0, 0): whole})

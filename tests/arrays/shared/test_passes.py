@@ -9,16 +9,21 @@ from xrecal.arrays import fit_emos, normal_crps, predict_emos
 from xrecal.arrays.scores.crps import crps
 from xrecal.arrays.shared.folds import FOLDS, folds_of, whole_folds
 from xrecal.arrays.shared.issuing import issue
+from xrecal.arrays.shared.law import RIDGES
 from xrecal.arrays.shared.network import place_sums_of
 from xrecal.arrays.shared.packed import ENTRIES, Sizes, nothing, pack, unpack
 from xrecal.arrays.shared.passes import (
+    LAWS,
     added_sums_of,
+    basis_of,
+    centre_places,
     finish,
     first_regression,
     join_added,
     join_sums,
     landmarks_for,
     law_sums_of,
+    learn_law,
     second_regression,
     start_laws,
     with_added,
@@ -45,11 +50,12 @@ def fitted(pieces):
     sums = sum(place_sums_of(pooled, some, PLACES, FOLDS) for some in cases)
     pooled = second_regression(pooled, sums, features, sample, whole_folds(FOLDS))
     sums = sum(place_sums_of(pooled, some, PLACES, FOLDS) for some in cases)
-    started = start_laws(pooled, sums, features, sample, whole_folds(FOLDS), RANK)
+    centred = centre_places(pooled, sums, features, whole_folds(FOLDS))
+    started = start_laws(centred, sample, *(basis_of(centred, sample, RANK, law) for law in LAWS))
     folds = {}
     for some, rows in zip(cases, pieces, strict=True):
         folds = join_sums(folds, law_sums_of(some, date[rows], started))
-    return finish(started, folds)
+    return finish(started, *(learn_law(started, folds, RIDGES, law) for law in LAWS))
 
 
 def issued(fit, cases, at=features):

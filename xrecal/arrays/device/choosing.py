@@ -203,13 +203,13 @@ def losses_of(
         held.append(fold.n_held)
         for (_, strength), one in zip(grid.kernels, eigen, strict=True):
             counted = np.full(none.size, strength > 0)
-            sums: list[list[Any]] = [[] for _ in grid.supports]
+            by_support: list[list[Any]] = [[] for _ in grid.supports]
             for ridges in ridges_at_once(10.0**grid.exponents, fold):
                 weights = _forecasts(cases, host.root, one, fold, ridges)
-                for of_support, code in zip(sums, grid.supports.tolist(), strict=True):
+                for of_support, code in zip(by_support, grid.supports.tolist(), strict=True):
                     codes = np.full(none.size, code)
                     of_support.append(_sums_of_crps(cases, codes, counted, fold, weights, bounds))
-            total += [xp.concatenate(of_support, axis=-1) for of_support in sums]
+            total += [xp.concatenate(of_support, axis=-1) for of_support in by_support]
     shape = len(held), len(grid.kernels), grid.supports.size, none.size, grid.exponents.size
     sums = to_host(xp.stack(total)) if total else np.zeros(0)
     return np.moveaxis(sums.reshape(shape), 0, 2), np.reshape(held, (len(held), none.size))

@@ -109,7 +109,10 @@ def hold_out(
     -----
     Takes 2 F solutions of r equations, O(r³ + r² J) each, and no further pass over cases.
     """
-    folds, parts = started.standards[WITH_RECORD].folds, sums_of_law(started, law_sums, WITH_RECORD)
+    folds, parts = (
+        started.centred.standards[WITH_RECORD].folds,
+        sums_of_law(started, law_sums, WITH_RECORD),
+    )
     blocks, later = (
         tuple(
             _learned(fit, started, np.tensordot(which, place_sums, 1), some_of(parts, which))
@@ -122,7 +125,7 @@ def hold_out(
 
 def _learned(fit: Shared, started: Started, place_sums: FloatArray, sums: Sums) -> Shared | None:
     """The fit to cases with these sums; None without cases."""
-    law, chosen = fit.laws[WITH_RECORD], started.places.settings
+    law, chosen = fit.laws[WITH_RECORD], started.centred.places.settings
     try:
         places = fit_places(place_sums, fit.features, fit.pooled.kurtosis, chosen)
         learned = solve_sums(law.landmarks, law.grid, sums, law.ridge)

@@ -51,7 +51,7 @@ from .sums import Sums, all_of, no_cases, sum_cases
 
 FEWEST_LANDMARKS, MOST_LANDMARKS = 50, 1000
 
-WITH_RECORD, WITHOUT_RECORD = 0, 1
+WITH_RECORD, WITHOUT_RECORD = LAWS = 0, 1
 """The two laws."""
 
 
@@ -85,29 +85,28 @@ def second_regression(
     )
 
 
-class Started(NamedTuple):
-    """Results of the passes before the laws are learned."""
+class Centred(NamedTuple):
+    """Corrections of each place, around which errors are learned."""
 
     places: Places
     sums: FloatArray
     """(8, P) sums of all cases of each place"""
     standards: tuple[Standards, Standards]
     """Corrections with records, and as if no place had one"""
+
+
+class Started(NamedTuple):
+    """Results of the passes before the laws are learned."""
+
+    centred: Centred
     bases: tuple[Basis, Basis]
     seen: FloatArray
     """(2 + q, 2) smallest and largest ensemble mean, standard deviation and value of each covariate
     in the sample"""
 
 
-def start_laws(
-    pooled: Pooled,
-    sums: FloatArray,
-    features: FloatArray,
-    sample: Sample,
-    folds: Folds,
-    max_rank: int,
-) -> Started:
-    """Corrections of each place, and the bases of both laws.
+def centre_places(pooled: Pooled, sums: FloatArray, features: FloatArray, folds: Folds) -> Centred:
+    """Corrections of each place.
 
     Parameters
     ----------
@@ -117,28 +116,33 @@ def start_laws(
         From :func:`.network.place_sums_of` over all cases.
     features : array of float, shape (P, k)
         Features of the places.
-    sample : Sample
-        Sample of all places and dates.
     folds : Folds
         Folds of the dates, made of G parts.
-    max_rank : int
-        Largest number of landmarks.
 
     Returns
     -------
-    Started
+    Centred
 
     Raises
     ------
     ValueError
-        If no place has two cases, or the sample has no usable case.
+        If no place has two cases.
     """
     places, known = with_record(pooled, sums, features, folds)
     fold = np.arange(features.shape[0]) % min(FOLDS, features.shape[0])
     new = without_record(pooled, sums, features, places, fold)
-    bases = basis_from(known, sample.cases, max_rank), basis_from(new, sample.cases, max_rank)
+    return Centred(places, sums.sum(0), (known, new))
+
+
+def basis_of(centred: Centred, sample: Sample, max_rank: int, law: int) -> Basis:
+    """Basis of a law with at most so many landmarks; raises ValueError without usable cases."""
+    return basis_from(centred.standards[law], sample.cases, max_rank)
+
+
+def start_laws(centred: Centred, sample: Sample, known: Basis, new: Basis) -> Started:
+    """Corrections of each place, and the bases of both laws."""
     seen = np.array([[part.min(), part.max()] for part in moments_and_covariates(sample.cases)])
-    return Started(places, sums.sum(0), (known, new), bases, seen)
+    return Started(centred, (known, new), seen)
 
 
 def moments_and_covariates(cases: Cases) -> list[FloatArray]:
@@ -156,7 +160,9 @@ def law_sums_of(cases: Cases, date: IntArray, started: Started | None) -> PartSu
     found: dict[tuple[int, int], Sums] = {}
     if started is None:
         return found
-    for law, (standards, basis) in enumerate(zip(started.standards, started.bases, strict=True)):
+    for law, (standards, basis) in enumerate(
+        zip(started.centred.standards, started.bases, strict=True)
+    ):
         part = standards.part_of(cases)
         placed, errors = basis.placed(standards, cases)
         for g in np.unique(part):
@@ -201,37 +207,42 @@ class Shared(NamedTuple):
 
 def sums_of_law(started: Started, sums: PartSums, law: int) -> list[Sums]:
     """Sums of each part of the folds of a law; sums of no case if a part has none."""
-    basis, folds = started.bases[law], started.standards[law].folds
+    basis, folds = started.bases[law], started.centred.standards[law].folds
     nothing = no_cases(basis.landmarks.rank, basis.grid.size - 1)
     return [sums.get((law, g), nothing) for g in range(folds.of_part.size)]
 
 
-def finish(started: Started, sums: PartSums, ridges: FloatArray = RIDGES) -> Shared:
-    """Learn both laws, each with the ridge of the smallest held-out loss.
+def learn_law(
+    started: Started, sums: PartSums, ridges: FloatArray, law: int
+) -> tuple[SharedLaw, Sums]:
+    """Learn a law with the ridge of the smallest held-out loss; also return its sums of all cases.
 
     With a single fold, for a record of one date, take the largest ridge.
     """
-    known, new = started.standards
+    basis, folds = started.bases[law], started.centred.standards[law].folds
+    parts = sums_of_law(started, sums, law)
+    best = ridges.size - 1
+    if ridges.size > 1 and len(folds.pairs(parts)) > 1:
+        best = int(np.argmin(ridge_losses(parts, basis.grid, folds, ridges)))
+    total = all_of(parts)
+    return solve_sums(basis.landmarks, basis.grid, total, float(ridges[best])), total
+
+
+def finish(started: Started, *learned: tuple[SharedLaw, Sums]) -> Shared:
+    """The fit, from both laws and their sums."""
+    known, new = started.centred.standards
     at = np.arange(known.n_places)
     held_out = at if new.place_fold is None else new.place_fold * new.n_places + at
-    laws, whole = [], []
-    for law, basis in enumerate(started.bases):
-        parts, folds = sums_of_law(started, sums, law), started.standards[law].folds
-        best = ridges.size - 1
-        if ridges.size > 1 and len(folds.pairs(parts)) > 1:
-            best = int(np.argmin(ridge_losses(parts, basis.grid, folds, ridges)))
-        total = all_of(parts)
-        whole.append(total)
-        laws.append(solve_sums(basis.landmarks, basis.grid, total, float(ridges[best])))
+    one, other = learned
     return Shared(
         known.pooled,
-        started.places,
+        started.centred.places,
         known.features,
-        (started.places.local, Corrections(*(part[held_out] for part in new.corrections))),
+        (started.centred.places.local, Corrections(*(part[held_out] for part in new.corrections))),
         (started.bases[0].coordinates, started.bases[1].coordinates),
-        (laws[0], laws[1]),
-        (whole[0], whole[1]),
-        started.sums,
+        (one[0], other[0]),
+        (one[1], other[1]),
+        started.centred.sums,
         started.seen,
     )
 
@@ -370,9 +381,13 @@ def run(
     sums = engine.total(_place_sums, np.add, pooled, *size)
     pooled = engine.once(IfAny(second_regression), pooled, sums, features, sample, folds)
     sums = engine.total(_place_sums, np.add, pooled, *size)
-    started = engine.once(IfAny(start_laws), pooled, sums, features, sample, folds, max_rank)
+    centred = engine.once(IfAny(centre_places), pooled, sums, features, folds)
+    # Neither law needs the other, so that an engine may work on both at once.
+    bases = [engine.once(IfAny(basis_of), centred, sample, max_rank, law) for law in LAWS]
+    started = engine.once(IfAny(start_laws), centred, sample, *bases)
     law_sums = engine.total(law_sums_of, join_sums, started)
-    fit = engine.once(IfAny(finish), started, law_sums, ridges)
+    learned = [engine.once(IfAny(learn_law), started, law_sums, ridges, law) for law in LAWS]
+    fit = engine.once(IfAny(finish), started, *learned)
     return Learned(fit, sample, started, sums, law_sums)
 
 
