@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import socket
 import sys
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from importlib.util import find_spec
 from queue import Empty, SimpleQueue
@@ -68,13 +68,15 @@ class Cluster:
 
         flat, repack = unpack_collections(*collections)
         futures = self.client.compute(flat)
+        ended = self._ended(futures)
+        bar: Any = nullcontext(ended)
+        if not quiet:
+            bar = click.progressbar(ended, length=len(futures), file=sys.stderr)
         try:
-            if quiet:
-                _until_failure(self._ended(futures))
-            else:
-                ended = self._ended(futures)
-                with click.progressbar(ended, length=len(futures), file=sys.stderr) as bar:
-                    _until_failure(bar)
+            with bar as shown:
+                for future in shown:
+                    if future.status != "finished":
+                        break
             return list(repack(self.client.gather(futures)))
         except CancelledError as error:
             raise _lost(self.address, error) from error
@@ -91,12 +93,6 @@ class Cluster:
                 n_ended += 1
             except Empty:
                 self.require_worker()
-
-
-def _until_failure(futures: Iterable[Any]) -> None:
-    for future in futures:
-        if future.status != "finished":
-            return
 
 
 @contextmanager

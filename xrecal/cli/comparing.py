@@ -14,7 +14,7 @@ from .options import COVARIATES, DRY_RUN, LEARNING, READING, ROLES, command, opt
 from .session import Result, Session
 from .typed_methods import MethodType, TypedMethod
 from .words import number, shown_units
-from .writing import known, numbers_of, pair, run_of, table_of
+from .writing import LEARNED, known, numbers_of, pair, run_of, table_of
 
 
 def _require_one_method(given: dict[str, Any]) -> None:
@@ -23,6 +23,13 @@ def _require_one_method(given: dict[str, Any]) -> None:
         raise click.UsageError("--option belongs to one method; give one --method with it")
 
 
+SPANS = {
+    "--gap": "Cases, or time such as 5D, next to the predicted ones that fits do not learn from.",
+    "--window": "With --by rolling: length of the past that a fit learns from; by default all.",
+    "--every": "With --by rolling: time between two fits, or with --refit between two updates.",
+    "--refit": "With --by rolling: time between two fits of a model that is updated in between.",
+}
+"""Options with a number of cases or a length of time."""
 SPLITS = ("by", "gap", "window", "every", "refit")
 """Options that split a hindcast."""
 
@@ -53,30 +60,7 @@ NUMBERS = ("pit_p_value", "skce", "skce_p_value")
         like=xrecal.compare,
         callback=values.names,
     ),
-    option(
-        "--gap",
-        "Cases, or time such as 5D, next to the predicted ones that fits do not learn from.",
-        "N|TIME",
-        callback=values.span,
-    ),
-    option(
-        "--window",
-        "With --by rolling: length of the past that a fit learns from; by default all.",
-        "N|TIME",
-        callback=values.span,
-    ),
-    option(
-        "--every",
-        "With --by rolling: time between two fits, or with --refit between two updates.",
-        "N|TIME",
-        callback=values.span,
-    ),
-    option(
-        "--refit",
-        "With --by rolling: time between two fits of a model that is updated in between.",
-        "N|TIME",
-        callback=values.span,
-    ),
+    *(option(name, text, "N|TIME", callback=values.span) for name, text in SPANS.items()),
     option(
         "--forecast",
         "Score these forecasts by fits to the whole hindcast, instead of cross-validation.",
@@ -101,9 +85,10 @@ def compare(
     """Print scores of methods on held-out cases of HINDCAST, or on the forecasts of --forecast."""
     chosen = [method.method(settings) for method in methods] or None
     run = run_of(session, given)
-    past, observed = pair(run, hindcast, observations, given, "hindcast", given["pool"])
-    learned = ("condition_on", "pool", "features", "choose", "min_samples", "dim", "member_dim")
-    options = {name: given[name] for name in (*SPLITS, *learned)}
+    past, observed = pair(run, hindcast, observations, given, "hindcast")
+    options = {
+        name: given[name] for name in (*SPLITS, *LEARNED, "condition_on", "dim", "member_dim")
+    }
     options["covariates"] = known(run, given)
     if given["dry_run"]:
         return _planned(past, observed, chosen, options, with_new=forecast is not None)

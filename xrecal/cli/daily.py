@@ -75,10 +75,6 @@ def cycle(
     forecasts: tuple[str, ...],
     observations: tuple[str, ...],
     output: str,
-    now: Any,
-    model_at: Any,
-    reissue: bool,
-    covariates: str | None,
     **given: Any,
 ) -> Result:
     """Do the work of a day: learn verified cases, issue, score, and monitor the calibration.
@@ -89,13 +85,12 @@ def cycle(
     cases verified at that start. You may repeat the command: it skips finished work.
     docs/cycle.md has examples.
     """
+    of_run = {name: given.pop(name) for name in ("now", "model_at", "reissue", "covariates")}
     of_folder = xrecal.Cycle(output, model, compute=session.compute, **given)
     with warnings.catch_warnings():
         warnings.simplefilter("once")
         warnings.filterwarnings("ignore", "numpy.ndarray size changed")  # of netCDF4, harmless
-        dates: dict[str, Any] = {"now": now, "model_at": model_at}
-        options: dict[str, Any] = {"reissue": reissue, "covariates": covariates}
-        done = of_folder.run(forecasts, observations, **dates, **options)
+        done = of_folder.run(forecasts, observations, **of_run)
     code = 0 if done.has_written else NOTHING_NEW
     if done.has_new_change:  # reported only once, so it comes first
         code = ALARMED

@@ -48,6 +48,8 @@ NUMBERS = (
 
 WORDS = ("variable", "observed_variable", "dim", "member_dim")
 """Options that select parts of the inputs, as stored in requests."""
+LEARNED = ("min_samples", "pool", "features", "choose")
+"""Options of a fit, as stored in requests."""
 
 
 @command(
@@ -75,29 +77,19 @@ def fit(
     model: str,
     method: TypedMethod,
     settings: list[tuple[str, str]],
-    condition_on: Any,
-    pool: Any,
-    features: Any,
-    choose: Any,
-    min_samples: int,
     **given: Any,
 ) -> Result:
     """Fit a method to HINDCAST and its observations OBS, and write MODEL (.zarr or .nc)."""
     chosen = method.method(settings)
     run = run_of(session, given, model)
-    past, observed = pair(run, hindcast, observations, given, "hindcast", pool)
-    named: dict[str, Any] = {name: given[name] for name in ("dim", "member_dim")}
-    named |= {"condition_on": condition_on, "pool": pool, "features": features}
-    named |= {"choose": choose, "min_samples": min_samples, "covariates": known(run, given)}
+    past, observed = pair(run, hindcast, observations, given, "hindcast")
+    named = {name: given[name] for name in ("dim", "member_dim", "condition_on", *LEARNED)}
+    named["covariates"] = known(run, given)
     fitted = doors(past).fit(observed, chosen, **named)
     request = {
         "method": fitted.method,  # also covariates, in any spelling
         "chunks": sizes_of(run),
-        **{name: given[name] for name in WORDS},
-        "min_samples": min_samples,
-        "pool": pool,
-        "features": features,
-        "choose": choose,
+        **{name: given[name] for name in (*WORDS, *LEARNED)},
     }
     plan = quietly(xrecal.plan, past, observed, chosen, **named, probe=False)
     result = write_or_plan(run, "fit", fitted, request, plan, given)
@@ -265,12 +257,11 @@ def pair(
     observations: str,
     given: Mapping[str, Any],
     name: str,
-    pool: Any = None,
     **more: Any,
 ) -> tuple[xr.Dataset, Any]:
     """Return forecasts and observations, selected by options."""
     named = {key: given[key] for key in ("dim", "member_dim", "variable")}
-    opened = run.open(forecasts, name, pool=pool, **named, **more)
+    opened = run.open(forecasts, name, pool=given.get("pool"), **named, **more)
     member_dim = given["member_dim"]
     observed = given["observed_variable"]
     return opened, run.open_observations(observations, opened, observed, member_dim=member_dim)

@@ -225,9 +225,8 @@ def compare(
             return on_unseen(past, unseen, candidate, case, {**roles, **learned})
 
     known_of = {}
-    for label, pair in counted(
-        given.items()
-    ):  # first, as fits refuse too few cases before any work
+    # First, as fits refuse too few cases before any work.
+    for label, pair in counted(given.items()):
         own = learned | {"features": features if takes_features(pair[0]) else ()}
         own |= _of_each_place(own) if label == CLIMATOLOGY else {}
         known_of[label] = score(Candidate(*pair, sequential, block_length, season), own)

@@ -29,7 +29,7 @@ from xrecal.products.statistics import quantiles_of
 from xrecal.typing import FloatArray, IntArray
 
 from .comparison import Known
-from .evidence import Evidence
+from .evidence import Evidence, in_one_chunk
 from .pit import pit_of_cases
 from .rows import each_season
 from .skce import skce_test, skce_test_of
@@ -93,9 +93,7 @@ def cross_validated(
     source = predict(form, observed, candidate.method, splits, case, candidate.covariates)
     scores, pit, quantiles = source.reduce(evidence_of, *EVIDENCE, extras=["observed", "cases"])
     scores = scores.assign_attrs(CRPS.attrs(source.units), cross_validation=str(splits))
-    quantiles = quantiles.assign_coords(quantile=LEVELS)
-    evidence = scores, pit, quantiles, observed
-    return _known(evidence, case, start, candidate)
+    return _known((scores, pit, quantiles, observed), case, start, candidate)
 
 
 def on_unseen(
@@ -123,9 +121,7 @@ def on_unseen(
     )
     units = {k: v for a in (form.loc, verified) for k, v in a.attrs.items() if k == "units"}
     scores = scores.assign_attrs(CRPS.attrs(units))
-    quantiles = quantiles.assign_coords(quantile=LEVELS)
-    evidence = scores, pit, quantiles, verified
-    known = _known(evidence, case, start, candidate)
+    known = _known((scores, pit, quantiles, verified), case, start, candidate)
     return known._replace(fit_seconds=fit_seconds, apply_seconds=known.fit_seconds)
 
 
@@ -165,10 +161,9 @@ def _known(
     evidence: tuple[xr.DataArray, ...], case: Hashable, start: float, candidate: Candidate
 ) -> Known:
     """Evidence in memory, with the test of calibration from quantiles."""
-    scores, pit, quantiles, observed = evidence
-    if quantiles.chunks is not None:
-        quantiles = quantiles.chunk({case: -1})
-        observed = observed if observed.chunks is None else observed.chunk({case: -1})
+    scores, pit, *others = evidence
+    quantiles, observed = (in_one_chunk(array, case) for array in others)
+    quantiles = quantiles.assign_coords(quantile=LEVELS)
     test = partial(
         skce_test,
         quantiles.drop_attrs(deep=False),
@@ -198,14 +193,9 @@ def _computed(
 
 def _whole(pairs: Pairs, case: Hashable) -> Evidence:
     """Forecasts with all cases in one chunk."""
-    parts = {
-        name: part.chunk({case: -1}) if case in part.dims and part.chunks is not None else part
-        for name, part in pairs.form.parts.items()
-    }
-    observed = pairs.observations
-    observed = observed if observed.chunks is None else observed.chunk({case: -1})
-    whole = Pairs(pairs.form.with_parts(parts), observed, case, pairs.n_matched, pairs.note)
-    return Evidence(whole, (case,))
+    parts = {name: in_one_chunk(part, case) for name, part in pairs.form.parts.items()}
+    form, observed = pairs.form.with_parts(parts), in_one_chunk(pairs.observations, case)
+    return Evidence(Pairs(form, observed, case, pairs.n_matched, pairs.note), (case,))
 
 
 def _in_pieces(

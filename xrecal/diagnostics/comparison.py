@@ -32,7 +32,29 @@ OTHER = "other"
 """Dimension of the reference methods."""
 
 
-class Comparison(xr.Dataset):
+class Shown(xr.Dataset):
+    """Dataset that prints as a table, unless a selection has removed parts of it."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        """The table as text."""
+        return self.as_table().text() if self.is_whole() else quoted(super().__repr__(), "\n")
+
+    def _repr_html_(self) -> str:
+        """The same table in a notebook."""
+        return self.as_table().html() if self.is_whole() else super()._repr_html_()
+
+    def is_whole(self) -> bool:
+        """True if all values of the table are present."""
+        raise NotImplementedError
+
+    def as_table(self) -> Table:
+        """The table."""
+        raise NotImplementedError
+
+
+class Comparison(Shown):
     """Dataset of scores by method, which prints as a table.
 
     ``sel(method="CKME")`` selects a method; in other Datasets it sets how labels are matched.
@@ -79,24 +101,12 @@ class Comparison(xr.Dataset):
         once = adjusted_p_values(p_values.where(upper), method=adjust)
         return once.fillna(once.transpose(OTHER, "method").to_numpy())
 
-    def __repr__(self) -> str:
-        """Table of scores over all locations, each weighted by its number of cases."""
-        if not self._is_whole():
-            return quoted(super().__repr__(), "\n")
-        return self._table().text()
-
-    def _repr_html_(self) -> str:
-        """The same table in a notebook."""
-        if not self._is_whole():
-            return super()._repr_html_()
-        return self._table().html()
-
-    def _is_whole(self) -> bool:
+    def is_whole(self) -> bool:
         """True if all variables of the table are present, as a selection may remove some."""
         has_scores = {"crps", "n_cases"} <= set(self) and "method" in self.indexes
         return has_scores and set(REFERENCES) <= set(self.indexes["method"])
 
-    def _table(self) -> Table:
+    def as_table(self) -> Table:
         """Head, rows and foot; one row for each method, or for each of its values of ``by``."""
         by, cases = self.attrs.get("by"), self["n_cases"]
         whole = int(cases.sum()) == self.attrs.get("n_scores")

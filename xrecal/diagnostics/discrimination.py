@@ -26,7 +26,7 @@ from .evidence import (
     flag_events,
     read_evidence,
 )
-from .reliability import read_events
+from .reliability import Events, read_events
 from .series import over_series
 
 LEVEL = "probability_level"
@@ -142,10 +142,16 @@ def roc(
     attrs = {"long_name": "probability from which on one acts", **NO_UNIT}
     variables = described(curve, _CURVE, NO_UNIT)
     variables |= described(area_parts(evidence, *given), _AREA, NO_UNIT)
-    known = events.probability.notnull() & events.happened.notnull()
     what, along = "relative operating characteristics", {LEVEL: (wanted, attrs)}
-    result = evidence.result(variables, what, known, sure=True, along=along)
-    return events.label(flag_events(result, events.happened.where(known), evidence.dims))
+    return _flagged(evidence, events, variables, what, along)
+
+
+def _flagged(
+    evidence: Evidence, events: Events, variables: dict[str, xr.DataArray], what: str, along: Any
+) -> xr.Dataset:
+    """Results about events, with a status that marks those that happened never or always."""
+    result = evidence.result(variables, what, events.known.notnull(), sure=True, along=along)
+    return events.label(flag_events(result, events.known, evidence.dims))
 
 
 def area_parts(
@@ -234,11 +240,9 @@ def economic_value(
         what="the economic value",
     )
     variables = described(results, _VALUES, NO_UNIT)
-    known = events.probability.notnull() & events.happened.notnull()
     attrs = {"long_name": "cost of protection over the loss that it saves", **NO_UNIT}
     what, along = "relative economic value", {COST_LOSS: (ratios, attrs)}
-    result = evidence.result(variables, what, known, sure=True, along=along)
-    result = events.label(flag_events(result, events.happened.where(known), evidence.dims))
+    result = _flagged(evidence, events, variables, what, along)
     return result.isel({COST_LOSS: 0}) if np.ndim(cost_loss) == 0 else result
 
 

@@ -69,12 +69,11 @@ def error_spread(
     >>> model.error_spread(forecast, observations, dim=["init", "location"]).round(2).item()
     1.39
     """
-    scores = scored(forecast, observations, _rule, dim, member_dim, ERROR_SPREAD)
-    return _in_its_unit(scores)
 
+    def rule(verified: Verified) -> xr.DataArray:
+        return verified.reduce(error_spread_of)
 
-def _rule(verified: Verified) -> xr.DataArray:
-    return verified.reduce(error_spread_of)
+    return _in_its_unit(scored(forecast, observations, rule, dim, member_dim, ERROR_SPREAD))
 
 
 def _in_its_unit(scores: Labelled) -> Labelled:

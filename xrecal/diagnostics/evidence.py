@@ -170,8 +170,7 @@ class Evidence:
         """
         time = self.time
         series = by_time(influence, self.dims, time)
-        if time in series.indexes and not series.indexes[time].is_monotonic_increasing:
-            series = series.isel({time: series.indexes[time].argsort()})
+        series = series.isel(in_time(series, [time]))
         what = self.work("the error")
         (error,) = over_cases(by_name("standard_error"), series, dims=[time], what=what)
         return error
@@ -416,5 +415,19 @@ def described(
 
 def stacked(parts: Sequence[xr.DataArray], dim: Hashable) -> xr.DataArray:
     """Stack results for several levels along a new dimension, in one Dask chunk."""
-    whole = xr.concat(list(parts), dim)
-    return whole if whole.chunks is None else whole.chunk({dim: -1})
+    return in_one_chunk(xr.concat(list(parts), dim), dim)
+
+
+def in_time(array: xr.DataArray, dims: Sequence[Hashable]) -> dict[Hashable, np.ndarray]:
+    """Positions sorted by label, so that neighbours are successive cases."""
+    return {
+        d: array.indexes[d].argsort()
+        for d in dims
+        if d in array.indexes and not array.indexes[d].is_monotonic_increasing
+    }
+
+
+def in_one_chunk(array: xr.DataArray, *dims: Hashable) -> xr.DataArray:
+    """The array; if it is lazy, in one Dask chunk along dimensions."""
+    whole = {d: -1 for d in dims if d in array.dims}
+    return array if array.chunks is None else array.chunk(whole)

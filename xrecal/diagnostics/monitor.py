@@ -21,7 +21,7 @@ from xrecal.methods.call_errors import explained
 from xrecal.products.source import check_seed
 from xrecal.typing import IntArray
 
-from .evidence import NO_UNIT, Evidence, described, read_evidence
+from .evidence import NO_UNIT, Evidence, described, in_one_chunk, read_evidence
 from .lags import verification_lag
 from .pit import pit_of_cases
 
@@ -126,7 +126,7 @@ def monitor(
     issued = evidence.form.broadcast().loc.isel({evidence.form.member_dim: 0}, drop=True)
     lags = verification_lag(issued, time, lag)
     pit = pit_of_cases(evidence, seed, augmented)
-    whole = pit if pit.chunks is None else pit.chunk(dict.fromkeys(core, -1))
+    whole = in_one_chunk(pit, *core)
     labels = _labels(pit, time)
     bare = whole.drop_vars([c for c in pit.coords if c not in pit.indexes])
     dtypes: list[Any] = [np.float64, bool, np.float64, bool, labels.dtype]

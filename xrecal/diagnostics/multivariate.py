@@ -26,7 +26,7 @@ from xrecal.inputs.roles import CALIBRATION
 from xrecal.products.scores import Score, score_entry, score_variables
 from xrecal.typing import FloatArray
 
-from .evidence import by_name
+from .evidence import by_name, in_one_chunk
 
 VARIABLE = "vector_component"
 """Dimension of the variables of a vector."""
@@ -326,6 +326,4 @@ def _stacked(arrays: Sequence[xr.DataArray], names: Sequence[Hashable]) -> xr.Da
     # Other coordinates come back below: xarray would compare them, which computes lazy ones.
     plain = [a.drop_attrs().drop_vars([c for c in a.coords if c not in a.indexes]) for a in arrays]
     vectors = xr.concat(plain, dim=VARIABLE, coords="minimal", compat="override", join="override")
-    if vectors.chunks is not None:
-        vectors = vectors.chunk({VARIABLE: -1})
-    return vectors.assign_coords({**others, VARIABLE: labels})
+    return in_one_chunk(vectors, VARIABLE).assign_coords({**others, VARIABLE: labels})

@@ -57,12 +57,9 @@ def note_on_tests(data: xr.Dataset, *, unknown: bool) -> str:
 
 def _some_untested(data: xr.Dataset) -> bool:
     """Return whether some locations with cases, but not all, have no test of calibration."""
-    for name in ("pit", "skce"):
-        if {f"{name}_p_value", "n_cases"} <= set(data):
-            unknown = data[f"{name}_p_value"].isnull() & (data["n_cases"] > 0)
-            if unknown.any() and unknown.sum() < unknown.size:
-                return True
-    return False
+    names = [f"{name}_p_value" for name in ("pit", "skce") if "n_cases" in data]
+    untested = [data[n].isnull() & (data["n_cases"] > 0) for n in names if n in data]
+    return any(0 < one.sum() < one.size for one in untested)
 
 
 def rejections(p_values: npt.NDArray[np.float64]) -> tuple[int, int]:

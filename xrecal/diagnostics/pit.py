@@ -30,6 +30,7 @@ from .evidence import (
     by_name,
     counted,
     described,
+    in_time,
     read_evidence,
     warn_of_dependence,
     with_meanings,
@@ -256,12 +257,11 @@ def tested_pit(
     evidence: Evidence, values: xr.DataArray, block_length: int | None, seed: int
 ) -> xr.Dataset:
     """Test of the transforms of all cases; see :func:`pit_test`."""
-    time = evidence.time
-    index = values.indexes.get(time)
-    if index is not None and not index.is_monotonic_increasing:
-        values = values.isel({time: index.argsort()})
+    values = values.isel(in_time(values, [evidence.time]))
+    simultaneous = 1 if block_length == 1 else evidence.simultaneous
+    test = partial(_tested, block_length=block_length, simultaneous=simultaneous, seed=seed)
     statistic, p_value, length, bits = over_cases(
-        _PitTask(block_length, 1 if block_length == 1 else evidence.simultaneous, seed),
+        test,
         values,
         dims=evidence.dims_by_time,
         out=[()] * 4,
@@ -278,23 +278,16 @@ def tested_pit(
     return evidence.result(variables, "test of a uniform PIT")
 
 
-class _PitTask:
-    """Task from transforms (..., n) to statistic, p-value, block length and bits of the status."""
+def _tested(
+    pit: np.ndarray, block_length: int | None, simultaneous: int, seed: int
+) -> tuple[np.ndarray, ...]:
+    """Statistic, p-value, block length and bits of the status of transforms (..., n)."""
+    from xrecal.arrays import serial_uniform_test
 
-    def __init__(self, block_length: int | None, simultaneous: int, seed: int) -> None:
-        self.block_length, self.simultaneous, self.seed = block_length, simultaneous, seed
-
-    def __call__(self, pit: np.ndarray) -> tuple[np.ndarray, ...]:
-        from xrecal.arrays import serial_uniform_test
-
-        found = serial_uniform_test(
-            pit, self.block_length, simultaneous=self.simultaneous, seed=self.seed
-        )
-        if self.block_length == 1:
-            bits = found.dependent * DEPENDENT
-        else:
-            bits = (np.isnan(found.p_value) & ~np.isnan(found.statistic)) * NOT_TOLD
-        return found.statistic, found.p_value, found.block_length, bits
+    found = serial_uniform_test(pit, block_length, simultaneous=simultaneous, seed=seed)
+    unknown = np.isnan(found.p_value) & ~np.isnan(found.statistic)
+    bits = found.dependent * DEPENDENT if block_length == 1 else unknown * NOT_TOLD
+    return found.statistic, found.p_value, found.block_length, bits
 
 
 def pit_of_cases(evidence: Evidence, seed: int, augmented: bool = False) -> xr.DataArray:

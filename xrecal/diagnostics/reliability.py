@@ -41,6 +41,11 @@ class Events:
     happened: xr.DataArray
     """1 if the observation exceeds the threshold, 0 if not, NaN if unknown."""
 
+    @property
+    def known(self) -> xr.DataArray:
+        """The same, NaN without a probability."""
+        return self.happened.where(self.probability.notnull())
+
     def label(self, result: T) -> T:
         """Add the coordinates of the thresholds, without the dimension for a single threshold."""
         if not self.thresholds.several:
@@ -133,13 +138,10 @@ def reliability(
     evidence = read_evidence(forecast, observations, dim, member_dim, ordered=False)
     events = read_events(evidence, threshold)
     conditional, parts = reliability_parts(evidence, events.probability, events.happened)
-    variables = {
-        "probability": events.probability,
-        "conditional_probability": conditional,
-        **parts,
-    }
-    known = events.probability.notnull() & events.happened.notnull()
-    return events.label(evidence.result(variables, "reliability of probabilities", known))
+    given = {"probability": events.probability, "conditional_probability": conditional}
+    variables = given | parts
+    what = "reliability of probabilities"
+    return events.label(evidence.result(variables, what, events.known.notnull()))
 
 
 def reliability_parts(
@@ -216,17 +218,16 @@ def quantile_reliability(
     issued = evidence.reduce(
         partial(quantiles_of, levels=levels), new={"quantile": levels.size}
     ).assign_coords(quantile=level_coordinate(levels))
-    by_level = []
-    for i, level in enumerate(levels):  # each level has its own regression
-        by_level.append(
-            evidence.over_cases(
-                partial(_quantile_parts, level=level),
-                issued.isel(quantile=i),
-                evidence.observations,
-                out=[evidence.dims, (), (), (), (), ()],
-                what="the quantile reliability",
-            )
+    by_level = [  # each level has its own regression
+        evidence.over_cases(
+            partial(_quantile_parts, level=level),
+            issued.isel(quantile=i),
+            evidence.observations,
+            out=[evidence.dims, (), (), (), (), ()],
+            what="the quantile reliability",
         )
+        for i, level in enumerate(levels)
+    ]
     conditional, *parts, score, below = (
         stacked(part, "quantile").assign_coords(quantile=level_coordinate(levels))
         for part in zip(*by_level, strict=True)

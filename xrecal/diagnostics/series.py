@@ -61,13 +61,10 @@ def over_series(
     labels = evidence.observations.indexes
     indexes = {d: labels[d] for d in dims if d in labels}
     back = {name: d for d, name in cases.items()}
+    ordered = (r.transpose(*[d for d in (*loops, *back) if d in r.dims]) for r in results)
     return tuple(
-        r.transpose(*[d for d in loops if d in r.dims], *cases.values())
-        .rename(back)
-        .assign_coords(indexes)
-        if own
-        else r.transpose(*[d for d in loops if d in r.dims])
-        for r, own in zip(results, per_case, strict=True)
+        r.rename(back).assign_coords(indexes) if own else r
+        for r, own in zip(ordered, per_case, strict=True)
     )
 
 

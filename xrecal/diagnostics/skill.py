@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from functools import partial
 from typing import Any
 
@@ -11,7 +11,6 @@ import numpy as np
 import xarray as xr
 
 from xrecal.chunks.over_cases import over_cases
-from xrecal.chunks.texts import quoted
 from xrecal.inputs.dims import Dims, dims_as_text
 from xrecal.inputs.metadata import check_units, history_only, joined, shown_units
 from xrecal.inputs.pairing import paired_by_position
@@ -19,7 +18,7 @@ from xrecal.inputs.places import like_places, warn_of_other_places
 from xrecal.inputs.roles import Roles
 from xrecal.methods.call_errors import explained
 
-from .comparison import Table
+from .comparison import Shown, Table
 from .evidence import (
     NO_UNIT,
     Cluster,
@@ -28,6 +27,7 @@ from .evidence import (
     clusters_along,
     counted,
     described,
+    in_time,
     named_dims,
     where_enough,
 )
@@ -43,25 +43,18 @@ _TEXTS = {
 }
 
 
-class Skills(xr.Dataset):
+class Skills(Shown):
     """Dataset of skill over one dimension, which prints as a table once it is computed."""
 
     __slots__ = ()
 
-    def __repr__(self) -> str:
-        """Table with a row for each label."""
-        return self._table().text() if self._is_whole() else quoted(super().__repr__(), "\n")
-
-    def _repr_html_(self) -> str:
-        """The same table in a notebook."""
-        return self._table().html() if self._is_whole() else super()._repr_html_()
-
-    def _is_whole(self) -> bool:
+    def is_whole(self) -> bool:
         """True if all values of the table are present, in memory and over one dimension."""
         needed = {*_TEXTS, "n_cases"} <= set(self) and not self.chunks
         return needed and self["skill"].dims == (self.attrs.get("by"),)
 
-    def _table(self) -> Table:
+    def as_table(self) -> Table:
+        """A row for each label."""
         labels = self[self.attrs["by"]]
         shown = {name: list(map(_shown_percent, self[name].to_numpy())) for name in _TEXTS}
         ends = zip(shown["skill_low"], shown["skill_high"], strict=True)
@@ -171,7 +164,7 @@ def skill(
         scores = each_season(scores, season, lambda values: values)
     from xrecal.arrays import skill_score
 
-    order = _in_time(scores, dims)
+    order = in_time(scores, dims)
     ordered = [
         array.isel({d: o for d, o in order.items() if d in array.dims})
         for array in (scores, reference)
@@ -233,12 +226,3 @@ def reference_of(scores: xr.DataArray) -> dict[str, str]:
     if not made and history.startswith("xrecal: "):  # scores computed here from other data
         made = [AS_ISSUED]
     return {"reference": made[-1]} if made else {}
-
-
-def _in_time(scores: xr.DataArray, dims: Sequence[Hashable]) -> dict[Hashable, np.ndarray]:
-    """Positions sorted by label, so that neighbours are successive cases."""
-    return {
-        d: scores.indexes[d].argsort()
-        for d in dims
-        if d in scores.indexes and not scores.indexes[d].is_monotonic_increasing
-    }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from functools import partial
 
 import numpy as np
 import xarray as xr
@@ -97,11 +98,8 @@ def brier_skill_score(
     else:
         others = _brier_of_probability(events, reference, evidence)
     found = _skill(scores, others, evidence, "Brier score").assign_attrs(_told(reference))
-    known = events.happened.where(events.probability.notnull())
-    known = (
-        known if events.thresholds.several else known.isel({events.thresholds.dim: 0}, drop=True)
-    )
-    return flag_events(found, known, evidence.dims)
+    single = {} if events.thresholds.several else {events.thresholds.dim: 0}
+    return flag_events(found, events.known.isel(single, drop=True), evidence.dims)
 
 
 @score_entry(variable="skill")
@@ -171,11 +169,9 @@ def rpss(
         others = ranked_probability_score(other, observations, edges, member_dim=other_dim)
     else:
         others = ranked_reference(events, reference, evidence)
-    found = _skill(scores, others, evidence, "ranked probability score").assign_attrs(
-        _told(reference)
-    )
-    known = events.happened.where(events.probability.notnull())
-    return flag_events(found, known, evidence.dims, wanted.dim)
+    found = _skill(scores, others, evidence, "ranked probability score")
+    found = found.assign_attrs(_told(reference))
+    return flag_events(found, events.known, evidence.dims, wanted.dim)
 
 
 def only_edges(own: xr.DataArray | None, edges: Edges | None) -> Edges:
@@ -213,8 +209,8 @@ def ranked_reference(
     above = None
     if probabilities is not None:
         given, n = np.asarray(probabilities), events.happened.sizes[dim] + 1
-        if given.dtype.kind not in "iuf" or given.shape != (n,) or abs(given.sum() - 1) > 1e-6:
-            numbers = given.dtype.kind in "iuf" and given.shape == (n,)
+        numbers = given.dtype.kind in "iuf" and given.shape == (n,)
+        if not numbers or abs(given.sum() - 1) > 1e-6:
             raise ValueError(
                 f"reference must hold a probability of each of {n} categories, with the sum 1, or "
                 f"be a forecast, got {probabilities!r:.60}"
@@ -236,14 +232,11 @@ def _with_ties(
     """
     dim, cases = events.thresholds.dim, evidence.dims_of_climate
     edges = events.thresholds.values.drop_vars([dim], errors="ignore")
-    known = events.happened.where(events.probability.notnull()).astype(np.float64)
-    between = above.isel({dim: slice(None, -1)}) - above.isel({dim: slice(1, None)})
-    equal = (edges.isel({dim: slice(None, -1)}) == edges.isel({dim: slice(1, None)})) & (
-        between > 0
-    )
-    tied = equal.pad({dim: (0, 1)}, constant_values=False) | equal.pad(
-        {dim: (1, 0)}, constant_values=False
-    )
+    known = events.known.astype(np.float64)
+    first, last = {dim: slice(None, -1)}, {dim: slice(1, None)}
+    equal = (edges.isel(first) == edges.isel(last)) & (above.isel(first) > above.isel(last))
+    pad = partial(equal.pad, constant_values=False)
+    tied = pad({dim: (0, 1)}) | pad({dim: (1, 0)})
     if not of_levels:
         return above.where(~tied, known.where(tied).mean(cases))
     on_edge = ((evidence.observations == edges) & known.notnull() & ~tied).sum(cases)
@@ -279,10 +272,9 @@ def _told(reference: object) -> dict[str, str]:
 
 def _squared(events: Events, above: xr.DataArray | None, evidence: Evidence) -> xr.DataArray:
     """Squared differences of events and a probability, by default the share of these cases."""
-    known = events.happened.where(events.probability.notnull())
     if above is None:
-        above = known.astype(np.float64).mean(evidence.dims_of_climate)
-    return ((known - above) ** 2).astype(events.probability.dtype)
+        above = events.known.astype(np.float64).mean(evidence.dims_of_climate)
+    return ((events.known - above) ** 2).astype(events.probability.dtype)
 
 
 def _skill(scores: xr.DataArray, others: Labelled, evidence: Evidence, name: str) -> xr.Dataset:

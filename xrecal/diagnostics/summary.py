@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from xrecal.chunks.texts import quoted
 from xrecal.inputs.dims import Dims
 from xrecal.inputs.forms import Labelled
 from xrecal.inputs.metadata import shown_units
@@ -18,7 +17,7 @@ from xrecal.inputs.roles import is_lead
 from xrecal.methods.call_errors import explained
 from xrecal.products.scores import crps
 
-from .comparison import Table
+from .comparison import Shown, Table
 from .evidence import read_evidence
 from .intervals import LEVEL, UNKNOWN, coverage
 from .p_values import NO_P_VALUE, SIGNIFICANT, note_on_tests, rejections, shown_p
@@ -34,28 +33,24 @@ VARIABLES = (
 LAZY = "<xrecal summary, not computed: .compute() shows the table>"
 
 
-class Summary(xr.Dataset):
+class Summary(Shown):
     """Dataset of evidence over locations, which prints as a table once it is computed."""
 
     __slots__ = ()
 
     def __repr__(self) -> str:
         """Table of one location, or of the range over several."""
-        if self._is_lazy():
-            return LAZY
-        return self.as_table().text() if self._is_whole() else quoted(super().__repr__(), "\n")
+        return LAZY if self._is_lazy() else super().__repr__()
 
     def _repr_html_(self) -> str:
         """The same table in a notebook."""
-        if self._is_lazy():
-            return f"<p>{escape(LAZY)}</p>"
-        return self.as_table().html() if self._is_whole() else super()._repr_html_()
+        return f"<p>{escape(LAZY)}</p>" if self._is_lazy() else super()._repr_html_()
 
     def _is_lazy(self) -> bool:
         """True if it prints as a table only after it is computed."""
         return set(VARIABLES) <= set(self) and bool(self.chunks)
 
-    def _is_whole(self) -> bool:
+    def is_whole(self) -> bool:
         """True if all values of the table are present and in memory."""
         if not set(VARIABLES) <= set(self) or LEVEL not in self.indexes or self.chunks:
             return False
@@ -204,9 +199,7 @@ def summary(
         block_length=block_length,
         **options,
     )
-    length = block_length if test == "serial" else 1
-    if test == "wild" and block_length is not None:
-        length = block_length
+    length = block_length if test == "serial" or (test == "wild" and block_length) else 1
     uniform = pit_test(forecast, observations, dims, block_length=length, **options)
     if isinstance(score, xr.Dataset):
         (score,) = score.data_vars.values()

@@ -32,6 +32,7 @@ from .evidence import (
     described,
     flag_events,
     read_evidence,
+    stacked,
     where_enough,
 )
 from .probability_scores import RANKED, brier_scores
@@ -158,8 +159,7 @@ def tercile_summary(
     counts = counted(known.isel({CATEGORY: 0}, drop=True), evidence.dims)
     variables = {"probability": probability, **where_enough(variables, counts)}
     result = evidence.result(variables, "terciles")
-    above = events.happened.where(events.probability.notnull())
-    result = flag_events(result, above, evidence.dims, events.thresholds.dim)
+    result = flag_events(result, events.known, evidence.dims, events.thresholds.dim)
     return result.transpose(..., CATEGORY)
 
 
@@ -202,8 +202,7 @@ def _in_category(events: Events) -> xr.DataArray:
     above = events.happened.rename({dim: CATEGORY}).drop_vars(CATEGORY, errors="ignore")
     lower, upper = above.isel({CATEGORY: 0}), above.isel({CATEGORY: 1})
     parts = [1.0 - lower, lower - upper, upper]
-    whole = xr.concat([part.astype(above.dtype) for part in parts], CATEGORY)
-    whole = whole if whole.chunks is None else whole.chunk({CATEGORY: -1})
+    whole = stacked([part.astype(above.dtype) for part in parts], CATEGORY)
     return whole.assign_coords({CATEGORY: list(TERCILES)})
 
 
@@ -214,10 +213,7 @@ def _ranked(
     scores = ranked(brier_scores(evidence, events.thresholds, fair), events.thresholds)
     others = ranked_reference(events, odds, evidence, of_levels=True)
     found = skill_of(scores, others, evidence)
-    both = scores.where(scores.notnull() & others.notnull())
-    mean = evidence.mean_of_known(both)
-    names: Sequence[str] = ("skill", "skill_error", "p_value")
-    return {
-        "rps": mean.assign_attrs(long_name=RANKED.long_name, **NO_UNIT),
-        **described([found[name] for name in names], _SKILL, NO_UNIT),
-    }
+    mean = evidence.mean_of_known(scores.where(others.notnull()))
+    skills = [found[name] for name in ("skill", "skill_error", "p_value")]
+    rps = {"rps": mean.assign_attrs(long_name=RANKED.long_name, **NO_UNIT)}
+    return rps | described(skills, _SKILL, NO_UNIT)

@@ -139,19 +139,8 @@ def plan(
                 work = work_of_fit(name, prepared, min_samples, choose)
         else:
             updates = updates_as_it_goes(by, refit, method)
-            splits = Splits(
-                by,
-                gap,
-                blocks,
-                window,
-                every,
-                pool,
-                min_samples,
-                refit=refit,
-                updates=updates,
-                choose=choose,
-                features=features,
-            )
+            given = by, gap, blocks, window, every, pool, min_samples, None, refit, updates
+            splits = Splits(*given, choose, features)
             predict = replayed if updates else hold_out
             held_out = predict(bare, verified, method, splits, dim, covariates)
             _refuse_splits_of_many(held_out)

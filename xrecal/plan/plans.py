@@ -268,11 +268,8 @@ def _lines(part: TaskPlan, suggested: str) -> list[str]:
     shared = part.work == "shared fit"
     rows = {
         "variable": "unnamed" if part.variable is None else str(part.variable),
-        **(
-            {"all places": what, "cases": locations}
-            if shared
-            else {"each location": what, "locations": locations}
-        ),
+        "all places" if shared else "each location": what,
+        "cases" if shared else "locations": locations,
         "tasks": f"{part.tasks} a pass" if shared else str(part.tasks),
         "memory a task": (
             f"{_size(part.task_bytes)} (input {_size(part.input_bytes)}, output "

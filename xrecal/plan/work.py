@@ -16,6 +16,7 @@ from xrecal.fit.state import Prepared, fit_state
 from xrecal.inputs.between import SIDES, TAIL
 from xrecal.inputs.covariates import Given, period_of
 from xrecal.inputs.forms import Form
+from xrecal.methods import Method
 from xrecal.methods.shared_cases import IN_MEMORY
 from xrecal.methods.shared_ckme import as_shared
 from xrecal.products.recalibrated import Recalibrated
@@ -28,15 +29,15 @@ N_VALUES = 5
 """Number of values per held-out forecast: the default number of quantiles of cross_validate."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Work:
     """Work on one variable, before it is divided into tasks."""
 
     variable: Hashable | None
     kind: Kind
     location: Setup
-    forecasts: int
-    splits: int
+    forecasts: int = 0
+    splits: int = 0
     tasks: xr.DataArray
     """Lazy array, with the chunks of the result."""
     fits: tuple[Hashable, ...]
@@ -79,23 +80,12 @@ def work_of_fit(
     pairs, method, form = prepared.pairs, prepared.method, prepared.pairs.form
     assert pairs.dim is not None
     (state,) = fit_state(prepared, min_samples, choose=choose)
-    location = Setup(
-        method=method.alone,
-        kind=form.kind,
-        n_cases=state.sizes[CASE],
-        n_members=_length(form, form.member_dim),
-        axis=prepared.axis,
-        periods={name: period_of(value) for name, value in prepared.covariates.items()},
-        min_samples=min_samples,
-        dtype=form.loc.dtype,
-        n_together=_together(prepared, choose),
-    )
+    location = _location(prepared, form, method.alone, state.sizes[CASE], min_samples)
+    location = replace(location, n_together=_together(prepared, choose))
     return Work(
         variable=name,
         kind="fit",
         location=location,
-        forecasts=0,
-        splits=0,
         tasks=state["status"],
         fits=state["status"].dims,
         whole=(pairs.dim, form.member_dim, *(pairs.pool.dims if pairs.pool else ())),
@@ -118,7 +108,26 @@ def work_of_shared_fit(name: Hashable | None, prepared: Prepared, min_samples: i
     n_cases = math.prod(tasks.sizes[d] for d in loops)
     _, folds = method.in_parts(prepared.axis, tasks.sizes[pairs.dim])
     sums = 2 * 8 * method.rank * (2 * method.rank + 2 * GRID) * folds.of_part.size
-    location = Setup(
+    location = _location(prepared, form, method, n_cases, min_samples)
+    return Work(
+        variable=name,
+        kind="shared fit",
+        location=location,
+        tasks=tasks,
+        fits=loops,
+        whole=(form.member_dim,),
+        given=[*form.parts.values(), pairs.observations, *prepared.covariates.values()],
+        made=[],
+        workspace=lambda n: sums + 2 * 8 * method.rank * min(n, IN_MEMORY),
+        seconds=lambda probe: math.nan,
+    )
+
+
+def _location(
+    prepared: Prepared, form: Form, method: Method, n_cases: int, min_samples: int
+) -> Setup:
+    """Facts for timing a location of a fit."""
+    return Setup(
         method=method,
         kind=form.kind,
         n_cases=n_cases,
@@ -127,20 +136,6 @@ def work_of_shared_fit(name: Hashable | None, prepared: Prepared, min_samples: i
         periods={name: period_of(value) for name, value in prepared.covariates.items()},
         min_samples=min_samples,
         dtype=form.loc.dtype,
-    )
-    return Work(
-        variable=name,
-        kind="shared fit",
-        location=location,
-        forecasts=0,
-        splits=0,
-        tasks=tasks,
-        fits=loops,
-        whole=(form.member_dim,),
-        given=[*form.parts.values(), pairs.observations, *prepared.covariates.values()],
-        made=[],
-        workspace=lambda n: sums + 2 * 8 * method.rank * min(n, IN_MEMORY),
-        seconds=lambda probe: math.nan,
     )
 
 
@@ -165,17 +160,9 @@ def work_of_splits(name: Hashable | None, held_out: HeldOut) -> Work:
     axis = prepared.axis
     if pairs.pool is not None:
         axis = pairs.pool.axis(axis, pairs.form.loc.sizes[pairs.dim])
-    location = Setup(
-        method=method,
-        kind=form.kind,
-        n_cases=max(learned),
-        n_members=_length(form, form.member_dim),
-        axis=axis,
-        periods={name: period_of(value) for name, value in prepared.covariates.items()},
-        min_samples=held_out.splits.min_samples,
-        dtype=form.loc.dtype,
-        n_together=_together(prepared, held_out.splits.choose),
-    )
+    location = _location(prepared, form, method, max(learned), held_out.splits.min_samples)
+    n_together = _together(prepared, held_out.splits.choose)
+    location = replace(location, axis=axis, n_together=n_together)
     sizes = location.n_cases, location.n_members
     n_served = math.prod(tasks.sizes[d] for d in shared)
     longest, n_tested = max(tested) * n_served, sum(tested) * n_served
@@ -253,7 +240,6 @@ def work_of_product(
         kind="apply",
         location=location,
         forecasts=n_forecasts,
-        splits=0,
         tasks=tasks,
         fits=fitted.locations,
         whole=(form.member_dim,),

@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 
 from xrecal import diagnostics
-from xrecal.diagnostics.evidence import Evidence, read_evidence
+from xrecal.diagnostics.evidence import Evidence, in_one_chunk, read_evidence
 from xrecal.inputs.covariates import season_of
 from xrecal.inputs.dims import Dims, read_levels
 from xrecal.inputs.forms import Labelled, of_cases
@@ -70,9 +70,7 @@ def _cycle_of(evidence: Evidence) -> xr.DataArray | None:
     season = season_of(form, time) if time in form.dims else None
     if season is None or time not in season.dims:
         return None
-    mean = evidence.reduce(mean_of)
-    if mean.chunks is not None:
-        mean = mean.chunk({time: -1})
+    mean = in_one_chunk(evidence.reduce(mean_of), time)
     cycle: xr.DataArray = xr.apply_ufunc(
         _cycle,
         mean,

@@ -9,9 +9,9 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.contour import QuadContourSet
 
-from .labels import event_of, name_of_event
+from .labels import by_threshold, event_of
 from .numbers import number_points
-from .reading import Floats, Range, in_memory, range_of, require_one
+from .reading import Floats, in_memory, range_of, require_one
 from .style import (
     GREY,
     SQUARE,
@@ -186,7 +186,8 @@ def performance(roc: xr.Dataset, *, ax: Axes | None = None, label: str | None = 
             _number(ax, data.isel({LEVEL: used}), (x, y), colour)
             if first:
                 ax.axvline(share, color=GREY, lw=0.9, zorder=1.8)
-                note(ax, f"{share:.1%} of {_n_cases(curve.data)} cases are events", x=0.97, y=0.03)
+                n = int(curve.data["n_cases"].sum())
+                note(ax, f"{share:.1%} of {n} cases are events", x=0.97, y=0.03)
     dress(ax, grid=None)
     ax.set(xlim=(0, 1.01), ylim=(0, 1.01), aspect="equal", ylabel="hit rate")
     ax.set_xlabel("success ratio")
@@ -198,12 +199,7 @@ def performance(roc: xr.Dataset, *, ax: Axes | None = None, label: str | None = 
 
 def _curves(data: xr.Dataset) -> list[_Curve]:
     """Curves of each threshold; ValueError if none has a point."""
-    if THRESHOLD in data.dims:
-        curves = [
-            _Curve(data.sel({THRESHOLD: value}), name_of_event(value)) for value in data[THRESHOLD]
-        ]
-    else:
-        curves = [_Curve(data, "")]
+    curves = [_Curve(one, name) for name, one in by_threshold(data)]
     if not any(curve.rates()[0].size for curve in curves):
         raise ValueError(
             "no location has cases with the event and cases without it; nothing to draw"
@@ -220,10 +216,6 @@ def _area(data: xr.Dataset) -> str:
     return f"area {area:.3f}"
 
 
-def _n_cases(data: xr.Dataset) -> int:
-    return int(data["n_cases"].sum())
-
-
 def _draw_roc(ax: Axes, hits: Floats, alarms: Floats, colour: str, label: str) -> Any:
     """The curve of a location, or the median and range of several."""
     style: Style = {"color": colour, "lw": 1.6, "label": label, "zorder": 3}
@@ -233,9 +225,8 @@ def _draw_roc(ax: Axes, hits: Floats, alarms: Floats, colour: str, label: str) -
         return ax.plot(x[0], y[0], **style)[0]
     # Where a curve rises vertically, its upper end counts.
     on_grid = [np.interp(GRID, a + 1e-9 * np.arange(a.size), b) for a, b in zip(x, y, strict=True)]
-    middle, low, high = Range(*range_of(np.array(on_grid)))
-    if low is not None and high is not None:
-        ax.fill_between(GRID, low, high, color=colour, alpha=veil(ax, 0.2), lw=0, zorder=2)
+    middle, low, high = range_of(np.array(on_grid))
+    ax.fill_between(GRID, low, high, color=colour, alpha=veil(ax, 0.2), lw=0, zorder=2)
     return ax.plot(GRID, middle, **style)[0]
 
 

@@ -150,9 +150,14 @@ def event_of(data: xr.Dataset) -> str:
     return f"more than {value.item():g} {pretty_units(value.attrs)}".rstrip()
 
 
-def name_of_event(threshold: xr.DataArray) -> str:
-    """An event in a legend."""
-    return f"> {threshold.item():g} {pretty_units(threshold.attrs)}".rstrip()
+def by_threshold(data: xr.Dataset) -> list[tuple[str, xr.Dataset]]:
+    """Results of each threshold, with its event in a legend; a single threshold has no name."""
+    if "threshold" not in data.dims:
+        return [("", data)]
+    return [
+        (f"> {value.item():g} {pretty_units(value.attrs)}".rstrip(), data.sel(threshold=value))
+        for value in data["threshold"]
+    ]
 
 
 def single_labels(array: xr.DataArray) -> list[str]:

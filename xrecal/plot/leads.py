@@ -100,10 +100,8 @@ def skill_by_lead(
     low, high = ax.get_ylim()
     ax.set_ylim(max(low, -1.5), min(high, 1.02))
     legend(ax)
-    if several:
-        aside(ax, f"median and {BAND:.0%} of locations")
-    else:
-        aside(ax, f"filled: p < {SIGNIFICANT}; area: {BAND:.0%}")
+    each = f"filled: p < {SIGNIFICANT}; area: {BAND:.0%}"
+    aside(ax, f"median and {BAND:.0%} of locations" if several else each)
     return ax
 
 

@@ -283,16 +283,17 @@ def _draw(
     mesh = ax.pcolormesh(x, y, values, shading="nearest", rasterized=True, **options, **how)
     if geographic and all(np.issubdtype(part.dtype, np.number) for part in (x, y)):
         draw_coastlines(ax, x.to_numpy(), y.to_numpy(), **how)
+    at = {"x": x, "y": y, **how}
     if hasattr(ax, "projection"):
         ax.patch.set(facecolor=GREY, alpha=0.25)
         if geographic:
             _ticks_of_projection(ax)
-        return ax, mesh, {"x": x, "y": y, **how}
+        return ax, mesh, at
     dress(ax, grid=None)
     ax.patch.set(facecolor=GREY, alpha=veil(ax, 0.25))
     ax.set(xlabel=label_of(x), ylabel=label_of(y))
     ax.set_aspect(1 / max(0.2, np.cos(np.deg2rad(float(y.mean())))) if geographic else "equal")
-    return ax, mesh, {"x": x, "y": y, **how}
+    return ax, mesh, at
 
 
 def _ticks_of_projection(ax: Any) -> None:
@@ -315,9 +316,8 @@ def _coordinates(field: xr.DataArray) -> tuple[xr.DataArray, xr.DataArray, bool]
 
 def _matching(field: xr.DataArray, mark: Mark) -> xr.DataArray | None:
     """Coordinate over dimensions of the field, identified by a mark."""
-    matching = [c for name, c in field.coords.items() if c.dims and mark.fits(name, c)]
-    matching.sort(key=lambda c: -c.ndim)  # a curvilinear grid has fields, not indices
-    return matching[0] if matching else None
+    matching = (c for name, c in field.coords.items() if c.dims and mark.fits(name, c))
+    return max(matching, key=lambda c: c.ndim, default=None)  # a curvilinear grid has fields
 
 
 def _bar(ax: Axes, mesh: Any, text: str, **options: Any) -> None:

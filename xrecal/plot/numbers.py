@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.font_manager import FontProperties
 from matplotlib.text import Annotation
+from matplotlib.transforms import Bbox
 
 from .reading import Floats
 from .style import Style, curves_of
@@ -25,26 +25,6 @@ LETTER = 0.65
 
 MARGIN = 1
 """Margin around a number, in points."""
-
-
-class _Box(NamedTuple):
-    """Box of a number, in points from the origin of unit Axes."""
-
-    left: float
-    right: float
-    low: float
-    high: float
-
-    def meets(self, other: _Box) -> bool:
-        """Return whether two numbers overlap."""
-        apart = self.left > other.right or other.left > self.right
-        return not (apart or self.low > other.high or other.low > self.high)
-
-    def crossed_by(self, curve: Floats) -> bool:
-        """Return whether a curve (n, 2), drawn from left to right, crosses the box."""
-        x = np.linspace(self.left, self.right, 20)
-        y = np.interp(x, curve[:, 0], curve[:, 1], left=np.nan, right=np.nan)
-        return bool(((y >= self.low) & (y <= self.high)).any())
 
 
 def number_points(ax: Axes, points: Iterable[tuple[float, float, float]], colour: object) -> None:
@@ -68,15 +48,14 @@ def _arrange(ax: Axes) -> None:
     unit = 72 / figure.dpi * min(ax.bbox.width, ax.bbox.height)
     curves = [unit * points[np.isfinite(points).all(1)] for points in curves_of(ax)]
     curves = [points for points in curves if len(points)]
-    taken: list[_Box] = []
+    taken: list[Bbox] = []
     numbers = [t for t in ax.texts if isinstance(t, Annotation) and t.get_gid() == _NUMBER]
     for number in numbers:
         number.set_visible(False)
         for side in (1, -1):
             box = _box(number, unit, side)
-            if box.low < 0:  # on the labels of the axis
-                continue
-            if any(box.meets(t) for t in taken) or any(box.crossed_by(c) for c in curves):
+            on_labels = box.y0 < 0  # those of the axis
+            if on_labels or box.count_overlaps(taken) or any(_crosses(c, box) for c in curves):
                 continue
             taken.append(box)
             number.set(ha="left" if side > 0 else "right", va="top" if side > 0 else "bottom")
@@ -85,10 +64,16 @@ def _arrange(ax: Axes) -> None:
             break
 
 
-def _box(number: Annotation, unit: float, side: int) -> _Box:
-    """Box of a number below and to the right of its point (1), or above and to the left (-1)."""
+def _box(number: Annotation, unit: float, side: int) -> Bbox:
+    """Box of a number, in points: below and right of its point (1), or above and left (-1)."""
     size = FontProperties(size=SIZE).get_size_in_points()
-    x, y = unit * number.xy[0], unit * number.xy[1]
-    ends = sorted((x + side * AWAY, x + side * (AWAY + LETTER * size * len(number.get_text()))))
-    heights = sorted((y - side * AWAY, y - side * (AWAY + size)))
-    return _Box(ends[0] - MARGIN, ends[1] + MARGIN, heights[0] - MARGIN, heights[1] + MARGIN)
+    far = AWAY + LETTER * size * len(number.get_text()), AWAY + size
+    corners = unit * np.array(number.xy) + np.array([side, -side]) * [(AWAY, AWAY), far]
+    return Bbox(np.sort(corners, axis=0)).padded(MARGIN)
+
+
+def _crosses(curve: Floats, box: Bbox) -> bool:
+    """Return whether a curve (n, 2), drawn from left to right, crosses a box."""
+    x = np.linspace(box.x0, box.x1, 20)
+    y = np.interp(x, curve[:, 0], curve[:, 1], left=np.nan, right=np.nan)
+    return bool(((y >= box.y0) & (y <= box.y1)).any())

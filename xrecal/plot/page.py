@@ -261,19 +261,16 @@ def _computed(datasets: dict[str, xr.Dataset]) -> dict[str, xr.Dataset]:
     """All evidence in one run of Dask, which reads the forecasts once."""
     from dask.base import compute
 
-    lazy = [
-        (name, variable)
+    lazy = {
+        name: {v: a.data for v, a in data.data_vars.items() if a.chunks is not None}
         for name, data in datasets.items()
-        for variable in data.data_vars
-        if data[variable].chunks is not None
-    ]
+    }
     # As arrays: Dask may lose a task of a Dataset whose variables depend on each other.
-    arrays = compute(*(datasets[name][variable].data for name, variable in lazy))
-    for (name, variable), array in zip(lazy, arrays, strict=True):
-        datasets[name] = datasets[name].assign(
-            {variable: datasets[name][variable].copy(data=array)}
-        )
-    return {name: data.compute() for name, data in datasets.items()}
+    (arrays,) = compute(lazy)
+    return {
+        name: data.assign({v: data[v].copy(data=a) for v, a in arrays[name].items()}).compute()
+        for name, data in datasets.items()
+    }
 
 
 def _title(evidence: Evidence) -> str:

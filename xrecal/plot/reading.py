@@ -126,17 +126,18 @@ def over_locations(array: xr.DataArray, along: Sequence[Hashable], *, mean: bool
     values = whole.to_numpy().astype(np.float64).reshape(-1, *shape)
     if values.shape[0] == 1:
         return Range(values[0])
-    return range_of(values, mean=mean)
+    return Range(*range_of(values, mean=mean))
 
 
-def range_of(values: Floats, *, mean: bool = False) -> Range:
+def range_of(values: Floats, *, mean: bool = False) -> tuple[Floats, Floats, Floats]:
     """Median (or mean) and central range over the first axis, as in :func:`over_locations`."""
     # NumPy warns about columns without values, so these are filled here and emptied again below.
     known = ~np.isnan(values).all(0)
     filled = np.where(known, values, 0.0)
     middle = np.nanmean(filled, 0) if mean else np.nanmedian(filled, 0)
     low, high = np.nanquantile(filled, [(1 - BAND) / 2, (1 + BAND) / 2], axis=0)
-    return Range(*(np.where(known, part, np.nan) for part in (middle, low, high)))
+    middle, low, high = (np.where(known, part, np.nan) for part in (middle, low, high))
+    return middle, low, high
 
 
 def corners(x: Floats, y: Floats) -> tuple[Floats, Floats]:

@@ -12,8 +12,8 @@ from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
 from .annual import CYCLE
 from .bands import draw_band, reliability_limits
-from .labels import event_of, name_of_event, with_units
-from .reading import Floats, Range, corners, in_memory, range_of, require_one
+from .labels import by_threshold, event_of, with_units
+from .reading import Floats, corners, in_memory, range_of, require_one
 from .style import (
     SQUARE,
     Style,
@@ -30,7 +30,7 @@ from .style import (
     veil,
 )
 
-THRESHOLD, LEVEL = "threshold", "quantile"
+LEVEL = "quantile"
 
 GRID = np.linspace(0, 1, 101)
 """Probabilities for comparing the curves of many locations."""
@@ -113,7 +113,7 @@ def reliability(
     )
     ax = open_axes(ax, SQUARE)
     first = is_first(ax)
-    curves = {name: _locations(one) for name, one in _by_threshold(data).items()}
+    curves = {name: _locations(one) for name, one in by_threshold(data)}
     if not any(curves.values()):
         raise ValueError("no case has a probability and an observation; nothing to draw")
     single = len(curves) == 1 and len(next(iter(curves.values()))) == 1
@@ -141,22 +141,13 @@ def reliability(
     return ax
 
 
-def _by_threshold(data: xr.Dataset) -> dict[str, xr.Dataset]:
-    """Results of each threshold by its name; a single threshold has none."""
-    if THRESHOLD not in data.dims:
-        return {"": data}
-    return {name_of_event(value): data.sel({THRESHOLD: value}) for value in data[THRESHOLD]}
-
-
 def _constant(name: str, locations: list[tuple[Floats, Floats]]) -> str:
     """Note that most locations have one probability in all cases, so they have no curve."""
     fixed = [issued[0] for issued, _ in locations if issued[0] == issued[-1]]
     if len(fixed) <= len(locations) / 2:
         return ""
-    text = f"{name}: " if name else ""
-    text += "forecast probability never differs"
-    if len(set(fixed)) == 1:
-        text += f" from {fixed[0]:g}"
+    text = (f"{name}: " if name else "") + "forecast probability never differs"
+    text += f" from {fixed[0]:g}" if len(set(fixed)) == 1 else ""
     return text + (f"\nat {len(fixed)} of {len(locations)} locations" if len(locations) > 1 else "")
 
 
@@ -166,8 +157,7 @@ def _locations(data: xr.Dataset) -> list[tuple[Floats, Floats]]:
     stacked = []
     for name in ("probability", "conditional_probability"):
         array = data[name].transpose(*dims, ...)
-        n_locations = int(np.prod([array.sizes[d] for d in dims], dtype=int))
-        stacked.append(array.to_numpy().astype(np.float64).reshape(n_locations, -1))
+        stacked.append(array.to_numpy().astype(np.float64).reshape(data["n_cases"].size, -1))
     locations = []
     for issued, conditional in zip(*stacked, strict=True):
         known = ~np.isnan(conditional)
@@ -188,12 +178,11 @@ def _draw_curve(
             return ax.plot(issued, conditional, marker="o", ms=3.5, **style)[0]
         return ax.plot(*corners(issued, conditional), **style)[0]
     middle, low, high = _on_grid(locations)
-    if low is not None and high is not None:
-        ax.fill_between(GRID, low, high, color=colour, alpha=veil(ax, 0.2), lw=0, zorder=2)
+    ax.fill_between(GRID, low, high, color=colour, alpha=veil(ax, 0.2), lw=0, zorder=2)
     return ax.plot(GRID, middle, **style)[0]
 
 
-def _on_grid(locations: list[tuple[Floats, Floats]]) -> Range:
+def _on_grid(locations: list[tuple[Floats, Floats]]) -> tuple[Floats, Floats, Floats]:
     """Range of the curves of many locations, where at least half of them have a curve."""
     curves = []
     for issued, conditional in locations:

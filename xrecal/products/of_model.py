@@ -26,6 +26,7 @@ from .source import Sources, issued
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
+_KEYWORD = inspect.Parameter.KEYWORD_ONLY
 _PARAMETERS = "Parameters\n----------\n"
 _TEXTS = {
     "forecast": "forecast : DataArray or Dataset\n    As for :meth:`apply`.",
@@ -88,21 +89,15 @@ def of_model(function: Callable[..., Labelled], *lacking: str) -> Callable[..., 
     own = [p for p in others if p.name not in ("member_dim", *lacking)]
     held = inspect.Parameter("self", first.kind)
     last = [
-        inspect.Parameter(
-            name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation
-        )
-        for name, default, annotation in (
-            ("covariates", None, "Given"),
-            ("missing_covariates", "refuse", "Missing"),
-        )
+        inspect.Parameter("covariates", _KEYWORD, default=None, annotation="Given"),
+        inspect.Parameter("missing_covariates", _KEYWORD, default="refuse", annotation="Missing"),
     ]
     signature = inspect.Signature([held, first, *own, *last], return_annotation="Labelled")
 
     def verb(*args: Any, **named: Any) -> Labelled:
         given = signature.bind(*args, **named).arguments
-        source = {p.name: given.pop(p.name) for p in last if p.name in given}
-        source |= {"covariates": source.get("covariates")}
-        made = OfModel(given.pop("self"), given.pop("forecast"), **source)
+        source = [given.pop(p.name, p.default) for p in (held, first, *last)]
+        made = OfModel(*source)
         return plain(made, **given)
 
     vars(verb)["__signature__"] = signature

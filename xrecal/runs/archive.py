@@ -345,12 +345,8 @@ def _verifying(fitted: FittedVariable, form: Form, observed: xr.DataArray) -> Ve
                 "those of one start; arrange them by starts"
             )
         times = when.verified
-        if when.lead in whole.dims:
-            valid = xr.DataArray(
-                times, {dim: starts, when.lead: whole[when.lead]}, [dim, when.lead]
-            )
-        else:
-            valid = xr.DataArray(times[:, 0], {dim: starts}, [dim])
+        lead = {when.lead: whole[when.lead]} if when.lead in whole.dims else {}
+        valid = xr.DataArray(times if lead else times[:, 0], {dim: starts, **lead}, [dim, *lead])
     along = dim
     if when is not None and when.lead not in observed.dims:
         along = time_dim(Roles(observed), whole, dim) or dim

@@ -311,14 +311,13 @@ def direction(z: FloatArray) -> str:
 def _text(entry: dict[str, Any], how_much: str) -> str:
     """A line of text for some findings."""
     several = entry["places"] > 1
-    where = [entry["variable"], "" if several else entry["place"]]
-    where += [f"lead {entry['lead']}" if entry["lead"] else ""]
+    lead = f"lead {entry['lead']}" if entry["lead"] else ""
+    where = [entry["variable"], "" if several else entry["place"], lead]
     since, last = (entry[name].removesuffix("T00:00:00") for name in ("since", "last"))
-    said = f"{how_much} since {since}"
     number = "e-value" if entry["kind"] == "alarm" else "statistic"
-    said += f" ({number} {entry['evidence']:.3g}, limit {entry['limit']:g}"
-    said += f", detected {entry['n']} times, last " if entry["n"] > entry["places"] else ""
-    said += last if entry["n"] > entry["places"] else ""
+    said = f"{how_much} since {since} ({number} {entry['evidence']:.3g}, limit {entry['limit']:g}"
+    if entry["n"] > entry["places"]:
+        said += f", detected {entry['n']} times, last {last}"
     if several:
         at = f" at {entry['places']} of {entry['of_places']} places, worst at {entry['place']}:"
         said = f"{at}{said}"

@@ -194,60 +194,50 @@ def means_text(means: Mapping[str, Any], units: str) -> str:
     return f"CRPS {means['crps']:.4g} {units}, raw {means['crps_raw']:.4g}, {means['n']} cases"
 
 
-@dataclass(frozen=True)
-class StartWarnings:
-    """Facts for warnings about starts."""
+def start_warnings(
+    done: Outcome, now: Date, model: str, newest: Date | None, missing: Sequence[str]
+) -> Iterator[str]:
+    """Warnings about starts that are late, not issued, or without values.
 
-    now: Date
-    model: str
-    """The first fit."""
-    newest: Date | None
-    """The last valid time in the first fit."""
-    missing: Sequence[str]
-    """Starts issued without a value at any place."""
-
-    def warnings(self, done: Outcome) -> Iterator[str]:
-        """Warnings about starts that are late, not issued, or without values."""
-        if done.late:
-            yield (
-                f"{len(done.late)} forecasts came late, {done.late[0]} the first; they are issued "
-                "by the models of before them"
-            )
-        if done.too_late:
-            knows = (
-                f": {self.model} knows observations up to {shown(self.newest)}"
-                if self.newest
-                else ""
-            )
-            yield Advice(
-                f"{len(done.too_late)} forecasts came late, {_range(done.too_late)}; they are not "
-                f"issued, as all models that are kept know what came after{knows}; leave them out "
-                "of ",
-                Typed("forecasts"),
-                " or, to issue them, fit to what was observed up to them, and take another ",
-                Typed("folder"),
-            )
-        if done.early:
-            yield Advice(
-                f"{len(done.early)} forecasts are of the future, {_range(done.early)}, while it is "
-                f"{shown(self.now)}; they are not issued before their time: check their dates and ",
-                Typed("now"),
-            )
-        if done.empty:
-            yield (
-                f"{len(done.empty)} forecasts are empty, {_range(done.empty)}; they are not "
-                "issued, as all their members are missing; give them again once members are "
-                "available"
-            )
-        if self.missing:
-            yield (
-                f"{len(self.missing)} forecasts are issued without a value, "
-                f"{_range(self.missing)}; the model knows too few cases of every place: fit it to "
-                "more"
-            )
-        for message in dict.fromkeys(done.refused.values()):
-            stems = [stem for stem, own in done.refused.items() if own == message]
-            yield Advice(f"{len(stems)} forecasts are refused, {_range(stems)}: ", message)
+    ``model`` is the first fit, ``newest`` its last valid time; ``missing`` are the starts issued
+    without a value at any place.
+    """
+    if done.late:
+        yield (
+            f"{len(done.late)} forecasts came late, {done.late[0]} the first; they are issued "
+            "by the models of before them"
+        )
+    if done.too_late:
+        knows = f": {model} knows observations up to {shown(newest)}" if newest else ""
+        yield Advice(
+            f"{len(done.too_late)} forecasts came late, {_range(done.too_late)}; they are not "
+            f"issued, as all models that are kept know what came after{knows}; leave them out "
+            "of ",
+            Typed("forecasts"),
+            " or, to issue them, fit to what was observed up to them, and take another ",
+            Typed("folder"),
+        )
+    if done.early:
+        yield Advice(
+            f"{len(done.early)} forecasts are of the future, {_range(done.early)}, while it is "
+            f"{shown(now)}; they are not issued before their time: check their dates and ",
+            Typed("now"),
+        )
+    if done.empty:
+        yield (
+            f"{len(done.empty)} forecasts are empty, {_range(done.empty)}; they are not "
+            "issued, as all their members are missing; give them again once members are "
+            "available"
+        )
+    if missing:
+        yield (
+            f"{len(missing)} forecasts are issued without a value, "
+            f"{_range(missing)}; the model knows too few cases of every place: fit it to "
+            "more"
+        )
+    for message in dict.fromkeys(done.refused.values()):
+        stems = [stem for stem, own in done.refused.items() if own == message]
+        yield Advice(f"{len(stems)} forecasts are refused, {_range(stems)}: ", message)
 
 
 def _range(stems: Sequence[str]) -> str:

@@ -27,7 +27,7 @@ from .cycle_scores import digest_of, joined, new_ones, scored
 from .files import for_files
 from .findings import findings
 from .issued import Product
-from .outcome import Date, Outcome, StartWarnings, shown, start_of, stem_of
+from .outcome import Date, Outcome, shown, start_of, start_warnings, stem_of
 from .shortfalls import bytes_of, missing_in, missing_starts, require_room
 from .watching import Watch, count_alarms, watched
 
@@ -174,7 +174,7 @@ class Turn:
                 )
             )
         newest = None if fit_knows is None else fit_knows[1]
-        for text in StartWarnings(self.now, named, newest, self.missing).warnings(done):
+        for text in start_warnings(done, self.now, named, newest, self.missing):
             warn(text)
 
     def _try_to_issue(self, start: Date, parent: str, issued: list[str]) -> bool:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import asdict, dataclass
 
 import numpy as np
 import xarray as xr
@@ -22,11 +21,6 @@ class Watch:
     alpha: float
     run_length: int
     restart: Restart
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """Settings as parameters of the monitor."""
-        return {"alpha": self.alpha, "run_length": self.run_length, "restart": self.restart}
 
 
 def watched(
@@ -50,7 +44,7 @@ def watched(
         standard = xr.Dataset(
             {f"{name}_loc": xr.zeros_like(score), f"{name}_scale": xr.ones_like(score)}
         )
-        parts[name] = monitor(standard, {name: score}, dim, **watch.options)
+        parts[name] = monitor(standard, {name: score}, dim, **asdict(watch))
     named = [part.rename({v: f"{name}_{v}" for v in part}) for name, part in parts.items()]
     return xr.merge(named, combine_attrs="override", join="exact", compat="no_conflicts")
 

@@ -59,7 +59,8 @@ def to_dataset(model: Fitted) -> xr.Dataset:
         own = _with_axis(fitted)
         if _owner(model.variables, name) != name:
             own = own.drop_vars(_vectors(own))
-        parts[prefix] = _prefixed(own, prefix)
+        names = {*own.dims, *own.variables} if prefix else {}
+        parts[prefix] = own.rename({n: f"{prefix}{n}" for n in names})
     header = {"method": encode(model.method, "the method"), "variables": described}
     versions = {"xrecal": VERSION, "numpy": np.__version__, "xarray": xr.__version__}
     periods = [prefix_of(model, name) + _period(fitted) for name, fitted in model.variables.items()]
@@ -112,12 +113,6 @@ def _fields(fitted: FittedVariable) -> dict[str, Any]:
 def _with_axis(fitted: FittedVariable) -> xr.Dataset:
     dates = {AXIS + f.name: getattr(fitted.axis, f.name) for f in fields(CaseAxis)}
     return fitted.state.assign_coords({n: (CASE, a) for n, a in dates.items() if a is not None})
-
-
-def _prefixed(dataset: xr.Dataset, prefix: str) -> xr.Dataset:
-    if not prefix:
-        return dataset
-    return dataset.rename({n: f"{prefix}{n}" for n in {*dataset.dims, *dataset.variables}})
 
 
 def _period(fitted: FittedVariable) -> str:

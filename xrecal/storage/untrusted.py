@@ -12,7 +12,7 @@ import json
 import math
 import re
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
@@ -320,14 +320,20 @@ def _require_size(shape: Any, chunks: Any, n_bytes: int, allowed: Allowed) -> No
     sizes, of_chunks = [_whole(n) for n in shape], [_whole(n, 1) for n in chunks]
     if len(sizes) != len(of_chunks):
         raise ValueError(f"has the shape {sizes} and chunks of another one, {of_chunks}")
+    _require_bytes(sizes, n_bytes)
+    n_chunks = math.prod(-(-n // size) for n, size in zip(sizes, of_chunks, strict=True))
+    if allowed.chunks is not None and n_chunks > allowed.chunks:
+        raise ValueError(f"claims {n_chunks} chunks, more than {allowed.chunks}")
+
+
+def _require_bytes(sizes: Sequence[int], n_bytes: int, named: str = "") -> int:
+    """The bytes of an array; ValueError if there are too many."""
     claimed = math.prod(sizes) * n_bytes
     # One-dimensional coordinates are read when a store is opened.
     limit = LIMIT_READ if len(sizes) <= 1 else LIMIT_ARRAY
     if claimed > limit:
-        raise ValueError(f"claims {claimed} bytes, more than {limit}")
-    n_chunks = math.prod(-(-n // size) for n, size in zip(sizes, of_chunks, strict=True))
-    if allowed.chunks is not None and n_chunks > allowed.chunks:
-        raise ValueError(f"claims {n_chunks} chunks, more than {allowed.chunks}")
+        raise ValueError(f"{named}claims {claimed} bytes, more than {limit}")
+    return claimed
 
 
 def _require_chunk(chunks: Any, n_bytes: int) -> None:
@@ -355,11 +361,7 @@ def _require_known_file(path: Path, allowed: Allowed) -> None:
             kind, n_bytes = ("O", 8) if dtype is str else (dtype.kind, dtype.itemsize)
             if kind not in allowed.kinds:
                 raise ValueError(f"{named} has a type that xrecal does not read, of kind {kind!r}")
-            claimed = math.prod(variable.shape) * n_bytes
-            limit = LIMIT_READ if variable.ndim <= 1 else LIMIT_ARRAY
-            if claimed > limit:
-                raise ValueError(f"{named} claims {claimed} bytes, more than {limit}")
-            whole += claimed
+            whole += _require_bytes(variable.shape, n_bytes, f"{named} ")
     there = path.stat().st_size
     if allowed.ratio is not None and whole > LIMIT_READ + allowed.ratio * there:
         raise ValueError(f"its variables claim {whole} bytes, but the file has {there}")
