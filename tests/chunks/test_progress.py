@@ -11,7 +11,7 @@ import xarray as xr
 import xrecal
 from tests.strategies import ensemble_and_truth, new_cases
 from xrecal.chunks import progress
-from xrecal.chunks.progress import counted, parts, reported
+from xrecal.chunks.progress import counted, parts, reported, stage
 
 HINDCAST, TRUTH = ensemble_and_truth()
 
@@ -90,6 +90,42 @@ def test_steps_inside_a_step_are_shares_of_it(clock, capsys):
         "whole: 25% after 11 s", "whole: 50% after 22 s", "whole: 75% after 33 s",
         "whole: 100% after 44 s",
     ]  # fmt: skip
+
+
+def test_shares_never_fall(clock, capsys):
+    with reported("whole"):
+        for _ in counted("ab"):
+            for _ in counted("cd"):
+                clock.now += 11
+            for _ in counted("efgh"):
+                clock.now += 11
+    lines = capsys.readouterr().err.splitlines()
+    shares = [int(re.search(r"(\d+)%", line)[1]) for line in lines]
+    assert shares[:4] == [25, 50, 50, 50]
+    assert shares == sorted(shares)
+
+
+def test_stages_are_steps_of_one_call(clock, capsys):
+    with reported("whole"):
+        for number in range(2):
+            with stage(number, 2):
+                for _ in counted("cd"):
+                    clock.now += 11
+    told = re.findall(r"(\d+)%", capsys.readouterr().err)
+    assert told == ["25", "50", "75", "100"]
+
+
+@pytest.mark.parametrize("name", ["fit", "compare"])
+def test_shares_of_long_calls_never_fall(name, clock, capsys):
+    clock.step = 4.0
+    methods = [xrecal.LinearPool((xrecal.EMOS(), xrecal.CKME())), xrecal.EMOS()]
+    if name == "fit":
+        HINDCAST.recal.fit(TRUTH, methods[0])
+    else:
+        xrecal.compare(HINDCAST, TRUTH, methods)
+    shares = [int(share) for share in re.findall(r"(\d+)% after", capsys.readouterr().err)]
+    assert len(shares) > 2
+    assert shares == sorted(shares)
 
 
 def test_work_that_fails_says_when(clock, monkeypatch):

@@ -42,14 +42,17 @@ class Progress:
         """Time of the last line or bar."""
         self.levels: list[list[int]] = []
         """Numbers of steps done and of all steps, outermost loop first."""
+        self._told = 0.0
+        """Last share that was printed, as a step may have several loops within it."""
         self._lock = Lock()
 
     def share(self) -> str:
-        """Share of the work done, in percent; empty as long as there are no steps."""
+        """Share of the work done, in percent, never less than before; empty without steps."""
         share, levels = 0.0, self.levels[::-1]
         for done, total in levels:
             share = min(1.0, (done + share) / max(total, 1))
-        return f"{share:.0%}" if levels else ""
+        self._told = max(self._told, share)
+        return f"{self._told:.0%}" if levels or self._told else ""
 
     def update(self, *, end: str = "") -> None:
         """Print a bar or a line if it is due, or at the ``end`` if one was printed before."""
@@ -153,6 +156,18 @@ def counted(steps: Collection[T]) -> Iterator[T]:
             yield one
             level[0] += 1
             progress.update()
+
+
+@contextmanager
+def stage(number: int, total: int) -> Iterator[None]:
+    """One of several steps that are no loop, numbered from 0, counted as progress."""
+    progress = _own()
+    if progress is None:
+        yield
+        return
+    with _level(progress, total) as level:
+        level[0] = number
+        yield
 
 
 def parts(n: int) -> Iterator[slice]:

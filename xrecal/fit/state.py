@@ -11,6 +11,7 @@ import xarray as xr
 
 from xrecal.arrays.status import MEANINGS
 from xrecal.chunks.blockwise import require_one_chunk, require_one_side, work_on
+from xrecal.chunks.progress import stage
 from xrecal.chunks.run import OF_PLACE, Inputs, Named, arrays_of, run
 from xrecal.chunks.tree import inputs_after
 from xrecal.inputs.covariates import period_of
@@ -83,18 +84,20 @@ def fit_state(
     given: dict[str, Any] = {**_with_core(cases, pool), "shared": shared_group(shared)}
     what = work_on("the fit", pairs.form.name)
     require_one_side(fit, arrays_of(given)[0], what)
-    chosen = choices_of_all(prepared, given, min_samples, choose)
-    given = {**inputs_after(given, chosen.known), OF_PLACE: chosen.choices}
-    places = [d for d in pairs.form.dims if pool is None and d != dim]
-    given, found = with_common_regrets(fit, given, pairs.form, places)
-    common = found or nothing_in_common(fit)
-    results = run(
-        fit if pool is None else PooledTask(fit, pool),
-        given,
-        out,
-        what=what,
-        windows=None if pool is None else pool.windows,
-    )
+    with stage(0, 2):
+        chosen = choices_of_all(prepared, given, min_samples, choose)
+        given = {**inputs_after(given, chosen.known), OF_PLACE: chosen.choices}
+        places = [d for d in pairs.form.dims if pool is None and d != dim]
+        given, found = with_common_regrets(fit, given, pairs.form, places)
+        common = found or nothing_in_common(fit)
+    with stage(1, 2):
+        results = run(
+            fit if pool is None else PooledTask(fit, pool),
+            given,
+            out,
+            what=what,
+            windows=None if pool is None else pool.windows,
+        )
     for name, value in cases["covariates"].items():
         kept = value if pool is None else pooled_covariate(value, pool)
         results[COVARIATE + name] = kept.assign_attrs(value.attrs)
