@@ -128,6 +128,18 @@ def test_shares_of_long_calls_never_fall(name, clock, capsys):
     assert shares == sorted(shares)
 
 
+def test_choices_and_forecasts_of_a_cross_validation_are_two_steps(clock, capsys, monkeypatch):
+    clock.step = 4.0
+    monkeypatch.setattr(progress, "SELDOM", 0.0)
+    monkeypatch.setattr(progress, "MORE", 0.0)
+    HINDCAST.recal.cross_validate(TRUTH, xrecal.CKME(), by="block")
+    shares = [int(share) for share in re.findall(r"(\d+)% after", capsys.readouterr().err)]
+    assert shares == sorted(shares)
+    assert 50 in shares
+    assert 90 in shares
+    assert shares.index(100) > len(shares) // 2
+
+
 def test_work_that_fails_says_when(clock, monkeypatch):
     monkeypatch.setattr(sys, "stderr", Terminal())
 

@@ -15,7 +15,7 @@ from xrecal.arrays.advice import Advice, Typed
 from xrecal.arrays.splitting import ROUNDING
 from xrecal.arrays.splitting import splits as split_cases
 from xrecal.chunks.blockwise import require_one_side, work_on
-from xrecal.chunks.progress import counted
+from xrecal.chunks.progress import counted, stage
 from xrecal.chunks.run import Inputs, arrays_of, run
 from xrecal.chunks.warnings import warn, warn_once
 from xrecal.inputs.covariates import Given
@@ -204,18 +204,20 @@ class HeldOut:
         places = [d for d in form.dims if pairs.pool is None and d != pairs.dim]
         what = work_on("the cross-validation", form.name)
         require_one_side(task, arrays_of(given)[0], what)
-        given = {**given, "known": known, "extras": {}, **self._choices()}
-        given, _ = with_common_regrets(task, given, form, places)
-        results = run(
-            task,
-            {**given, "extras": {i: self._over(cases, extra) for i, extra in arrays.items()}},
-            {
-                i: ({**sizes, **new}, dtype)
-                for i, (new, dtype) in enumerate(zip(out, dtypes, strict=True))
-            },
-            windows=None if pairs.pool is None else pairs.pool.windows,
-            what=what,
-        )
+        with stage(0, 2):
+            given = {**given, "known": known, "extras": {}, **self._choices()}
+            given, _ = with_common_regrets(task, given, form, places)
+        with stage(1, 2):
+            results = run(
+                task,
+                {**given, "extras": {i: self._over(cases, extra) for i, extra in arrays.items()}},
+                {
+                    i: ({**sizes, **new}, dtype)
+                    for i, (new, dtype) in enumerate(zip(out, dtypes, strict=True))
+                },
+                windows=None if pairs.pool is None else pairs.pool.windows,
+                what=what,
+            )
         return tuple(
             self.in_user_order(result.rename({cases[-1]: self.dim}), tuple(new))
             for result, new in zip(results.values(), out, strict=True)
