@@ -25,7 +25,10 @@ def test_what_was_there_stays(tmp_path, monkeypatch, failing):
     path = tmp_path / "page.pdf"
     path.write_bytes(b"old")
     monkeypatch.setattr(Path, "write_bytes", fail)
-    match = r"No space left .*page.pdf'" if failing == "full" else r"reads otherwise: .*page.pdf'"
+    reason = (
+        "No space left " if failing == "full" else "contents read back differ from those written: "
+    )
+    match = rf"{reason}.*page.pdf'"
     with pytest.raises(OSError, match=match):
         write_whole(path, b"new")
     assert [(one.name, one.read_bytes()) for one in tmp_path.iterdir()] == [("page.pdf", b"old")]

@@ -69,8 +69,8 @@ def files(folder, kind):
 
 
 WARNED = {
-    "late": "they are issued by the models of before them",
-    "too_late": "they are not issued, as all models that are kept know what came after",
+    "late": "models from before them issue them",
+    "too_late": "they are not issued, as all models that are kept know later observations",
     "early": "they are not issued before their time",
     "empty": "they are not issued, as all their members are missing",
 }

@@ -130,7 +130,7 @@ def test_normal_distributions(cupy, data):
 
 def test_mixtures_name_what_is_on_the_host(here, data):
     hindcast, forecast, observations = data
-    told = r"got arrays of CuPy and of NumPy, of NumPy {}; .*as_numpy\(\).*cupy\.asarray"
+    told = r"got arrays of CuPy and of NumPy \({}\); .*as_numpy\(\).*cupy\.asarray"
     with pytest.raises(TypeError, match="the fit of 'forecast' " + told.format("'observation'")):
         here[0].recal.fit(observations)
     with pytest.raises(TypeError, match=told.format("'forecast'")):
@@ -152,5 +152,5 @@ def test_covariates_come_from_labels_or_from_the_device(cupy, data):
     for model in (labelled, given):
         strength = cupy.asnumpy(model.state["strength"].data)
         np.testing.assert_array_equal(strength, expected.state["strength"])
-    with pytest.raises(TypeError, match=r"of NumPy one over \['calibration'\]"):
+    with pytest.raises(TypeError, match=r"of NumPy \(one over \['calibration'\]\)"):
         here.recal.fit(seen, method, covariates={"index": index})

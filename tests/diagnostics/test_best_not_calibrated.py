@@ -34,7 +34,7 @@ def table(p_of_pit, p_of_skce, *, mean=0.5, variance=1.0, crps=(2.0, 3.0, 1.0)):
         (0.5, 1.5, "forecasts are too narrow (PIT varies 1.50 times as much as it should)"),
         (0.5, 0.6, "forecasts are too wide (PIT varies 0.60 times as much as it should)"),
         (0.4, 1.5, "too high (mean PIT 0.40, not 0.5) and too narrow (PIT varies 1.50 times"),
-        (0.52, 1.1, "forecasts are of another shape than what verifies"),
+        (0.52, 1.1, "forecasts are of another shape than the observations"),
     ],
 )
 def test_a_pit_that_is_not_flat_has_a_reason(mean, variance, told):

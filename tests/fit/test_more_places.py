@@ -298,7 +298,7 @@ def test_features_that_no_fit_compares_are_refused(monkeypatch):
     both = forecasts[:DATES, :KNOWN], observed[:DATES, :KNOWN]
     with pytest.raises(ValueError, match=r"features names 'coast', .*\['elevation', .*'slope', "):
         fit("CKME", *both, features=("slope", "coast"))
-    told = r"features are of places that share one law.*condition_on=\('slope',\)"
+    told = r"features are for places that share one fit.*condition_on=\('slope',\)"
     with pytest.raises(ValueError, match=told):
         both[0].recal.fit(both[1], features="slope")
     monkeypatch.setattr(pooling, "MAX_POOLED", FEW)

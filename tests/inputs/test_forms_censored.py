@@ -243,7 +243,7 @@ ERRORS = {
     ),
     "bound of a component": (
         lambda: xrecal.gaussian(random("time"), random("time"), lower=random("component")),
-        "lower has the dimension 'component', but all of a distribution has one bound",
+        "lower has the dimension 'component', but a whole distribution has one bound",
     ),
     "units": (
         lambda: censored(lower=xr.DataArray(0.0, attrs={"units": "m"})),

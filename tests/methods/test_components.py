@@ -109,7 +109,7 @@ def test_description_is_stored(model, tmp_path):
 def test_members_say_what_their_component_is(model):
     issued = model.apply(HINDCAST.isel(lat=[0], lon=[0], time=[0]))
     told = issued["component"].attrs["long_name"]
-    assert told == "what the member is of"
+    assert told == "component that the member comes from"
 
 
 def test_single_members_have_no_shapes_and_the_pool_says_nothing_of_it():

@@ -162,7 +162,7 @@ def test_labels_that_were_spoilt_are_laid_out_again(half_done):
     _, run_ = half_done
     (file,) = [f for f in (run_.store / "x").rglob("*") if f.name == "0"]
     spoil(file, "missing")
-    with pytest.warns(UserWarning, match="is not as the interrupted run laid it out; all blocks"):
+    with pytest.warns(UserWarning, match="from the layout of the interrupted run; all blocks"):
         assert go_on(*half_done) == 0
 
 

@@ -15,7 +15,7 @@ from tests.processes import FORKS
 from xrecal.storage.lock import lock_of, locked, require_held
 
 HELD_BY = re.compile(
-    "process .* on this machine has been writing|another run has just begun|.*not say whose it is"
+    "process .* on this machine has been writing|another run has just begun|.*not name its run"
 )
 HELD = "process .* on this machine has been writing .*a.nc since .*; wait for it or, if it has"
 
@@ -92,7 +92,7 @@ def test_a_file_system_without_locks_refuses_all_that_is_there(path, monkeypatch
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"pid": 1}'])
 def test_a_lock_that_says_nothing_is_left(path, text):
     lock_of(path).write_text(text)
-    with pytest.raises(FileExistsError, match=r"does not say whose it is; if no .* rm .*a.nc.lock"):
+    with pytest.raises(FileExistsError, match=r"does not name its run; if no .* rm .*a.nc.lock"):
         locked(path).__enter__()
 
 

@@ -132,7 +132,7 @@ def test_lost_chunks_are_told(saved):
     if saved.suffix == ".nc":
         with saved.open("r+b") as stream:
             stream.truncate(saved.stat().st_size // 2)
-        told = "cannot be read as a netCDF file, as it is none or damaged"
+        told = "cannot be read as a netCDF file, as it is of another kind or damaged"
     else:
         chunks = [p for p in (saved / "ridge").rglob("*") if p.is_file() and p.name[0] in "01"]
         chunks[0].unlink()

@@ -242,7 +242,7 @@ def replaced(old, new):
         ('"leads": null', '"leads": [3]', "leads is .*, not of the type Mat"),
         ('"periods": {"dict": []}', '"periods": {"dict": [["a", -3]]}', "has the period -3"),
         ('"condition_on": null', '"condition_on": "a"', "needs other covariates than"),
-        ('"solver": "auto"', '"solver": "exact"', "'landmark' is no part of what CKME"),
+        ('"solver": "auto"', '"solver": "exact"', "'landmark' is no array that CKME"),
     ],
 )
 def test_settings_that_no_fit_leaves_are_refused(path, old, new, told):

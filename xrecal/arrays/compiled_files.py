@@ -166,8 +166,8 @@ def _note(error: OSError) -> None:
     if CompiledFiles.error is None:
         CompiledFiles.error = error
         warnings.warn(
-            f"compiled code could not be kept in {error.filename}: {error.strerror}. Each process "
-            f"compiles its own for seconds; set {FOLDER} to a folder that can be written to.",
+            f"compiled code could not be kept in {error.filename}: {error.strerror}. Each "
+            f"process compiles for some seconds; set {FOLDER} to a folder that can be written to.",
             stacklevel=2,
         )
 

@@ -148,7 +148,7 @@ class Kept(Generic[Made]):
 
 def digest(contents: Iterable[Any]) -> bytes:
     """Digest of arrays, their types and shapes, and texts; None is allowed."""
-    found, told = sha256(), []  # processors have it built in
+    found, told = sha256(), []  # processors have instructions for it
     for part in contents:
         if isinstance(part, np.ndarray):
             told.append((part.dtype.str, part.shape))

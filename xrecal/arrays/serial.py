@@ -69,7 +69,7 @@ def neighbour_correlation(series: FloatArray) -> FloatArray:
 
 
 def is_dependent(autocorrelation: FloatArray, n: IntArray) -> npt.NDArray[np.bool_]:
-    """Return whether the autocorrelation exceeds that of independent cases by chance."""
+    """Return whether the autocorrelation is larger than chance allows for independent cases."""
     return np.asarray(autocorrelation * np.sqrt(n) > CLEAR)
 
 

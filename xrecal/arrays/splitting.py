@@ -189,9 +189,9 @@ def replay(
     Parameters
     ----------
     known : array of int, shape (n,) or (n, k)
-        Number of the first case that is issued when this case is known, or each of its k parts. It
-        is larger than the number of the case itself, and n or more if the case never becomes known.
-        Cases are in the order of time.
+        Number of the first case that is issued after this case, or each of its k parts, is known.
+        It is larger than the number of the case itself, and n or more if the case never becomes
+        known. Cases are in the order of time.
     rolling : Rolling
         A fit learns from the window; later updates learn from cases that become known after it.
     days : array of float, shape (n,), optional

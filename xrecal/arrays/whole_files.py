@@ -21,9 +21,9 @@ def write_whole(path: Path, content: bytes) -> None:
     try:
         draft.write_bytes(content)
         with draft.open("rb+") as stream:
-            os.fsync(stream.fileno())  # the disk may refuse only here
+            os.fsync(stream.fileno())  # a full disk may raise the error only here
             if stream.read() != content:
-                raise OSError(errno.EIO, "what was written reads otherwise")
+                raise OSError(errno.EIO, "the contents read back differ from those written")
         draft.replace(place)
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(path)) from error

@@ -41,7 +41,7 @@ def work_on(what: str, variable: Hashable | None) -> str:
 
 def require_one_chunk(array: xr.DataArray, dims: Sequence[Hashable], *, name: str) -> None:
     """Raise ValueError if a Dask array has several chunks along a dimension needed whole."""
-    chunks = array.variable.chunksizes  # coordinates may have others
+    chunks = array.variable.chunksizes  # coordinates may have other chunks
     split = [d for d in dims if len(chunks.get(d, ())) > 1]
     if split:
         counts = " and ".join(f"{d!r} in {len(chunks[d])} chunks" for d in split)
@@ -79,7 +79,7 @@ class TaskError(RuntimeError):
         cause = self.__cause__
         try:
             pickle.loads(pickle.dumps(cause))
-        except Exception:  # for any failure of its class when copied
+        except Exception:  # copying may raise any error of its class
             cause = RuntimeError(f"{type(cause).__name__}: {cause}")
         return type(self), (str(self), cause)
 
@@ -166,7 +166,7 @@ def require_one_side(
             for arg in host[:3]
         )
         raise TypeError(
-            f"{what} got arrays of CuPy and of NumPy, of NumPy {named}; bring all "
+            f"{what} got arrays of CuPy and of NumPy ({named}); bring all "
             "to one side first: data.as_numpy() or model.as_numpy(), or to the device "
             "data.copy(data=cupy.asarray(data.data)), with Dask "
             "data.copy(data=data.data.map_blocks(cupy.asarray))"

@@ -91,14 +91,14 @@ def _own() -> Progress | None:
 
 @contextmanager
 def reported(what: str = "xrecal", *, shown: bool = True) -> Iterator[None]:
-    """Show the progress of the work within, as one bar: of fits, scores, and what Dask computes.
+    """Show the progress of fits, scores and Dask computations within, as one bar.
 
     Parameters
     ----------
     what : str
         Name of the work, before the bar.
     shown : bool
-        Without it nothing within shows its progress.
+        False: no work within shows its progress.
 
     Notes
     -----

@@ -52,10 +52,10 @@ NUMBERS = ("pit_p_value", "skce", "skce_p_value")
     ),
     option(
         "--by",
-        "Cases predicted together: fifths (block), years (year), fifths from those before "
-        "them (retrospective), or the cases up to the next fit (--every) from those before them "
-        "(rolling). Or rows of the table: a dimension of places or leads, or the season. Or both, "
-        "as in year,season.",
+        "Cases predicted together: fifths (block), years (year), fifths from earlier cases "
+        "(retrospective), or the cases up to the next fit (--every) from earlier cases "
+        "(rolling). Or rows of the table: a dimension of places or leads, or the season. Or "
+        "both, as in year,season.",
         "SPLIT|DIM|season,...",
         like=xrecal.compare,
         callback=values.names,
@@ -129,7 +129,7 @@ def _by_method(table: xr.Dataset, *, of_all: bool = False) -> dict[str, dict[str
         },
     }
     tested = {n: table[f"{whole}{n}"] for n in ("crps_error", "p_climatology", "p_raw")}
-    numbers |= {n: one for n, one in tested.items() if one.dims == ("method",)}  # else of each row
+    numbers |= {n: one for n, one in tested.items() if one.dims == ("method",)}  # not of rows
     if of_all:
         numbers |= {n: table[n] for n in ("fit_seconds", "apply_seconds")}
     if not others:  # p-values of many locations are not one number

@@ -27,7 +27,7 @@ class Commands(click.Group):
         try:
             return super().invoke(ctx)
         except click.UsageError as error:
-            if type(error) is not click.UsageError:  # its subclasses quote the typed text
+            if type(error) is not click.UsageError:  # subclasses quote the typed text already
                 raise
             raise click.UsageError(quoted(error.message), error.ctx) from error
 
@@ -106,7 +106,7 @@ READING = (
 
 COVARIATES = option(
     "--covariates",
-    "File or store of covariates: each of its variables is one. A fit conditions on all of them, "
+    "File or store whose variables are covariates. A fit conditions on all of them, "
     "unless --condition-on selects some.",
     "FILE",
 )
@@ -203,7 +203,7 @@ WATCHING = (
 def command(
     *parameters: Parameter, check: Callable[[dict[str, Any]], None] | None = None
 ) -> Callable[[Callable[..., Result]], click.Command]:
-    """Decorator that makes a command of a function of a session and parameters.
+    """Decorator that turns a function of a session and parameters into a command.
 
     ``check`` raises UsageError for values that exclude each other, before anything else.
     """

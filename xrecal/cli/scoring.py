@@ -207,7 +207,7 @@ def _parts(name: str, values: xr.DataArray) -> list[tuple[str, xr.DataArray]]:
 
 
 def _counts_above(forecasts: xr.Dataset, name: str) -> dict[str, xr.DataArray]:
-    """Numbers of forecasts above the limit of a variable next to them, by its role."""
+    """Number of forecasts above the limit of each ancillary variable, by its role."""
     beside = str(forecasts[name].attrs.get("ancillary_variables", "")) if name in forecasts else ""
     roles = {
         forecasts[one].attrs.get("role"): forecasts[one]

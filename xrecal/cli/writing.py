@@ -87,7 +87,7 @@ def fit(
     named["covariates"] = known(run, given)
     fitted = doors(past).fit(observed, chosen, **named)
     request = {
-        "method": fitted.method,  # also covariates, in any spelling
+        "method": fitted.method,  # has the covariates too; spelling does not matter
         "chunks": sizes_of(run),
         **{name: given[name] for name in (*WORDS, *LEARNED)},
     }

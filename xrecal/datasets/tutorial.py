@@ -16,7 +16,7 @@ from . import twins
 
 _FOLDER_VARIABLE = "XRECAL_DATA"
 _CLIMPRED_DATA = "https://raw.githubusercontent.com/pangeo-data/climpred-data"
-_NO_OBSERVATION = 999.0  # and 1e36: marks of missing values at the source
+_NO_OBSERVATION = 999.0  # the source marks missing values by 999 and 1e36
 _DAY = np.timedelta64(1, "D")
 
 

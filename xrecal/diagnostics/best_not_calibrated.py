@@ -71,7 +71,7 @@ def _reason(comparison: xr.Dataset, best: int) -> str:
     if abs(variance - 1) * np.sqrt(n / 0.8) > CLEAR:
         way = "narrow" if variance > 1 else "wide"
         reasons.append(f"too {way} (PIT varies {variance:.2f} times as much as it should)")
-    return "forecasts are " + (" and ".join(reasons) or "of another shape than what verifies")
+    return "forecasts are " + (" and ".join(reasons) or "of another shape than the observations")
 
 
 def _rows(array: xr.DataArray) -> FloatArray:

@@ -292,8 +292,8 @@ def _lags(form: Form, case: Hashable, by: By | None) -> xr.DataArray:
     """
     if by not in (None, "retrospective", "rolling"):
         raise ValueError(
-            f"sequential=True compares forecasts that know nothing of the time after them, but "
-            f"by={by!r} learns from it; use by='retrospective' or 'rolling', or give forecast="
+            "sequential=True compares forecasts that do not depend on later cases, but "
+            f"by={by!r} learns from them; use by='retrospective' or 'rolling', or give forecast="
         )
     issued = form.broadcast().loc.isel({form.member_dim: 0}, drop=True)
     issued = issued.sortby(case) if case in issued.indexes else issued
@@ -341,8 +341,9 @@ def _check_unseen(past: Form, new: Form, dim: Hashable, splits: Splits) -> None:
     lead = lead_to_look_up(past.roles, dim, name="hindcast")
     if lead not in new.dims and lead in whole:
         raise ValueError(
-            f"forecast has a single lead, a scalar coordinate, but hindcast has them along "
-            f"{lead!r}; use forecast.expand_dims({lead!r}), so that all methods find what verified"
+            "forecast has a single lead, a scalar coordinate, but hindcast has them along "
+            f"{lead!r}; use forecast.expand_dims({lead!r}), so that all methods find the "
+            "observations"
         )
     labels = [
         next((part.indexes[dim] for part in form.parts.values() if dim in part.indexes), None)

@@ -158,7 +158,7 @@ class Comparison(Shown):
             columns.append(("±", [f"{value:.2g}" for value in error]))
         for reference in REFERENCES:
             own = labels.index(reference)
-            with np.errstate(invalid="ignore", divide="ignore"):  # without error, or cases
+            with np.errstate(invalid="ignore", divide="ignore"):  # a CRPS may be 0 or NaN
                 skill = 1 - crps / crps[own]
             columns.append((f"skill v {reference}", [f"{value:.1%}" for value in skill]))
             p = self._over_locations(f"p_{reference}", others, whole)

@@ -67,7 +67,7 @@ def decompose(
         Over locations, in the unit of the variable: ``crps``, the mean over the cases;
         ``miscalibration``, which may be negative for a calibrated forecast, and ``rest``, whose sum
         is the CRPS; their standard errors ``miscalibration_error`` and
-        ``rest_error``; ``n_cases`` and ``status``. NaN with fewer than 2 cases, errors with
+        ``rest_error``; ``n_cases`` and ``status``. NaN with fewer than 2 cases; errors are NaN with
         fewer than 3. Lazy if an input is.
 
     Raises

@@ -36,8 +36,8 @@ PERCENT = np.linspace(0.0, 1.0, 101)
 RATIOS = np.linspace(0.05, 0.95, 19)
 
 _CURVE = {
-    "hit_rate": "share of events at which one acts, from the level on",
-    "false_alarm_rate": "share of cases without the event at which one acts, from the level on",
+    "hit_rate": "share of events whose probability reaches the level",
+    "false_alarm_rate": "share of cases without the event whose probability reaches the level",
 }
 _AREA = {
     "area": "area under the ROC curve",
@@ -46,7 +46,7 @@ _AREA = {
 }
 _VALUES = {
     "value": "relative economic value of acting where the probability is at least cost over loss",
-    "potential_value": "relative economic value of acting from the best probability on",
+    "potential_value": "relative economic value of acting at the best level of probability",
     "base_rate": "share of cases in which the event happened",
 }
 _DISCRIMINATION = {
@@ -93,7 +93,7 @@ def roc(
         Over locations and ``threshold``: ``area`` in [0, 1], 1 perfect, ½ no discrimination; its
         standard error ``area_error``; ``base_rate``, the share of events; ``n_cases`` and
         ``status``. NaN without an event or without a case in which it did not happen, as the status
-        says, or with fewer than 2 cases. Lazy if an input is.
+        reports, or with fewer than 2 cases. Lazy if an input is.
 
     Raises
     ------
@@ -139,7 +139,7 @@ def roc(
         sizes={LEVEL: wanted.size},
         what="the ROC curve",
     )
-    attrs = {"long_name": "probability from which on one acts", **NO_UNIT}
+    attrs = {"long_name": "lowest probability at which a user acts", **NO_UNIT}
     variables = described(curve, _CURVE, NO_UNIT)
     variables |= described(area_parts(evidence, *given), _AREA, NO_UNIT)
     what, along = "relative operating characteristics", {LEVEL: (wanted, attrs)}
@@ -195,12 +195,12 @@ def economic_value(
     Dataset
         Over locations, ``threshold`` and ``cost_loss`` (for several): ``value`` for a user who
         takes protection if the probability is at least the ratio, which is right for calibrated
-        probabilities; ``potential_value`` for a user who does so from the best probability of these
-        cases on. 1 is as good as a perfect forecast, 0 as good as the better of protection always
-        and never, less is worse. Over locations and ``threshold``: ``base_rate``, the share of
-        events, which is also the ratio at which forecasts have the largest value; ``n_cases`` and
-        ``status``, which has a bit if the event happened in none or all of the cases. Lazy if an
-        input is.
+        probabilities; ``potential_value`` for a user who does so at the best probability of these
+        cases or above. 1 is as good as a perfect forecast, 0 as good as the better of protection
+        always and never, less is worse. Over locations and ``threshold``: ``base_rate``, the share
+        of events, which is also the ratio at which forecasts have the largest value; ``n_cases``
+        and ``status``, which has a bit if the event happened in none or all of the cases. Lazy if
+        an input is.
 
     Raises
     ------

@@ -238,8 +238,8 @@ def read_evidence(
     paired = pair_variables(forecast, observations, member_dim, name="forecast")
     if len(paired) > 1:
         raise ValueError(
-            f"evidence is on one variable, but the forecast has {list(paired)}; select one, such "
-            f"as forecast[{next(iter(paired))!r}]"
+            f"evidence is computed for one variable, but the forecast has {list(paired)}; select "
+            f"one, such as forecast[{next(iter(paired))!r}]"
         )
     ((form, observed),) = paired.values()
     if form.period is not None:
@@ -268,7 +268,7 @@ def named_dims(dim: Dims, dims: Sequence[Hashable], *, name: str) -> tuple[Hasha
     Raises
     ------
     ValueError
-        If none is listed, one twice, or one that ``name`` does not have.
+        If no dimension is listed, one is listed twice, or ``name`` does not have it.
     """
     if dim is None:
         return ()
@@ -389,7 +389,7 @@ def warn_of_dependence(status: xr.DataArray, instead: str) -> None:
 
 
 MANY = 0.1
-"""Share of locations with dependence above which it is not by chance; one of a hundred is."""
+"""Share of locations with dependence above which it is not chance; one of a hundred may be."""
 
 
 def with_meanings(status: xr.DataArray) -> xr.DataArray:

@@ -136,7 +136,7 @@ def interval_ends(evidence: Evidence, levels: np.ndarray) -> tuple[xr.DataArray,
     wanted = np.concatenate([(1 - levels) / 2, (1 + levels) / 2])
     ends = evidence.reduce(partial(quantiles_of, levels=wanted), new={LEVEL: wanted.size})
     form = evidence.form
-    if form.levels is not None:  # forecasts may lack some
+    if form.levels is not None:  # forecasts may lack some quantiles
         there = form.levels.where(form.loc.notnull())
         least, most = there.min([form.member_dim]), there.max([form.member_dim])
         low, high = (xr.DataArray(end, dims=[LEVEL]) for end in np.split(wanted, 2))

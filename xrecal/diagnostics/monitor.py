@@ -35,7 +35,7 @@ _TEXTS = {
     "alarm": "whether the evidence has reached its limit since the last restart",
     "change_statistic": "detector of changes of calibration",
     "change": "whether a change of calibration is detected with this case",
-    "since": "case with which the change that was detected last began",
+    "since": "first case of the change that was detected last",
 }
 
 
@@ -178,7 +178,7 @@ def _stretches(evidence: Evidence, restart: Restart) -> IntArray:
             f"restart is {restart!r}; give 'year', a number of cases from 1, or None for never"
         )
     observed = evidence.pairs.observations
-    # Years of the labels, as forecasts of all leads have no others; also for one selected lead.
+    # Take years from the labels, which forecasts of all leads share, for one selected lead too.
     labels = observed.drop_vars([c for c in observed.coords if c not in observed.xindexes])
     years = case_axis(labels, dim).year
     if years is None:

@@ -1,4 +1,4 @@
-"""Joining of added cases with those of a state: arrays, order, dates and positions."""
+"""Added cases joined with the cases of a state: arrays, order, dates and positions."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Order:
         return np.where(new, self.n_kept + np.cumsum(new) - 1, self.known)
 
     def at_positions(self, k: int) -> Order:
-        """The order of cases that are dates at k positions.
+        """The order of cases if each date has a case at each of k positions.
 
         Cases of a date are next to each other.
         """
@@ -180,7 +180,7 @@ def require_positions(form: Form, fitted: FittedVariable) -> None:
             f"{sizes.get(other[0], 'no such dimension')}; update with all positions of the fit, "
             "and fit again for others"
         )
-    if pool.own_fits:  # their labels are those of locations
+    if pool.own_fits:  # locations have the labels of the positions
         return
     if fitted.method.by_sums:
         given = {n: label.to_numpy() for n, label in place_labels(form, pool).items()}

@@ -145,7 +145,7 @@ def parts_to_keep(parts: Named, cases: Cases) -> dict[str, FloatArray]:
     if "loc" in parts:
         ordered = sort_members(cases.forecasts)._asdict()
         return {n: ordered[n].astype(dtype, copy=False) for n, dtype in kept_parts(parts).items()}
-    return {  # members of vectors stay where they are
+    return {  # do not sort members of vectors
         name: without_absurd({name: part}, [])[0][name] if name.startswith(VECTOR) else part
         for name, part in parts.items()
     }
@@ -206,7 +206,7 @@ def without_unseen(
 def largest_known(*seen: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Largest absolute value (L,) of arrays (L, ...).
 
-    Zero on a device, as it is not searched there.
+    Zero on a GPU, because values are not searched there.
     """
     xp = namespace(seen[0])
     return largest_of(*seen) if xp is np else xp.zeros(len(seen[0]))
@@ -252,7 +252,10 @@ def in_blocks(
 def covariates_of(
     values: Sequence[FloatArray], periods: Mapping[str, float | None], like: FloatArray
 ) -> Covariates:
-    """Stack covariates (L, n); without any, with the shape and library of the array ``like``."""
+    """Stack covariates (L, n).
+
+    Without covariates, take shape and library from the array ``like``.
+    """
     xp = namespace(like)
     stacked = np.stack(values, axis=-1) if values else xp.zeros((*like.shape, 0))
     return Covariates(stacked, tuple(periods), tuple(periods.values()))

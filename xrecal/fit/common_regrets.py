@@ -41,7 +41,8 @@ if TYPE_CHECKING:
     from xrecal.arrays.online.common import Timeline
 
 SAMPLE = 64
-"""Number of places with observations that represent all: an eighth of the noise of one."""
+"""Number of places that represent all others; their mean has an eighth of the noise of one
+place."""
 
 RANK = "rank"
 """Group with the ranks (L,) of places in the sample, -1 for others."""
@@ -130,7 +131,7 @@ def _sizes_of_shared(task: Recording) -> dict[str, dict[Hashable, int]]:
 def _ranks(
     given: Inputs, order: IntArray, places: Sequence[Hashable], shape: Sequence[int]
 ) -> xr.DataArray:
-    """Ranks of the first places in an order that have observations; -1 for all others."""
+    """Ranks of the first places, in an order, that have observations; -1 for all others."""
     observed, _ = given["state"][OBSERVATIONS] if "state" in given else given["observed"][0]
     there = labelled(observed).notnull().any([d for d in observed.dims if d not in places])
     there = there.drop_vars(list(there.coords))
@@ -149,7 +150,10 @@ def _ranks(
 
 
 def _rank(order: IntArray, there: npt.NDArray[np.bool_]) -> IntArray:
-    """Ranks of places, in the shape of ``there``; without any observation, of the first ones."""
+    """Ranks of places, in the shape of ``there``.
+
+    If no place has observations, these are the ranks of the first places.
+    """
     in_order = there.ravel()[order]
     first = order[in_order | ~in_order.any()][:SAMPLE]
     ranks = np.full(there.size, -1)
@@ -165,7 +169,7 @@ def _parts_of_sample(given: Inputs, places: Sequence[Hashable]) -> xr.DataArray:
     call, sizes = Call.of(_sampled, FIRST_PASS, given, {}), looped_sizes(args, core)
     if any(map(is_lazy, args)):
         found = of_each_chunk(call, args, core, over=places, new={}, dtype=object)
-        found = found.rechunk(-1)  # xarray would compute the objects
+        found = found.rechunk(-1)  # xarray would compute the objects here
     else:
         pairs = zip(args, core, strict=True)
         found = call(*(with_axes(array, sizes, own) for array, own in pairs))

@@ -86,7 +86,7 @@ def settled(
     if not is_open or not given:
         return method, note
     wide = replace(method, condition_on=(*names_of(method.condition_on), *given))  # type: ignore[type-var]
-    return wide.check(axis, n_cases)[0], note  # with a forest, if cases suffice
+    return wide.check(axis, n_cases)[0], note  # check may add a forest
 
 
 def name_some(

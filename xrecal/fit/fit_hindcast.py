@@ -122,8 +122,7 @@ def fit(
         this attribute too.
     features : str or sequence of str, optional
         Coordinates with numbers along the pooled dimensions, such as ("slope", "coast"). A shared
-        fit compares places by them. It uses latitude, longitude, height and lead without being
-        asked.
+        fit compares places by them. It always uses latitude, longitude, height and lead.
     choose : "together", "each", or name or names of dimensions
         Places that choose settings together by cross-validation: kernel, support, ridge, weights
         of a pool and tails. "together": all places, from a sample of at most 64 of a kind. "each":
@@ -216,7 +215,7 @@ def fit_group(
     min_samples: int,
     choose: Choose,
 ) -> dict[Hashable, FittedVariable]:
-    """Fit variables that share everything but observations; ``observed`` are their attributes."""
+    """Fit variables that differ only in observations, whose attributes are ``observed``."""
     one = next(iter(prepared.values()))
     method, vectors, periods = one.method, one.method.variables, one.periods
     if vectors is not None:
@@ -268,7 +267,7 @@ def _described(
     prepared: Prepared,
     periods: Mapping[str, float | None],
 ) -> xr.Dataset:
-    """Add attributes to a state that explain it, also of covariates."""
+    """Add attributes that explain a state and its covariates."""
     state = describe_state(state, method, attrs, periods)
     if method.by_sums:
         own = {name: prepared.covariates[name].attrs for name in periods}
@@ -365,9 +364,9 @@ def _require_use(
         return
     if pool is None or not (pools_share(method, pool, n_dates) or shares(method, pool, n_dates)):
         raise ValueError(
-            "features are of places that share one law: more than "
-            f"{MAX_POOLED} cases pooled over places without windows, by CKME or LinearPool; for "
-            f"fewer cases use condition_on={read_features(features)!r}, or leave features out"
+            f"features are for places that share one fit: more than {MAX_POOLED} cases pooled "
+            "over places without windows, by CKME or LinearPool; for fewer cases use "
+            f"condition_on={read_features(features)!r}, or leave features out"
         )
 
 

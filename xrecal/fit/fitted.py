@@ -96,7 +96,7 @@ class FittedVariable:
     def attrs_of_covariates(self) -> Mapping[str, Mapping[str, Any]]:
         """Attributes of the covariates of the fit, such as units, by name."""
         arrays = self.arrays
-        if self.method.by_sums:  # it stores no values of cases
+        if self.method.by_sums:  # a fit by sums stores no values of cases
             described: dict[str, dict[str, str]] = json.loads(arrays[SEEN].attrs.get(ABOUT, "{}"))
             return described
         return {n: arrays[COVARIATE + n].attrs for n in self.periods if COVARIATE + n in arrays}
@@ -114,7 +114,7 @@ class FittedVariable:
 
     @property
     def climatology(self) -> xr.DataArray:
-        """Observations (..., case) of each location itself; of all places if they share a fit.
+        """Observations (..., case) of each location alone, or of all places if they share a fit.
 
         Without coordinates of the cases.
         """
@@ -211,7 +211,7 @@ class Fitted:
 
     @explained("model.load")
     def load(self, *, progress: bool = True) -> Self:
-        """As :meth:`xrecal.Recalibrator.compute`, by the name that xarray has for it."""
+        """The same as :meth:`xrecal.Recalibrator.compute`, under the name that xarray uses."""
         return self.compute(progress=progress)
 
     def _with_states(self, states: tuple[xr.Dataset, ...]) -> Self:

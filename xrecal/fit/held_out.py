@@ -140,7 +140,7 @@ class HeldOut:
     rounds: Sequence[Round]
     splits: Splits
     known: xr.DataArray | None = None
-    """First case that is issued when each case is known, if models learn cases as they verify."""
+    """First case issued after each case is known, if models learn cases as they verify."""
 
     @property
     def folds(self) -> list[Fold]:
@@ -284,7 +284,7 @@ class HeldOut:
         )
 
     def numbers(self) -> list[xr.DataArray]:
-        """Numbers of the case, in the order of the user, and of the location."""
+        """Number of the case, in the order of the user, and number of the location."""
         cases, *location = numbers_of(self.given, self.dim)
         order = _order(self.given, self.dim)
         return [cases if order is None else cases.isel({self.dim: order}), *location]
@@ -307,7 +307,7 @@ class HeldOut:
     def _over(
         self, cases: Sequence[Hashable], array: xr.DataArray
     ) -> tuple[xr.DataArray, list[Hashable]]:
-        """An array over all cases, and pooled dimensions, for tasks; its core dimensions."""
+        """An array over all cases and pooled dimensions, for tasks, and its core dimensions."""
         pairs = self.prepared.pairs
         sizes = {d: n for part in self.form.parts.values() for d, n in part.sizes.items()}
         array = array.drop_vars([c for c in array.coords if c in (self.dim, *cases)])

@@ -30,7 +30,8 @@ Choose: TypeAlias = Hashable | Sequence[Hashable]
 TOGETHER, EACH = "together", "each"
 
 SAMPLE = 64
-"""Largest number of places of a kind to search: they have an eighth of the noise of one."""
+"""Largest number of places of a kind to search: their mean has an eighth of the noise of one
+place."""
 
 OF_A_KIND = 16
 """Least number of places of a kind that chooses together, if there are several kinds."""
@@ -45,8 +46,8 @@ LEAST_ERROR = 1e-6
 """Size of errors, relative to departures from climatology, below which classes do not differ."""
 
 SIGNIFICANT = 2.0
-"""Least correlation of forecasts and observations, as a mean over the places at a lead, for a lead
-with skill: in standard errors of one place."""
+"""Least correlation of forecasts and observations at a lead with skill: mean over the places, in
+standard errors of one place."""
 
 
 @dataclass(frozen=True)
@@ -192,7 +193,7 @@ class KindTask:
 
 
 def _halvings(values: FloatArray) -> IntArray:
-    """Class of positive values (n,): 0 for at least half the largest, 1 for a quarter, etc."""
+    """Class of positive values (n,): 0 down to half of the largest, 1 to a quarter, and so on."""
     halvings = np.ceil(np.log2(values.max() / values)) - 1
     return np.asarray(np.clip(halvings, 0, CLASSES - 1), np.int64)
 

@@ -50,7 +50,7 @@ class Fold(NamedTuple):
     train: IntArray
     test: IntArray
     pool: Pool | None = None
-    """Positions whose cases are learned from together."""
+    """Positions whose cases one fit learns from."""
     sharing: Sharing | None = None
     """For pools at each position with a shared component."""
 
@@ -112,7 +112,7 @@ class _Block(NamedTuple):
     served: Cases
     """(B t, n) at t places for each fit"""
     known: tuple[FloatArray, FloatArray] | None
-    """First case that is issued when each case is known, for training and served cases."""
+    """First case issued after each case is known, for training and served cases."""
     extras: Named
     """(B t, n, ...)"""
     choices: Mapping[int, Named]

@@ -1,8 +1,8 @@
 """Warnings about forecasts that do not match the hindcast of their model.
 
 Forecasts may be of another place or lead, far from all training values, unlike all past forecasts,
-or have new labels along pooled dimensions. Each case is a warning, as it may be intended. Values a
-million times larger than all training values are missing, by the rule of
+or have new labels along pooled dimensions. Each of these gives a warning, not an error, because it
+may be intended. Values a million times larger than all training values are missing, by the rule of
 :mod:`xrecal.inputs.missing`.
 """
 
@@ -163,7 +163,7 @@ def _range(values: xr.DataArray) -> tuple[float, float]:
 def largest_seen(fitted: FittedVariable) -> xr.DataArray:
     """Largest absolute value of the members and observations of a fit at each location.
 
-    Zero on a GPU, as it is not searched there. Without labels.
+    Zero on a GPU, because values are not searched there. Without labels.
     """
     names = [name for name in (fitted.members, "observations") if name in fitted.arrays]
     seen = {name: fitted.arrays[name] for name in names}
@@ -214,7 +214,7 @@ def without_unseen_values(values: xr.DataArray, fitted: FittedVariable) -> xr.Da
         return values
     seen = largest_seen(fitted)
     seen = like_places(seen, values, seen.dims, names=("values", "the model"), select=True)
-    seen = seen.drop_vars(list(seen.coords))  # their spelling may differ
+    seen = seen.drop_vars(list(seen.coords))  # spelling of coordinates may differ
     sizes = abs(values)
     absurd = (seen > 0) & (sizes > LEAST) & (sizes < np.inf) & (sizes > MILLION * seen)
     return values.where(~absurd).transpose(*values.dims, ...)
@@ -224,7 +224,7 @@ def warn_of_new_labels(forecasts: Iterable[NewForecast], *, name: str = "forecas
     """Warn about labels along pooled dimensions that the hindcast did not have.
 
     There is one warning for each dimension, for any number of variables. Labels that cannot be
-    compared, such as leads in months and in days, cause none.
+    compared, such as leads in months and in days, cause no warning.
     """
     _warn(
         _on_new(part[d], labels, d, name=name)
@@ -253,8 +253,9 @@ def _on_new(given: xr.DataArray, learned: xr.DataArray, dim: Hashable, *, name: 
     labels, had = (_shown_labels(a, dim) for a in (given.isel({given.dims[0]: new}), learned))
     return (
         f"{name} has labels along {dim!r} that the hindcast of the model did not have, {labels}; "
-        f"it had {had}. As cases are pooled over {dim!r}, these forecasts are recalibrated as the "
-        "others: select known labels, or fit with a hindcast that has them, if they differ"
+        f"it had {had}. As cases are pooled over {dim!r}, xrecal recalibrates these forecasts "
+        "like the others: select known labels, or fit with a hindcast that has them, if they "
+        "differ"
     )
 
 

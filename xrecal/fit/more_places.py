@@ -187,8 +187,8 @@ def with_all_places(
     at = known_places(known, part, d)
     if at is None and n != size:
         raise ValueError(
-            f"hindcast has {n} positions along {d!r}, the model was fitted on {size}, and without "
-            f"labels along {d!r} in both it is not known which is which; add the coordinate"
+            f"hindcast has {n} positions along {d!r}, but the model was fitted on {size}; without "
+            f"labels along {d!r} in both they cannot be matched: add the coordinate"
         )
     at = np.arange(n) if at is None else at
     ordered = np.array(by_labels(Pool((d,), (n,), None, ()), pairs.form).taken)

@@ -57,7 +57,7 @@ class NamedMembers(NamedTuple):
         return NamedMembers(*(one.isel({MODEL: at}) for one in self))
 
     def inputs(self, pool: Pool | None) -> dict[str, tuple[xr.DataArray, list[Hashable]]]:
-        """Arrays for tasks, with the same values at all positions with own windows."""
+        """Arrays for tasks, with the same values at all positions that have own windows."""
         own: dict[Hashable, int] = {}
         if pool is not None and pool.windows:
             own = dict(zip(pool.dims, pool.sizes, strict=True))

@@ -32,7 +32,7 @@ from .mismatch_warnings import without_unseen_values
 from .select_fits import in_order_of_fits
 
 LONG, MANY_STEPS = 28.0, 5
-"""Least days without a case for a remark on a gap, and its least multiple of the usual step."""
+"""Least length of a gap for a remark: in days, and as a multiple of the usual step."""
 
 
 class News(NamedTuple):
@@ -206,7 +206,10 @@ def _of_values(pairs: Pairs, fitted: FittedVariable, order: Order) -> Iterator[s
 
 
 def _places(order: Order) -> IntArray:
-    """Position (t,) of each added case among the stored ones; for a new case, of the next one."""
+    """Position (t,) of each added case among the stored cases.
+
+    A new case has the position of the next stored case.
+    """
     new = np.flatnonzero(order.known < 0)
     rank = np.argsort(order.order)
     at = rank[np.searchsorted(order.order, order.n_kept + new, sorter=rank)]

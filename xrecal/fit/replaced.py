@@ -22,7 +22,7 @@ from .cases import COVARIATE
 from .fitted import CASE, FittedVariable
 
 LAST_BIT = 30
-"""Bit of a status shared by all further covariates."""
+"""Bit of a status that all covariates without a bit of their own share."""
 
 SHOWN = 6
 """Number of covariates in a warning."""
@@ -140,7 +140,7 @@ def _found(
     loops = [*fitted.locations, *each]
     bare = {name: covariates[name].drop_vars([*covariates[name].coords]) for name in bits}
     given: Inputs = {
-        "status": {0: (fitted.arrays["status"], ())},  # first, with all locations
+        "status": {0: (fitted.arrays["status"], ())},  # the first array must have all locations
         "record": _records(fitted),
         "covariates": {name: with_core_last(bare[name], loops) for name in bits},
     }

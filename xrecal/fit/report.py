@@ -103,7 +103,7 @@ def _chosen(fitted: FittedVariable) -> list[Fact]:
     facts: list[Fact] = []
     for name, parameter in parameters.items():
         if name.startswith(of_components) or parameter.for_updates:
-            continue  # too many; their shares show what counts
+            continue  # too many numbers; shares show the main ones
         if parameter.labels:
             facts.append((name, _shares(state[name], parameter.labels)))
         elif parameter.flags:
@@ -155,7 +155,7 @@ def _locations(fitted: FittedVariable) -> str:
 
 
 def _numbers(values: np.ndarray, units: str) -> str:
-    """Range of the finite values; infinite bounds, half-lives and bandwidths mean none."""
+    """Range of the finite values; an infinite value means no bound, half-life or bandwidth."""
     finite = values[np.isfinite(values)]
     if finite.size == 0:
         return "none"

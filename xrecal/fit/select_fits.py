@@ -1,7 +1,7 @@
 """Match a forecast with its fits, by variable, lead and place, and check it.
 
 A forecast may have some of the leads and places of the hindcast, or a single one as a scalar
-coordinate. It gets their fits, in its order. Then follow checks against the fits.
+coordinate. It gets their fits, in its order. Then it is checked against the fits.
 """
 
 from __future__ import annotations
@@ -254,7 +254,7 @@ def check_forecast(form: Form, fitted: FittedVariable, name: str = "forecast") -
         )
     units = form.loc.attrs.get("units")
     note = check_units("hindcast", fitted.attrs.get("units"), name, units)
-    if note is not None and "hindcast" not in (fitted.note or ""):  # it may have had none either
+    if note is not None and "hindcast" not in (fitted.note or ""):  # new to the user
         warn_once(note)
     if form.period is not None:
         check_period(form.period, fitted.attrs.get(PERIOD), name)

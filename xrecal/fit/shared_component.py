@@ -133,7 +133,7 @@ def fit_pools_that_share(
     for at in chunks.each_location:
         engine = PassesOverChunks(chunks, at)
         packed, held = shared.learn_and_hold_out(engine, table, chunks.folds, min_samples)
-        if component.method.keeps_sums:  # weights come from fits of the time
+        if component.method.keeps_sums:  # weights come from the fits known at each issue
             held = engine.once(IfAny(in_time_of), held, packed, part)
         packs.append(packed)
         fits.append(held)

@@ -97,7 +97,7 @@ class SharedChunks:
         self._set_dates(of_dates, first)
 
     def _set_dates(self, of: OfDates, first: xr.DataArray) -> None:
-        """Set dates and places of cases, with one array first."""
+        """Set dates and places of cases, given their first array."""
         known = {"date": np.arange(of.part.size), **of._asdict()}
         self.beside = {name: xr.DataArray(array, dims=[DATE]) for name, array in known.items()}
         """Numbers, parts and weights of dates, and further arrays for functions of a chunk."""

@@ -267,7 +267,7 @@ def _in_time(
 
 
 class _Repacked:
-    """Function from a fit to all cases, the fit with stored sums, and arrays to new arrays."""
+    """Function from a fit to all cases, the fit with stored sums, and old arrays, to new arrays."""
 
     __name__ = "repacked"
 

@@ -155,7 +155,7 @@ class _Added:
         self.pooled = pooled[0] if len(pooled) == 1 else pooled
 
     def __call__(self, cases: Cases, date: IntArray, seen: FloatArray, fit: Shared | None) -> Any:
-        """Sums; None of a location without a fit."""
+        """Sums; None for a location without a fit."""
         from xrecal.arrays.shared.passes import added_sums_of
 
         new = cases.observations

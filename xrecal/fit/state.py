@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from xrecal.arrays.online.common import Timeline
 
 NEW_MEMBER = "xrecal_new_member"
-"""Dimension of the members of forecasts in a task, as cases and results have their own."""
+"""Dimension of the members of forecasts in a task; members of cases and results have others."""
 
 
 class Prepared(NamedTuple):

@@ -27,7 +27,7 @@ from .cases import cases_of
 from .kinds import KINDS, KindTask, Together
 
 OF_ALL = 200.0
-"""Largest number of cases as which joint choices count, relative to the cases of a place."""
+"""Largest number of cases that joint choices count as, against the cases of a place."""
 
 TOTAL = "total"
 """Number of cases of all places of a kind, if all were searched; else 0."""

@@ -138,7 +138,7 @@ def _update_variable(
         state = _joined_state(joining, fitted, pairs, given, partners)
         if goes_on:
             state = learned_with_law(task, fitted, state, pairs.form)
-        for other in set(fitted.jointly) & set(updated):  # it has the same vectors
+        for other in set(fitted.jointly) & set(updated):  # the other variable has the same vectors
             of_other = updated[other].state
             same = {v: of_other[v].variable for v in state if str(v).startswith(VECTOR)}
             state = state.assign(same)

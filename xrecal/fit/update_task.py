@@ -108,7 +108,7 @@ class UpdateTask:
         enters, gained = self._entering(added, known)
         old, new = dict(kept.forecasts), dict(parts)
         if "weights" in {**old, **new}:
-            for one in (old, new):  # forecasts without this part
+            for one in (old, new):  # forecasts may lack this part
                 one.setdefault("weights", np.ones_like(next(iter(one.values()))))
         fitted = {**chosen, "n_cases": kept.fitted["n_cases"] + gained}
         for name in of_cases & own.keys() & kept.fitted.keys():
@@ -184,7 +184,7 @@ class UpdateTask:
 
 @dataclass(frozen=True)
 class ForetellTask:
-    """Task from arrays of a state with added cases of places to what they need of these."""
+    """Task from arrays of a state with added cases to :meth:`Method.foretell_locations`."""
 
     task: UpdateTask
     """Task that has joined the cases"""
@@ -241,7 +241,7 @@ def joined_values(
 ) -> xr.DataArray:
     """Values (..., case) of all cases: stored ones, and added ones where nothing is stored.
 
-    Of ``guarded`` values, those that are implausible given the stored ones are missing.
+    ``guarded`` values become missing if they are implausible given the stored ones.
     """
     given: Inputs = {"values": {"kept": (of_kept(kept), [KEPT]), "added": (added, [ADDED])}}
     out: Outputs = {"all": ({CASE: order.order.size}, kept.dtype)}

@@ -66,8 +66,8 @@ def read(table: Table, target: str | None = None, *, output_type: str = "quantil
     Samples are numbered within each forecast in the order of their ids. Samples that have the same
     id at several horizons or places keep the same number, if each forecast has the same ids.
 
-    Horizons get the unit days or weeks, if all target end dates follow from it. Otherwise these are
-    a coordinate over start and horizon. Without them, set ``forecast.horizon.attrs["units"]``.
+    Horizons get the unit days or weeks if all target end dates agree with it. Otherwise these are a
+    coordinate over start and horizon. Without them, set ``forecast.horizon.attrs["units"]``.
 
     Examples
     --------

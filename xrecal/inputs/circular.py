@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 PERIOD = "circular_period"
-"""Attribute of a circular variable, in its unit. A plain ``period`` may be that of an average."""
+"""Attribute of a circular variable, in its unit. An attribute ``period`` may belong to an
+average."""
 
 
 def read_period(value: Any, name: Hashable) -> float:

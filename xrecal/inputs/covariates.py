@@ -90,7 +90,7 @@ def read_covariates(
             raise TypeError(
                 f"the covariate {wanted!r} must be a DataArray, got {type(value).__name__}"
             )
-        if not (own and by_date):  # its labels are those of the forecast
+        if not (own and by_date):  # the covariate has the labels of the forecast
             value = read_labels(value, name=f"the covariate {wanted!r}").obj
         names = (name, f"the covariate {wanted!r}")
         if not own:

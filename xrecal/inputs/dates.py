@@ -110,7 +110,7 @@ def clusters_of_cases(axis: CaseAxis, cluster: str) -> IntArray:
 def _largest_gap(season: FloatArray) -> float:
     """Middle of the largest gap between fractions of the year; 0 if it is short or contains 0."""
     dates = np.unique(season)
-    gaps = np.diff(dates, append=dates[:1] + 1)  # the last one contains the turn of the year
+    gaps = np.diff(dates, append=dates[:1] + 1)  # the last gap contains the turn of the year
     largest = gaps.max(initial=0)
     least = max(SHORTEST_GAP / DAYS_OF_YEAR, gaps[-1:].sum() + ALIKE / DAYS_OF_YEAR)
     if largest < least:

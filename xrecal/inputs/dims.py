@@ -44,7 +44,7 @@ def refuse_unlike_cases(wanted: Any, observed: Any, dim: Hashable, *, name: str)
     """Raise ValueError for cases and observations without common labels."""
     types = [_type_of(index) for index in (wanted, observed)]
     text = any(index.size and isinstance(index[0], str) for index in (wanted, observed))
-    if types[0] == types[1]:  # otherwise shown, as dates of two calendars print alike
+    if types[0] == types[1]:  # dates of two calendars print alike
         types = ["", ""]
     raise ValueError(
         f"no label along {dim!r} is common to {name} (first: {_first(wanted)}{types[0]}) and "

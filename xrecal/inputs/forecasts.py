@@ -134,7 +134,7 @@ def _bound(bound: xr.DataArray | float, end: str, loc: xr.DataArray) -> xr.DataA
     taken = [d for d in bound.dims if d in ("component", *MEMBER.names, *LEVEL.names)]
     if taken:
         raise ValueError(
-            f"{end} has the dimension {taken[0]!r}, but all of a distribution has one bound; "
+            f"{end} has the dimension {taken[0]!r}, but a whole distribution has one bound; "
             "select one"
         )
     return bound

@@ -326,7 +326,7 @@ def _read_normal(dataset: xr.Dataset, base: str, member_dim: Hashable | None, *,
     explicit = any(member_dim in array.dims for array in parts.values())
     dim: Hashable = member_dim if explicit and member_dim is not None else "component"
     weights = dataset.get(f"{base}_weight")
-    if weights is not None and dim in weights.dims:  # otherwise another quantity of that name
+    if weights is not None and dim in weights.dims:  # otherwise it is another quantity
         parts["weights"] = weights
     bounds = _read_bounds(dataset, base, dim, name=name)
     for array in [*parts.values(), *bounds.values()]:
@@ -367,7 +367,7 @@ def _read_bounds(
 def numbers_of(
     form: Form, dim: Hashable | None, places: Places | None = None
 ) -> list[xr.DataArray]:
-    """Numbers that identify forecasts: of the case along ``dim``, and parts of the location's.
+    """Numbers that identify forecasts: of the case along ``dim``, and of the location, in parts.
 
     The location's number counts through its dimensions sorted by name. It is the sum of one array
     per dimension, so tasks get only a few values for any number of locations. If a forecast has

@@ -56,7 +56,7 @@ class Identity:
         return self.name.split(" and ")
 
     def nearest(self, wanted: Identity, at: IntArray) -> bool:
-        """Return whether the places here nearest to the ``wanted`` ones are at the positions."""
+        """Return whether the places nearest to the ``wanted`` ones are at these positions."""
         if self.kind not in PLACES:
             return False
         from scipy.spatial import cKDTree
@@ -65,12 +65,12 @@ class Identity:
         return bool(np.array_equal(cKDTree(here).query(there)[1], at))
 
     def positions(self, wanted: Identity) -> IntArray | None:
-        """Position here of each wanted place; None unless all are here exactly once."""
+        """Position of each wanted place among these; None unless each occurs exactly once."""
         found = self.found(wanted)
         return None if found is None or (found < 0).any() else found
 
     def found(self, wanted: Identity) -> IntArray | None:
-        """Return positions as :meth:`positions`, with -1 for places not here.
+        """Return positions as :meth:`positions`, with -1 for places that are not among these.
 
         None if not comparable.
         """

@@ -71,7 +71,7 @@ def read_labels(obj: Labels, *, name: str) -> Roles[Labels]:
     given = {
         n: (v.dims, values, v.attrs)
         for n, v in roles.obj.coords.variables.items()
-        if n not in obj.xindexes or n in obj.dims  # otherwise one of several levels of an index
+        if n not in obj.xindexes or n in obj.dims  # not one of several levels of an index
         if (v.dtype == object or not isinstance(v.dtype, np.dtype)) and v.chunks is None
         if (values := _dates_of_objects(n, roles.obj.coords[n], name)) is not None
     }

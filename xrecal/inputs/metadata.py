@@ -201,7 +201,7 @@ def _parse(units: str) -> dict[str, int]:
         match = _POWER.fullmatch(word)
         name, exponent = (match["name"], match["exponent"]) if match else (word, None)
         name = _ALIASES.get(name, _ALIASES.get(name.lower(), name))
-        if name:  # the others are dimensionless
+        if name:  # other parts are dimensionless
             powers[name] = powers.get(name, 0) + sign * int(exponent or 1)
     if powers.get("kg") == 1 and powers.get("m") == -2:  # water: 1 kg m-2 is 1 mm
         del powers["kg"], powers["m"]

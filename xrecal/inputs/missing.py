@@ -227,7 +227,7 @@ def warn_of_customary(arrays: Mapping[str, npt.NDArray[Any]], missing: npt.Array
 
 
 def _customary(values: npt.NDArray[Any]) -> dict[float, int]:
-    """Customary numbers at the ends of the values, at least half their range from the others."""
+    """Numbers that often mark missing values, at least half the range of the others from them."""
     if values.dtype.kind != "f" or not values.size:
         return {}
     wanted = np.array([sign * v for v in CUSTOMARY for sign in (-1, 1)]).astype(values.dtype)

@@ -218,7 +218,7 @@ def _of_cases(roles: Roles[xr.DataArray], dim: Hashable | None) -> dict[Hashable
 def paired_by_position(
     forecasts: xr.DataArray, observations: Labelled, dims: Iterable[Hashable]
 ) -> str | None:
-    """Remark on dimensions along which nothing identifies the places of one of both; else None."""
+    """Remark on dimensions along which nothing identifies the places of one side; else None."""
     shared = [d for d in dims if d in observations.dims and forecasts.sizes.get(d, 1) > 1]
     bare = [d for d in shared if d not in forecasts.indexes or d not in observations.indexes]
     unknown = [repr(d) for d in bare if lack_names(forecasts, observations, d)]
@@ -350,7 +350,7 @@ def _values_for_missing(pairs: Pairs) -> tuple[FloatArray, FloatArray]:
     members = loc.transpose(..., dim, pairs.form.member_dim)
     first = members.isel({pairs.form.member_dim: 0}, drop=True)
     arrays = [members.to_numpy().reshape(-1, *members.shape[-2:])]
-    if {*observed.dims} <= {*first.dims}:  # otherwise the members are narrower
+    if {*observed.dims} <= {*first.dims}:  # otherwise observations have more dimensions
         observed = observed.broadcast_like(first).transpose(*first.dims)
         arrays.append(observed.to_numpy().reshape(-1, observed.shape[-1]))
     found = [a[mask] for a, mask in zip(arrays, absurd_among(*arrays), strict=True)]

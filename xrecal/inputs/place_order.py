@@ -36,7 +36,7 @@ def order_of_places(form: Form, dims: Sequence[Hashable]) -> IntArray:
     Returns
     -------
     array of int64, shape (P,)
-        Of the smallest hash first.
+        The place with the smallest hash comes first.
     """
     sizes = {d: n for part in form.parts.values() for d, n in part.sizes.items()}
     total = np.zeros((), np.uint64)

@@ -148,9 +148,10 @@ def _require_probabilities(weights: xr.DataArray, dim: Hashable) -> None:
     if dim == _THRESHOLD:
         raise ValueError(
             f"values of {what} decrease along {dim!r} or leave 0 to 1, so they are no "
-            "probabilities of at most the threshold; of those of more take 1 - values"
+            "probabilities of at most the threshold; for probabilities of more than the "
+            "threshold use 1 - values"
         )
     raise ValueError(
-        f"probabilities of {what} are negative or do not sum to one along {dim!r}; of those in "
-        "percent take values / 100"
+        f"probabilities of {what} are negative or do not sum to one along {dim!r}; if they are "
+        "in percent, use values / 100"
     )

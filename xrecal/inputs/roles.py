@@ -172,7 +172,7 @@ class Roles(Generic[Labels]):
         dims = [d for d in obj.dims if names.get(d) not in LEAD.standard_names]
         known = [d for d in dims if names.get(d) in CALIBRATION.standard_names]
         named = known or [d for d in dims if CALIBRATION.has(d)]
-        if len(named) > 1:  # starts, and a time counted from them
+        if len(named) > 1:  # starts, and times counted from starts
             named = [d for d in named if d not in labels or not is_length(labels[d])] or named
         return named or [d for d, v in labels.items() if d not in self.members and are_dates(v)]
 

@@ -64,7 +64,7 @@ def take_cases(
     values = values.drop_vars(along)
     chunks: dict[Hashable, Any] = {}
     for part in form.parts.values():
-        cut = part.variable.chunksizes  # coordinates may have others
+        cut = part.variable.chunksizes  # coordinates may have other chunks
         chunks |= {d: cut[d] for d in positions.dims if d in cut}
     if not chunks:
         return values.isel({dim: positions})
@@ -75,7 +75,7 @@ def _positions(values: xr.DataArray, dates: xr.DataArray, part: str, name: str) 
     """Position along ``part`` for each date."""
     if part not in values.indexes:
         raise ValueError(
-            f"{name} has no labels along {part!r}, so which is which is not known; add them: "
+            f"{name} has no labels along {part!r}, so xrecal cannot match them; add them: "
             f"{name}.assign_coords({PARTS[part]})"
         )
     index = values.indexes[part]
@@ -105,9 +105,9 @@ def _valid_dates(form: Form, dim: Hashable | None, part: str, name: str) -> xr.D
     if len(dated) != 1:
         which = f"several, {[d.name for d in dated]}" if dated else "none"
         raise ValueError(
-            f"{name} differs by {part}, which needs the dates of the forecasts, and found are "
-            f"{which}; add forecast.assign_coords(valid_time=...), datetime64 or cftime. If all "
-            f"are wanted for each forecast: {name}.rename({part}='level')"
+            f"{name} differs by {part}, which needs the dates of the forecasts, but forecasts "
+            f"have {which}; add forecast.assign_coords(valid_time=...), datetime64 or cftime. If "
+            f"all are wanted for each forecast: {name}.rename({part}='level')"
         )
     start = dated[0].name
     lead = [*roles.leads_beside(start), *roles.single_leads]

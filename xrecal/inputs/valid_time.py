@@ -277,7 +277,7 @@ def time_dim(
     if len(dated) > 1:
         raise ValueError(
             f"observations have several dimensions of dates, {dated}, but not the lead times of "
-            "the forecasts; select, so that one with valid times is left"
+            "the forecasts; select one, with valid times"
         )
     return dated[0] if dated else None
 
@@ -386,7 +386,7 @@ def _lengths(valid: xr.DataArray, starts: xr.DataArray, lead: Hashable) -> Any:
 def _contradict(valid: xr.DataArray, later: xr.DataArray, leads: Leads) -> bool:
     """Return whether valid times differ too much from starts plus leads, for the same lead.
 
-    Too much is a day or more; for leads in months, seasons or years, another one of these.
+    A day or more is too much; for leads in months, seasons or years, another one of these is.
     """
     if leads.kind == "month":
         months = [12 * array.dt.year + array.dt.month for array in (valid, later)]

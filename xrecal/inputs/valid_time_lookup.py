@@ -87,7 +87,7 @@ def at_own_valid_times(observations: xr.DataArray, time: Hashable) -> xr.DataArr
     for lead in Roles(observations).single_leads:
         try:
             leads = read_leads(observations, lead, name="observations")
-        except ValueError:  # missing, or without a unit of time
+        except ValueError:  # leads are missing, or have no unit of time
             continue
         if leads.kind != "number" and leads.values[0].astype(np.int64) != 0:
             raise ValueError(

@@ -90,7 +90,7 @@ def _of_valid_times(forecasts: xr.DataArray, dim: Hashable) -> Verified | None:
 
 
 def case_that_knows(forecasts: xr.DataArray, dim: Hashable) -> xr.DataArray:
-    """Position of the first case that is issued when each forecast has verified.
+    """Position of the first case that is issued after each forecast has verified.
 
     A forecast has verified once its valid time is not after a later start. Without leads each
     forecast verifies before the next one is issued; leads that are numbers without a unit count

@@ -30,7 +30,8 @@ Output: TypeAlias = Literal["weighted", "normal"]
 
 Bound: TypeAlias = float | Literal["auto"] | None
 Bounds: TypeAlias = Literal["auto"] | tuple[Bound, Bound] | None
-"""Bounds of a variable: estimated from observations, given, or none; or so at each end."""
+"""Bounds of a variable: estimated from observations, given, or none; or one of these at each
+end."""
 
 
 FitArrays: TypeAlias = Mapping[str, npt.NDArray[Any]]
@@ -108,8 +109,9 @@ class SharedFits(NamedTuple):
     """
 
     fits: npt.NDArray[Any]
-    """(L,) of :class:`xrecal.arrays.shared.held_out.HeldOut`; for a method that keeps learning, of
-    :class:`xrecal.arrays.shared.held_out.InTime`; None without a fit"""
+    """(L,) objects: :class:`xrecal.arrays.shared.held_out.HeldOut`, or
+    :class:`xrecal.arrays.shared.held_out.InTime` for a method that keeps learning; None without a
+    fit"""
     place: IntArray
     """(L,) number of the place in the shared fit, -1 for a place outside it"""
     here: npt.NDArray[Any]
@@ -434,7 +436,7 @@ class Method(ABC):
     def try_locations(
         self, cases: Cases, min_samples: int, refits: Callable[[Method], FloatArray]
     ) -> Iterable[Trial]:
-        """Trial of each of its components in a pool, by ``refits`` without some of the cases.
+        """Trial of each component in a pool, by ``refits`` that leave out some of the cases.
 
         A method overrides this if its search has held out the cases already.
         """
@@ -472,7 +474,7 @@ class Method(ABC):
         return self.fit_locations(cases, min_samples)
 
     def foretell_locations(self, cases: Cases, fitted: FitArrays) -> Sequence[Any]:
-        """What :meth:`relearn_locations` needs of each of L locations and does not share.
+        """Inputs of :meth:`relearn_locations` that each of L locations has for itself.
 
         It takes long, so it is found once, before a first pass over some locations.
         """

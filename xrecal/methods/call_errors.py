@@ -132,7 +132,10 @@ def _described(function: Callable[..., Any], name: str) -> str:
 def _misplaced_settings(
     call: str, unknown: Mapping[str, Any], method: object, parameters: Mapping[str, Any]
 ) -> str | None:
-    """Text that settings belong into the method; None if no unknown parameter looks like one."""
+    """Text that settings belong to the method.
+
+    None if no unknown parameter looks like a setting.
+    """
     name = next(iter(unknown))
     kind = method if isinstance(method, type) else type(method)
     given = issubclass(kind, Settings)

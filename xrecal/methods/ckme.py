@@ -121,8 +121,8 @@ class CKME(Settings):
         past ones or if these errors put much of the mass beyond the observed range. None: they
         keep their weight.
     half_life : timedelta, float or "cv", optional
-        Age, in days if a number, at which a calibration case counts half: for forecast systems
-        that change. "cv" chooses the age with which past cases predict later ones best.
+        Age at which a calibration case has half the weight, in days if a number: for forecast
+        systems that change. "cv" chooses the age with which past cases predict later ones best.
     bounds : "auto", (lower, upper) or None
         Values that the variable cannot pass, such as 0 for rain. "auto": an end of a location's
         observed range that at least 5 % of its calibration observations equal exactly, and 0 below
@@ -269,7 +269,7 @@ class CKME(Settings):
         return replace(self, gap=gap, year_start=self.year_start or year_start)
 
     def slots(self, n: int) -> tuple[IntArray, Sequence[str] | None]:
-        """Calibration case of each member, -1 in tails, and what each is."""
+        """Calibration case of each member, -1 in tails, and names of their components."""
         cases, components = np.arange(n), ["errors"] * n
         if self.gives_way:
             cases = np.concatenate([cases, cases])

@@ -107,7 +107,7 @@ KEPT = {
     "lower": Parameter("lower bound", True, within=ANY),
     "upper": Parameter("upper bound", True, within=ANY),
     "beside": Parameter(
-        "errors to which past observations give way, where these are chosen",
+        "errors that replace past observations, where observations are chosen",
         dtype=np.int8,
         flags=("none", *CENTRES[1:]),
     ),

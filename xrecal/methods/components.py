@@ -145,7 +145,7 @@ class Component:
 
     def taken_from(self, fitted: FitArrays) -> Arrays:
         """Parameters under their own names, from the state of the pool."""
-        # Any number of features names all parameters.
+        # The names do not depend on the number of features.
         names = {name: f"{self.label}_{name}" for name in self.parameters(1)}
         own = {name: fitted[stored] for name, stored in names.items() if stored in fitted}
         return own | {"status": fitted["status"]}
@@ -153,7 +153,7 @@ class Component:
     def predict(
         self, new: NewCases, cases: Cases, fitted: FitArrays, weight: FloatArray
     ) -> Distribution:
-        """Forecasts from the state of the pool; may be NaN without weight (L,)."""
+        """Forecasts from the state of the pool; they may be NaN where the weight (L,) is zero."""
         own = self.taken_from(fitted)
         if self.support is not None:
             own["ridge"] = np.where(weight > 0, own["ridge"], np.nan)  # saves time
@@ -313,7 +313,7 @@ class Forecasting:
         self._known: dict[str, Distribution] = {}
 
     def of(self, component: Component, weight: FloatArray) -> Distribution:
-        """Forecasts of one component; they may be NaN without weight (L,)."""
+        """Forecasts of one component; they may be NaN where its weight (L,) is zero."""
         if component.label not in self._known:
             self._known[component.label] = component.predict(
                 self.new, self.cases, self.fitted, weight

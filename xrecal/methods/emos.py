@@ -68,7 +68,7 @@ class EMOS(Settings):
         sine and a cosine. A ridge shrinks the terms of covariates other than the season, or they
         are left out, depending on the errors of held-out cases.
     vary_spread : bool
-        Whether the covariates add such terms to the logarithm of the scale too.
+        True if the covariates add such terms to the logarithm of the scale too.
 
     References
     ----------

@@ -49,7 +49,7 @@ PLACES_TOGETHER = 64
 EMOS_LABEL, RAW, ERRORS = "slow_emos", "raw", "errors"
 
 MANY = 10**9
-"""A number of cases beyond all sizes that depend on it."""
+"""A number of cases larger than any record."""
 
 LEVELS = equal_mass_levels(N_LEVELS)
 
@@ -226,7 +226,7 @@ class Experts:
     def shared_quantiles(
         self, cases: Cases, which: IntArray, known: IntArray
     ) -> dict[str, FloatArray]:
-        """Quantiles (k, J) of some cases by the law of all places, as known (k,) at issue."""
+        """Quantiles (k, J) of some cases by the law of all places, given ``known`` (k,) cases."""
         if self.shared is None or self.law is None:
             return {}
         return {self.shared.label: self.law.said(cases, which, known, LEVELS)}
@@ -300,8 +300,8 @@ def rolling(new: NewCases, verified: Cases, bounds: tuple[float, float]) -> dict
 def _as_issued(new: NewCases) -> FloatArray:
     """Quantiles (T, J) of raw forecasts (1, T), NaN if missing.
 
-    Linear between members with weights, such as quantiles, from the middle of one mass to the
-    middle of the next.
+    If members have weights, as quantiles do, the quantile function is linear from the middle of one
+    mass to the middle of the next.
     """
     missing = missing_forecasts(new.forecasts)[0]
     loc, scale, weights = sort_members(new.forecasts)

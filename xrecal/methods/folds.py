@@ -44,9 +44,7 @@ def period_of_cases(axis: CaseAxis, names: tuple[str, ...], *, method: str) -> s
             )
         )
     if span < WHOLE_YEAR:
-        return (
-            f"season learned from {span:.0f} days: what is forecast for other dates is extrapolated"
-        )
+        return f"season learned from {span:.0f} days: forecasts for other dates are extrapolated"
     return None
 
 
@@ -55,7 +53,7 @@ NARROW = 10
 
 
 def season_of_pool(axis: CaseAxis) -> tuple[str | tuple[str, ...], str | None]:
-    """Covariates of a pool without given ones, by the dates: the season or none; and a remark."""
+    """Covariates of a pool if none are given, the season or none by the dates; and a remark."""
     if axis.days is None:
         return (), "no dates, so the pool leaves the season out"
     span = np.ptp(axis.days)
@@ -147,7 +145,7 @@ def near_other_folds(folds: str, axis: CaseAxis, year_start: str | None) -> str 
     """Remark on folds without a gap that separate many cases from close neighbours; or None."""
     from xrecal.arrays.ckme.folds import assign_folds, count_near
 
-    if axis.days is None or folds == "random":  # the user asked for these, and knows that they leak
+    if axis.days is None or folds == "random":  # the user asked for random folds, which leak
         return None
     n_cases = axis.days.size
     groups, blocks = fold_groups(folds, axis, n_cases, year_start)

@@ -18,7 +18,7 @@ OF_CASES = (
     ("ensemble_inverse_size", "one over the number of members of each case", SHARE),
     ("ensemble_variance", "variance of the ensemble of each case", NOT_NEGATIVE),
 )
-"""Name, meaning and range of what forecasts with other numbers of members are compared with."""
+"""Name, meaning and range of the parameters for forecasts with other numbers of members."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -99,8 +99,8 @@ class IDR(Settings):
     def predict_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> Distribution:
         """Weights of the past observations; see :func:`xrecal.arrays.idr_weights`.
 
-        The mean of fewer members than those of the fit has a larger error, with which the weights
-        are averaged: by Gauss-Hermite quadrature at three means.
+        The mean of fewer members than in the fit has a larger error. The weights are averages over
+        this error, by Gauss-Hermite quadrature at three means.
         """
         from xrecal.arrays.baselines.idr import idr_weights
 

@@ -48,7 +48,7 @@ def known_cases(axis: CaseAxis, ahead: FloatArray, delay: int | str) -> IntArray
 
 
 def _steps_before(steps: IntArray, counts: IntArray, span: object) -> IntArray:
-    """Return the number of cases up to so many steps before the last of each of the counts."""
+    """Return the numbers of cases that are known some steps before the last case of each count."""
     if isinstance(span, int) and span > 0:
         newest = np.where(counts > 0, steps[np.maximum(counts - 1, 0)] - span, -1)
         counts = np.searchsorted(steps, newest, side="right")
@@ -79,14 +79,14 @@ def last_known(axis: CaseAxis, starts: FloatArray, delay: int | str) -> IntArray
 
 
 def _late(span: object) -> float:
-    """Return a length of time in days; 0 of a number of steps."""
+    """Return a length of time in days; 0 for a number of steps."""
     return span / datetime.timedelta(days=1) if isinstance(span, datetime.timedelta) else 0.0
 
 
 def case_that_knows_late(
     axis: CaseAxis, ahead: xr.DataArray, delay: int | str, dim: Hashable
 ) -> xr.DataArray:
-    """Position of the first case that is issued when each case is known.
+    """Position of the first case that is issued after each case is known.
 
     Parameters
     ----------

@@ -78,9 +78,9 @@ class OnlinePool(Settings):
     A :class:`LinearPool` is right as long as the forecast system does not change. Here it is one
     of several experts. The others are its components, the raw forecast, EMOS on all cases, EMOS on
     the last 30, 60 and 120 verified cases, the last 91 errors added to the ensemble mean, and a
-    CKME of the last 250 errors, with a half-life of 60 cases. The pool and this CKME are experts
-    again, corrected for their expected error in mean and spread; the pool also in the mean alone. A
-    regression on their last 400 errors predicts this error.
+    CKME of the last 250 errors, with a half-life of 60 cases. The pool and this CKME are experts a
+    second time, corrected for their expected error in mean and spread; the pool also in the mean
+    alone. A regression on their last 400 errors predicts this error.
 
     Each expert forecasts 100 quantiles. The issued forecast is their average level by level.
     Bernstein online aggregation [1]_ sets the weights of each level and smooths them over levels
@@ -89,19 +89,19 @@ class OnlinePool(Settings):
     have equal weights, except the raw forecast: it has more, up to half, if it has a large weight
     in the pool.
 
-    With several places, the weights come from common regrets too. A common regret is the mean over
-    places, each in units of its CRPS, of all cases that had verified anywhere by then. For each
-    rate there are two more strategies: one from half own and half common regrets, one from common
-    regrets alone. If there are more than 64 places, a sample chosen by their labels represents all.
-    An update of several places shares what it learns. An update of a single place uses the latest
-    stored common regrets.
+    With several places, the weights come from common regrets too. A common regret is a mean over
+    places, of all cases that had verified at any place by then; the regrets of a place are in units
+    of its CRPS. For each rate there are two more strategies: one from half own and half common
+    regrets, one from common regrets alone. If there are more than 64 places, a sample chosen by
+    their labels represents all. An update of several places shares what it learns. An update of a
+    single place uses the latest stored common regrets.
 
-    With ``fit(..., pool=)`` of more than 1500 cases each place has its experts, and one more that
-    all places share: the :class:`CKME` of all of them. Before any case this one has at least
-    30 / (30 + n) of the weight, where n is the number of cases that the slow experts of the place
-    were fitted to. At a place with too few cases it has all the weight. An update adds the new
-    cases of all places to its sums. For a place that an update adds, it issues forecasts from the
-    features of the place and its own cases.
+    With ``fit(..., pool=)`` of more than 1500 cases, each place has experts of its own and one
+    expert that all places share: a :class:`CKME` of all cases. Before any case the shared expert
+    has at least 30 / (30 + n) of the weight, where n is the number of cases that the slow experts
+    of the place were fitted to. At a place with too few cases it has all the weight. An update adds
+    the new cases of all places to its sums. For a place that an update adds, it issues forecasts
+    from the features of the place and its own cases.
 
     ``fit`` holds out the end of the hindcast, fits the experts to the rest, and learns weights from
     their forecasts of the end. Then it fits them to all cases. ``model.update`` learns from each
@@ -248,7 +248,7 @@ class OnlinePool(Settings):
         return {**self.parameters_of_place(n_features), **of_all}
 
     def parameters_of_place(self, n_features: int) -> Mapping[str, Parameter]:
-        """Parameters of the weights and of the slow experts, also before their last fit."""
+        """Parameters of the weights, and of the slow experts from their last two fits."""
         from xrecal.arrays.online.state import FORGETTING, PARTS
 
         labels = self.experts.labels
@@ -257,7 +257,7 @@ class OnlinePool(Settings):
         by_level = {STRATEGY: n_strategies, EXPERT: len(labels), LEVEL: N_LEVELS}
         by_expert = {STRATEGY: n_strategies, EXPERT: len(labels)}
         last = partial(Parameter, dtype=np.int32, of_slots=True)
-        slow = self.experts.parameters(max(n_features - 1, 0))  # without the verification time
+        slow = self.experts.parameters(max(n_features - 1, 0))  # verification time is no feature
         former = {
             FORMER + name: replace(p, labels=(), description="", for_updates=True)
             for name, p in slow.items()
@@ -382,7 +382,7 @@ class OnlinePool(Settings):
         experts, n = self.experts, cases.observations.shape[1]
         members = np.full((*new.forecasts.loc.shape[:2], N_LEVELS), np.nan)
         shared, _ = experts.shared_with_novelty(new, cases, fitted)
-        if shared is not None:  # alone if the place has too short a record
+        if shared is not None:  # the only expert if the record is too short
             members[:] = shared
         of_place = self.parameters_of_place(cases.covariates.n_features)
         slow = {name: fitted[name] for name in of_place.keys() & fitted.keys()}
@@ -418,7 +418,7 @@ class OnlinePool(Settings):
         parts, known = [], cases.foretold
         said = self.foretell_locations(cases, given) if known is None else known
         for i, (one, part) in enumerate(each_place(cases, given)):
-            if begins := part["last_fitted"][0] < 0:  # missing for a place that has joined
+            if begins := part["last_fitted"][0] < 0:  # a place that joined later has no weights yet
                 part |= {name: np.zeros_like(part[name]) for name in OF_WEIGHTS}
             record_known(one, part)
             if begins:
@@ -437,7 +437,7 @@ class OnlinePool(Settings):
     ) -> Arrays:
         """First fit of a location, to as many cases as it needs, and updates with the later ones.
 
-        ``together``: from all cases at once; the last ones update the weights.
+        ``together``: fit to all cases at once; the last cases update the weights.
         """
         verified, min_samples = (
             np.flatnonzero(np.isfinite(cases.observations[0])),

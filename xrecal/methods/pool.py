@@ -68,7 +68,7 @@ SCORES = "scores"
 """Evidence of a pool: CRPS of held-out forecasts of each component, in units of the smallest."""
 
 EVIDENCE = "evidence"
-"""Choice of a pool: trust in recalibration, 0 to 1; for one place its number of cases."""
+"""Choice of a pool: trust in recalibration, 0 to 1; for a single place, its number of cases."""
 
 OF_POOL = ("pool_weight", *FITTED)
 """Choices of a pool besides those of its components; they have the same names in the state."""
@@ -186,7 +186,7 @@ class LinearPool(Settings):
             return
         object.__setattr__(self, "methods", check_methods("LinearPool", self.methods))
         if self.bounds != "auto":
-            raise ValueError("LinearPool: give bounds to the methods, which are named here")
+            raise ValueError("LinearPool: give bounds to the named methods, not to the pool")
         if self.forest is True:
             raise ValueError("LinearPool: leave out forest or methods; it joins the usual ones")
         require_same_covariates(self.mixed, self.covariates)
@@ -422,7 +422,7 @@ class LinearPool(Settings):
         leave_alone(state, alike, [c is judge for c in self.components])
         state["pool_weight"][(state["status"] & TOO_FEW) > 0] = np.nan
         state["status"] |= TOO_FEW * np.isnan(state["pool_weight"]).any(-1)
-        if cases.shared is not None:  # it issues forecasts if the place has too short a record
+        if cases.shared is not None:  # a place with too short a record has only this component
             there = np.array([fits is not None for fits in cases.shared.fits])
             alone = there & np.isnan(state["pool_weight"]).any(-1)
             leave_alone(state, alone, [c.method.by_sums for c in self.components])
@@ -455,7 +455,7 @@ class LinearPool(Settings):
         )
 
         assert cases.forecasts is not None
-        cases = replace(cases, mean=moments(cases.forecasts)[0])  # refits need it again
+        cases = replace(cases, mean=moments(cases.forecasts)[0])  # refits need the mean again
         n_locations, n = cases.observations.shape
         quantiles = np.empty((n_locations, 2, len(self.components), n, N_HELD_OUT))
         counted = np.ones((n_locations, 2, n), np.bool_)
@@ -475,7 +475,7 @@ class LinearPool(Settings):
                 continue
             choices |= component.named_as_choices(trial.choices)
             fits.append((component, trial.fitted))
-            if component.support is not None:  # it holds out only some of many cases
+            if component.support is not None:  # its search holds out only some of many cases
                 held = ~np.isnan(trial.held_out[..., 0])
                 many = np.asarray(trial.fitted["n_cases"])[:, np.newaxis, np.newaxis] > COMPARED
                 counted &= held | ~(many & held.any(-1, keepdims=True))
@@ -543,7 +543,7 @@ class LinearPool(Settings):
             known = self.novelty_locations(new, cases, fitted) if novelty is None else novelty
             taking = {self.components[i].block for i in np.flatnonzero(way.takers)}
             slots = np.flatnonzero(np.repeat([b in taking for b in blocks], list(blocks.values())))
-            # Add rows of one piece each in the same order, for any number of rows.
+            # Each row is one piece, so sums have the same order for any number of rows.
             beside = Empirical(*(np.take(part, slots, axis=-1) for part in (members, weights)))
             given = way.of_observations, way.own, known
             keeps, gets = shares_left(cases.observations, beside, *given)

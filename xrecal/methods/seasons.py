@@ -18,7 +18,8 @@ from .components import Component
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
 
 MONTH = 31.0
-"""Tolerance in days: two years of monthly cases are shorter by this from first to last."""
+"""Tolerance in days: from its first to its last case, a monthly record of two years is this much
+shorter."""
 
 
 def trust_in_season(components: Sequence[Component], cases: Cases) -> FloatArray:

@@ -80,7 +80,7 @@ class Settings(Method):
             check_names(self)
 
     def with_bounds(self, bounds: Bounds) -> Self:
-        """Return the settings with these bounds, if they, or methods within, leave them open."""
+        """Return the settings with these bounds where none are given, also in their methods."""
         changes: dict[str, Any] = {}
         if (methods := getattr(self, "methods", None)) is not None:
             changes["methods"] = tuple(

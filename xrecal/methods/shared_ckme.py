@@ -182,7 +182,7 @@ class SharedCKME(Method):
             dims = {OWN + "place_feature": len(self.features)}
             every[HERE] = Parameter("features of the place", dims=dims)
         if self.keeps_sums:
-            dates = "number of the first dates that the sums are of"
+            dates = "number of the first dates that the sums cover"
             every[SUMMED] = Parameter(dates, dtype=np.int32, for_updates=True, within=NOT_NEGATIVE)
         return {name: replace(p, of_all_places=True) for name, p in every.items()}
 
@@ -401,7 +401,7 @@ class SharedCKME(Method):
     ) -> FloatArray:
         """Quantiles (k, q) of some of the cases (1, n), as issued at their place.
 
-        By the fit of the time, with so many known cases (k,); NaN without a fit.
+        By the fit at that time, when so many cases (k,) were known; NaN without a fit.
         """
         assert cases.shared is not None
         fits, number, features = (part[0] for part in cases.shared)

@@ -210,7 +210,7 @@ def _trial(setup: Setup, n: int, n_locations: int) -> FloatArray:
     for k in (1, few):
         new = cases.as_new(np.arange(k))
         distribution = setup.method.predict_locations(new, cases, fitted)
-        distribution.quantile(equal_mass_levels(3))  # a circle allows only these
+        distribution.quantile(equal_mass_levels(3))  # a circle allows only past observations
         times.append(perf_counter())
     fit, one, all_of_them = np.diff(times)
     each = max(all_of_them - one, 0.0) / max(few - 1, 1)

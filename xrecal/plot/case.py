@@ -92,7 +92,7 @@ def cdf(
     Raises
     ------
     ValueError
-        If there are several cases, locations or variables, nothing but missing values, or units
+        If there are several cases, locations or variables, if all values are missing, or if units
         differ.
 
     Notes
@@ -376,7 +376,7 @@ def _name_steps(ax: Axes, members: Members, names: tuple[str, ...], colour: str)
     points: Style = {"color": colour, "alpha": 0.6, "lw": 0, "zorder": 3}
     ax.scatter(members.values[past], middle[past], s=sizes[past], **points)
     for i in heaviest(members.masses, middle, names, APART_IN_CDF):
-        right = members.values[i] <= low + 0.7 * (high - low)  # otherwise it would leave the Axes
+        right = members.values[i] <= low + 0.7 * (high - low)  # the text would leave the Axes
         ax.annotate(
             names[i], (members.values[i], middle[i]), (7 if right else -7, -3 if right else 4),
             textcoords="offset points", fontsize="x-small", color=ink(ax), va="center",

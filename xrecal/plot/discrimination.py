@@ -260,5 +260,5 @@ def _draw_lines(ax: Axes) -> None:
             fontsize="xx-small", color=ink(ax), alpha=0.8, annotation_clip=False,
             ha="center" if over else "left", va="bottom" if over else "center",
         )  # fmt: skip
-    line = ax.plot((0, 1), (0, 1), alpha=0)[0]  # a second call on the same Axes finds it
+    line = ax.plot((0, 1), (0, 1), alpha=0)[0]  # a second call on the same Axes finds this name
     line.set_gid("xrecal-reference")

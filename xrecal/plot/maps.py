@@ -66,8 +66,8 @@ def skill_map(skill: Labelled, *, ax: Axes | None = None) -> Axes:
     Colours are symmetrical around 0 and reach to the largest skill, at most 1. Dots are locations
     where the skill is significant, if p-values are given: at a false discovery rate of 5 % [1]_.
     Longitudes and latitudes are recognised by CF standard names, units or names, in one dimension
-    or two. Locations without a value are grey. The bar names score and reference. The map has
-    coastlines if cartopy is installed and has downloaded them before.
+    or two. Locations without a value are grey. The colour bar names score and reference. The map
+    has coastlines if cartopy is installed and has downloaded them before.
 
     References
     ----------
@@ -317,7 +317,7 @@ def _coordinates(field: xr.DataArray) -> tuple[xr.DataArray, xr.DataArray, bool]
 def _matching(field: xr.DataArray, mark: Mark) -> xr.DataArray | None:
     """Coordinate over dimensions of the field, identified by a mark."""
     matching = (c for name, c in field.coords.items() if c.dims and mark.fits(name, c))
-    return max(matching, key=lambda c: c.ndim, default=None)  # a curvilinear grid has fields
+    return max(matching, key=lambda c: c.ndim, default=None)  # curvilinear grids have 2-D ones
 
 
 def _bar(ax: Axes, mesh: Any, text: str, **options: Any) -> None:

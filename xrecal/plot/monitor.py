@@ -53,10 +53,10 @@ def monitor(watched: xr.Dataset, *, ax: Axes | None = None) -> Axes:
     Notes
     -----
     Dashed lines are the limits. A dot is the first alarm after a restart; the line of the e-value
-    has a gap at each restart. An area reaches from the case at which a change began to the case at
-    which it was detected. Many locations: the median and the range of 90 % of them, and the number
-    that have had an alarm or a change. The axis leaves out values below 0.01 and above a hundred
-    times the limits.
+    has a gap at each restart. A shaded area reaches from the case at which a change began to the
+    case at which it was detected. Many locations: the median and the range of 90 % of them, and the
+    number that have had an alarm or a change. The axis leaves out values below 0.01 and above a
+    hundred times the limits.
 
     Examples
     --------

@@ -47,7 +47,7 @@ def members_and_weights(distribution: Empirical) -> tuple[FloatArray, ...]:
 
 
 OF_SHAPE = {
-    "long_name": "shape of the generalised Pareto distribution that members of a tail stand for",
+    "long_name": "shape of the generalised Pareto distribution that members of a tail represent",
     "units": "1",
     "role": TAIL_SHAPE,
 }
@@ -141,7 +141,7 @@ def model_apply(
             issued = _normal(source, base)
         else:
             issued = _weighted(source, base, shared.get(fitted.jointly))
-            if fitted.jointly:  # whole vectors have weights
+            if fitted.jointly:  # weights are of whole vectors
                 shared[fitted.jointly] = issued[f"{base}_weight"]
         issued = {variable: source.as_given(v) for variable, v in issued.items()}
         _require_same_places(base, issued, along)

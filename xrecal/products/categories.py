@@ -140,7 +140,7 @@ def as_members(
     bare = given.drop_vars([c for c in given.coords if {CATEGORY} <= {*given[c].dims}])
     edges = upper.drop_vars(CATEGORY).isel({CATEGORY: slice(None, -1)})
     last = edges.isel({CATEGORY: [-1]})
-    beyond = np.nextafter(last, last.dtype.type(np.inf))  # only the last category contains it
+    beyond = np.nextafter(last, last.dtype.type(np.inf))  # in the last category alone
     values = xr.concat([edges, beyond], CATEGORY).where(bare.notnull())
     if values.chunks is not None:
         values, bare = (array.chunk({CATEGORY: -1}) for array in (values, bare))

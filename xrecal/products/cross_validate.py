@@ -222,7 +222,7 @@ def _product(output: str, **given: Any) -> Callable[[HeldOut], xr.DataArray]:
     if output not in [*outputs]:
         raise ValueError(f"output is {output!r}; give one of {[*outputs]}")
     function = unexplained(outputs[output])
-    given |= {"edges": given["threshold"], "observations": None}  # the source knows them
+    given |= {"edges": given["threshold"], "observations": None}  # the source has these
     own = {name: given[name] for name in inspect.signature(function).parameters if name in given}
     for name in OF_SOME:
         value = given[name] or None if name == "seed" else given[name]

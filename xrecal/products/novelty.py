@@ -69,7 +69,7 @@ def require_novelty(method: Method) -> None:
     """Raise TypeError unless a method compares forecasts of a single variable with past ones."""
     if method.variables is not None:
         raise TypeError(
-            "novelty is known of variables on a line that are recalibrated one by one, not of "
+            "novelty needs variables on a line that are recalibrated one by one, not "
             f"{' and '.join(map(repr, method.variables.names))} as vectors; fit without jointly= "
             "or period="
         )

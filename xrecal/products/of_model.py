@@ -112,7 +112,9 @@ def _docstring(function: Callable[..., Any], names: Sequence[str]) -> str:
     for words, instead in _WORDS.items():
         line = line.replace(words, instead)
     name = f"{function.__module__}.{function.__name__}"
-    about = f"As :func:`{name}`, of what the model makes of forecasts,\ncomputed chunk by chunk."
+    about = (
+        f"As :func:`{name}`, for forecasts that the model\nrecalibrates, computed chunk by chunk."
+    )
     texts = _described(sections.pop("Parameters"), names) | _TEXTS
     parameters = _PARAMETERS + "\n".join(texts[name] for name in names if name in texts)
     return "\n\n".join([line, about, parameters, *sections.values()]) + "\n"

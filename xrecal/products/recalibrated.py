@@ -269,7 +269,7 @@ def _slot_coordinates(fitted: FittedVariable, member: Hashable) -> dict[str, xr.
             values = taken_labels(labels.to_index().to_numpy(), cases)
             coordinates[str(name)] = xr.Variable((member,), values, labels.attrs)
     if components is not None:
-        about = {"long_name": "what the member is of"}
+        about = {"long_name": "component that the member comes from"}
         coordinates["component"] = xr.Variable((member,), np.asarray(components), about)
     return coordinates
 

@@ -65,7 +65,7 @@ def replayed(
 
 
 def _known(prepared: Prepared, method: Method, splits: Splits) -> xr.DataArray:
-    """Number of the first case issued when each case is known: (n,), or (n, k) for leads."""
+    """Number of the first case issued after each case is known: (n,), or (n, k) for leads."""
     pairs, days = prepared.pairs, prepared.axis.days
     dim = pairs.dim
     assert dim is not None

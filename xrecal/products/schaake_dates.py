@@ -61,7 +61,7 @@ def template_slots(template: Template, n: int, form: Form, fitted: FittedVariabl
             f"{n_cases} calibration cases; take n={n_cases} or fewer"
         )
     past, season = fitted.axis.season, season_of(form, fitted.dim)
-    if past is None or season is None:  # all are equally near
+    if past is None or season is None:  # all dates are equally near
         past, season = np.zeros(n_cases), 0 * numbers_of(form, fitted.dim)[0]
     slots = _nearest(season.to_numpy().reshape(-1), past, n)
     return xr.DataArray(slots.reshape(*season.shape, n), dims=[*season.dims, PICK])

@@ -318,8 +318,8 @@ def _observations(given: Sequence[tuple[str, xr.Dataset]]) -> xr.Dataset:
     dated = {d for one in datasets for d, index in one.indexes.items() if index.dtype.kind == "M"}
     if len(dated) != 1:
         raise ValueError(
-            f"several files of observations are put together along their dates, but these have "
-            f"dates along {sorted(map(str, dated))}; give one file"
+            "xrecal joins files of observations along their dates, but these have dates along "
+            f"{sorted(map(str, dated))}; give one file"
         )
     dim = dated.pop()
     parts = [one if dim in one.dims else one.expand_dims(dim) for one in datasets]

@@ -204,17 +204,17 @@ def start_warnings(
     """
     if done.late:
         yield (
-            f"{len(done.late)} forecasts came late, {done.late[0]} the first; they are issued "
-            "by the models of before them"
+            f"{len(done.late)} forecasts came late, {done.late[0]} the first; models from before "
+            "them issue them"
         )
     if done.too_late:
         knows = f": {model} knows observations up to {shown(newest)}" if newest else ""
         yield Advice(
             f"{len(done.too_late)} forecasts came late, {_range(done.too_late)}; they are not "
-            f"issued, as all models that are kept know what came after{knows}; leave them out "
+            f"issued, as all models that are kept know later observations{knows}; leave them out "
             "of ",
             Typed("forecasts"),
-            " or, to issue them, fit to what was observed up to them, and take another ",
+            " or, to issue them, fit to the observations up to them, and take another ",
             Typed("folder"),
         )
     if done.early:

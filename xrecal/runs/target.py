@@ -119,13 +119,13 @@ class Target:
         read = [one.path for one in self.inputs if one.name == "forecast" and is_grib(one.path)]
         if not read:
             raise ValueError(
-                f"{self.path.name} would take the grid and the variables of a GRIB file from the "
-                "forecast, which is none; use a name that ends in .zarr or .nc"
+                f"{self.path.name} would take its grid and variables from the forecast, which is "
+                "no GRIB file; use a name that ends in .zarr or .nc"
             )
         return read[0]
 
     def as_written(self, dataset: xr.Dataset) -> xr.Dataset:
-        """What the format of the result takes of a Dataset; a warning names the variables left out.
+        """The part of a Dataset that the format takes; a warning names the variables left out.
 
         Raises
         ------
@@ -134,10 +134,10 @@ class Target:
         """
         if self.file_format() != "grib":
             return dataset
-        for needed in ("grib", "zarr"):  # the latter for blocks until all are there
+        for needed in ("grib", "zarr"):  # blocks need Zarr until all are there
             require_library(needed)
         kept = written_as_grib(dataset, self.path)
-        self.grib_forecast()  # raises the error where there is none
+        self.grib_forecast()  # raises an error if there is no result
         if left := [str(name) for name in dataset.data_vars if name not in kept]:
             warn(f"GRIB has no template for {', '.join(left)}; {self.path.name} leaves them out")
         return kept
@@ -204,7 +204,7 @@ class Target:
 
     def _require_name(self) -> None:
         """Raise an error unless the path can be written to without changing an input."""
-        self.file_format()  # raises the error for another ending
+        self.file_format()  # raises an error for another ending
         require_folder(self.path)
         place = Path(os.path.realpath(self.path))
         for one in self.inputs:
@@ -240,8 +240,8 @@ class Target:
             if self._is_laid_out():
                 return
             warnings.warn(
-                f"{self.store} is not as the interrupted run laid it out; all blocks are computed "
-                "again",
+                f"{self.store} differs from the layout of the interrupted run; all blocks are "
+                "computed again",
                 stacklevel=2,
             )
         new = begin_partial(self.path, self.request_text) / "new.zarr"

@@ -312,7 +312,7 @@ class Turn:
         if self.done.unscored:
             warn(
                 Advice(
-                    f"{self.done.unscored} forecasts have verified and no score, as ",
+                    f"{self.done.unscored} forecasts have verified but get no score, as ",
                     Typed("model_at"),
                     " or ",
                     Typed("keep", self.settings.keep),

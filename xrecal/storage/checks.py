@@ -1,8 +1,8 @@
 """Checks of opened models: fields, shapes and ranges of numbers must be those of a fit.
 
 Fields, names, dimensions and sizes are checked when a model is opened. Numbers are checked when
-they are read: those in memory at once, chunks as they are loaded. Later code relies on these
-checks; so compiled code never reads beyond its arrays.
+they are read: those in memory immediately, others when their chunk is loaded. Later code relies on
+these checks; so compiled code never reads beyond its arrays.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Expected:
 
     def require(self, name: str, values: npt.NDArray[Any]) -> None:
         """Raise ValueError if a number is one that no fit stores."""
-        least, most = map(np.float64, self.within)  # single precision may round these
+        least, most = map(np.float64, self.within)  # single precision may round the limits
         wrong = (values < least) | (values > most)
         if self.known is not None:
             wrong |= (values.astype(np.int64) & ~self.known) != 0
@@ -92,7 +92,7 @@ def require_sound(fitted: FittedVariable) -> dict[str, Expected]:
     expected = _expected(fitted, parameters, n)
     unknown = [name for name in state.data_vars if name not in expected]
     if unknown:
-        raise ValueError(f"{unknown[0]!r} is no part of what {method!r:.80} leaves")
+        raise ValueError(f"{unknown[0]!r} is no array that {method!r:.80} stores")
     for name in expected:
         _require_array(state, name, expected[name])
         if name in parameters:

@@ -111,7 +111,7 @@ def _plain(variable: xr.Variable, name: str) -> tuple[xr.Variable, str]:
         data, attrs["units"] = variable.to_numpy().astype(np.int64), _UNITS[unit] + since
         if since:
             attrs["calendar"] = "proleptic_gregorian"
-    elif dtype == np.float16:  # netCDF has no such type
+    elif dtype == np.float16:  # netCDF has no type for half precision
         data = data.astype(np.float32)
     elif dtype.kind == "b":
         data = data.astype(np.int8)

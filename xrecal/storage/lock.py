@@ -106,10 +106,9 @@ def _remove_left(lock: Path, path: Path) -> Holder | None:
     with stream:
         is_free = _guard(stream, wait=False)
         holder = _holder(stream.read())
-        if holder is None and is_free:  # of a process killed just then
+        if holder is None and is_free:  # the process was killed at this moment
             raise FileExistsError(
-                f"{lock} does not say whose it is; if no other run writes there, remove it: "
-                f"rm {lock}"
+                f"{lock} does not name its run; if no other run writes there, remove it: rm {lock}"
             )
         if holder is None or not _is_at(stream, lock):
             raise FileExistsError(f"another run has just begun to write {path}; wait")

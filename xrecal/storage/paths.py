@@ -198,7 +198,7 @@ def put_in_place(new: Path, path: Path, check: Callable[[Path], object]) -> None
         check(new)
     except Exception as error:
         raise UnreadableResultError(
-            f"what was made for {path} cannot be opened, so {path} is left as it was: {error}; "
+            f"the new result for {path} cannot be opened, so {path} is left as it was: {error}; "
             "check labels, attributes and values of the inputs, and the disk"
         ) from error
     place = real_path(path)
@@ -257,7 +257,7 @@ def sync(paths: Iterable[Path], within: Path) -> None:
             if folder in folders:
                 break
             folders.add(folder)
-    for folder in folders if os.name == "posix" else ():  # others do not store names separately
+    for folder in folders if os.name == "posix" else ():  # needless on other systems
         _sync(folder)
 
 

@@ -408,7 +408,7 @@ def read_plain(
     except Exception as error:  # libraries raise errors of any class for damaged files
         kind = "Zarr store" if path.is_dir() else "netCDF file"
         raise UnreadableError(
-            f"{what} cannot be read as a {kind}, as it is none or damaged: {error}"
+            f"{what} cannot be read as a {kind}, as it is of another kind or damaged: {error}"
         ) from error
 
 

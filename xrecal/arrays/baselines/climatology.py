@@ -58,7 +58,7 @@ def climatology_weights(
             precision = joint_weights(features.values[cell, used], features.circular)
             apart = new_features.values[cell, :, np.newaxis] - features.values[cell, used]
             exponent = (precision * apart**2).sum(-1)
-            nearest = exponent.min(-1, keepdims=True)  # weights must not vanish together
+            nearest = exponent.min(-1, keepdims=True)  # not all weights may become zero
             weights[cell][:, used] = np.exp(nearest - exponent)
     return _normalised(weights)
 

@@ -11,7 +11,7 @@ ROUNDING = 1e-9
 
 
 def conformal_levels(pit: FloatArray, alpha: float) -> FloatArray:
-    r"""Levels with the next observation between them, with probability 1 - alpha or more.
+    r"""Levels between which the next observation lies with probability 1 - alpha or more.
 
     Parameters
     ----------

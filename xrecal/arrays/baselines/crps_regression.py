@@ -69,8 +69,8 @@ def mean_crps(
     """Mean CRPS plus ridge over cases (n, 5 + K), with derivatives by the first parameters.
 
     A case is y, v, the distances of y above the lower and below the upper bound, x, r_1..r_K.
-    Adds `ridge` (K,), for g and h, to the ridge of all. Overwrites `gradient` (p,) and `hessian`
-    (p, p) with p = 4, 4 + K or 4 + 2K; the other parameters must be 0.
+    `ridge` (K,), for g and h, adds to the ridge of all regressors. Overwrites `gradient` (p,) and
+    `hessian` (p, p) with p = 4, 4 + K or 4 + 2K; the other parameters must be 0.
     """
     n, size, last = cases.shape[0], gradient.size, cases.shape[1] - 1  # h starts at `last`
     total, of_loc, of_scale = 0.0, np.zeros(size), np.zeros(size)  # their slopes by parameters
@@ -334,7 +334,7 @@ def place_coefficients(own: FloatArray, columns: IntArray, coefficients: FloatAr
 
 @inner
 def _in_units(parameters, line, mean, std, unit, coefficients):  # type: ignore[no-untyped-def]
-    """Convert coefficients to y in its unit; return the exponent that c and d still lack."""
+    """Convert coefficients to the unit of y; return the exponent that c and d still lack."""
     coefficients.fill(0.0)
     coefficients[0], exponent = unit * parameters[0], 0.0
     coefficients[2], coefficients[3] = unit * abs(parameters[2]), unit * abs(parameters[3])

@@ -221,5 +221,5 @@ def _as_bounds(
         bounds.append(np.broadcast_to(bound, size).copy())
     below, above = bounds
     if not np.all((below <= above) & (below < np.inf) & (above > -np.inf)):
-        raise ValueError("lower must not exceed upper, nor be NaN; no bound is -inf and inf")
+        raise ValueError("lower must not exceed upper, nor be NaN; for no bound give -inf and inf")
     return below, above

@@ -33,7 +33,7 @@ SHARE, MOST = 0.632, 2500
 """Share of the cases on which a tree is grown, as in a bootstrap; and their largest number."""
 
 FOLDS, BLOCKS = 5, 10
-"""Number of folds of the centres, and of blocks of cases in each, to have all seasons in each."""
+"""Number of folds of the centres, and of blocks of cases in a fold, so that it has all seasons."""
 
 NO_SPLIT = -1
 """Predictor number of leaves and of unused nodes."""
@@ -90,7 +90,7 @@ def require_forest() -> None:
     """Raise ImportError unless scikit-learn is installed, as it grows the trees."""
     if find_spec("sklearn") is None:
         raise ImportError(
-            "LinearPool: from five covariates and 200 cases on a forest joins, which needs "
+            "LinearPool: with five covariates and 200 cases it has a forest, which needs "
             f"scikit-learn; use {INSTALL}, or LinearPool(forest=False)"
         )
 
@@ -334,7 +334,7 @@ def fill_leaves(
             while 0 <= column < columns.shape[1]:
                 left = columns[i, column] <= threshold[tree, node]
                 child = node + 1 if left else right[tree, node]
-                if not node < child < predictor.shape[1]:  # in no tree of a fit
+                if not node < child < predictor.shape[1]:  # no fit stores such a child
                     break
                 node, column = child, predictor[tree, child]
             leaf[tree, i] = node

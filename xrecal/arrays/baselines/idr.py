@@ -145,11 +145,11 @@ def idr_weights(new_index: FloatArray, index: FloatArray, observations: FloatArr
     Notes
     -----
     At each distinct observation z the conditional CDF :math:`P(Y \le z \mid x)` is the antitonic
-    least-squares regression of :math:`1\{y_i \le z\}` on the index. Cases with the same index
-    share one CDF, cases with the same observation its step equally. Between two past values of the
-    index, CDFs are interpolated linearly. Beyond the smallest and the largest they stay constant,
-    so a forecast outside the past range gets the CDF of the most extreme past forecast. With a
-    constant index all observations have the same weight.
+    least-squares regression of :math:`1\{y_i \le z\}` on the index. Cases with the same index share
+    one CDF. Cases with the same observation have equal parts of its step. Between two past values
+    of the index, CDFs are interpolated linearly. Beyond the smallest and the largest they stay
+    constant, so a forecast outside the past range gets the CDF of the most extreme past forecast.
+    With a constant index all observations have the same weight.
 
     O(n²) per location for all CDFs, and O(n) per new forecast; no n × n matrix is stored.
 
@@ -269,7 +269,7 @@ def fill_weights(new: Matrix, cases: OrderedCases, out: OutCube) -> None:
                 if value > before[t]:
                     step = (value - before[t]) / (i + 1 - first)
                     for tied in range(first, i + 1):
-                        out[cell, t, slot[cell, tied]] += step  # 0 or NaN so far
+                        out[cell, t, slot[cell, tied]] += step  # adds to 0 or NaN
                     before[t] = value
             first = i + 1
 

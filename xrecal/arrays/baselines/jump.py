@@ -100,7 +100,7 @@ def _root_weights(errors: FloatArray) -> FloatArray:
 def _left_by_season(
     errors: FloatArray, root: FloatArray, line: FloatArray, days: FloatArray
 ) -> FloatArray:
-    """Weighted errors (n,) left by a sine and a cosine, of those around a line (n, 2)."""
+    """Weighted errors (n,) around a line (n, 2) that a sine and a cosine leave."""
     angle = 2 * np.pi * days / YEAR
     season = root[:, np.newaxis] * np.stack([np.cos(angle), np.sin(angle)], axis=-1)
     season -= line @ (line.T @ season)

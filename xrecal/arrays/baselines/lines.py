@@ -17,7 +17,7 @@ from .crps_regression import fit_varying, place_coefficients
 from .robust import EDGE, believed, cut
 
 NONE = np.zeros(0, np.int64)
-"""Column numbers of predictors if there are none."""
+"""No predictors, as column numbers."""
 
 RIDGES = (math.inf, 1.0, 1e-1, 1e-2, 1e-3)
 """Ridges to try, as shares of the number of cases, for predictors of standard deviation 1. The

@@ -245,7 +245,7 @@ def unsound(forecasts: Forecasts) -> npt.NDArray[np.bool_]:
         bad |= np.isinf(scale) | (scale < 0)
     refused = np.asarray((there & bad).any(axis=-1))
     if weights is not None:
-        with np.errstate(invalid="ignore"):  # infinite weights of both signs
+        with np.errstate(invalid="ignore"):  # sums of infinite weights of both signs are NaN
             total = np.nansum(weights, axis=-1, dtype=np.float64)
             refused |= there.any(axis=-1) & ~(np.abs(total - 1.0) <= SUM_TOLERANCE)
     return refused

@@ -51,7 +51,7 @@ observation and ensemble mean. Plain ones have a centre without predictors."""
 OBSERVATIONS, MEAN, REGRESSION, STANDARDISED, RATIO = range(5)
 
 PLAIN = {5: REGRESSION, 6: STANDARDISED}
-"""Supports with predictors, by those that are the same without."""
+"""Supports with predictors, by the same supports without predictors."""
 
 Centres: TypeAlias = dict[bytes, FloatArray]
 """Coefficients of centres that were fitted, by support and sample."""
@@ -172,7 +172,7 @@ def fit_centre(code: int, sample: Sample, coefficients: FloatArray) -> None:
 
 
 def _reached(target: FloatArray, low: float, high: float) -> tuple[float, float]:
-    """Bounds that observations lie on: only these hide how far beyond them a line would lead."""
+    """Bounds with observations on them: only there a fitted line may lead beyond the bound."""
     return (
         low if (target <= low).any() else -np.inf,
         high if (target >= high).any() else np.inf,

@@ -407,6 +407,6 @@ def given_calibration(
     check_settings(settings, known.get("blocks", 5))
     if (settings.loss == "energy") != (known.get("vectors") is not None):
         raise ValueError(
-            "the loss 'energy' is that of vectors, which have no other; use fit_vector_ckme"
+            "the loss 'energy' is for vectors, and vectors have no other loss; use fit_vector_ckme"
         )
     return calibration_of(cases, observations, **known)

@@ -163,7 +163,7 @@ class FittedCKME(NamedTuple):
         )
 
     def of_errors(self) -> FittedCKME:
-        """The fit with members from errors everywhere, and the same weights before projection."""
+        """The fit with errors as members everywhere, and the same weights before projection."""
         xp = namespace(self.ridge)
         there = self.beside != 0
         return self._replace(
@@ -284,7 +284,10 @@ def check_settings(settings: Settings, blocks: int) -> None:
     for support in settings.supports:
         check_choice("supports", support, SUPPORTS)
     if settings.shapes and "observations" in settings.supports:
-        raise ValueError("shapes of forecasts say nothing of past observations; leave them out")
+        raise ValueError(
+            "shapes of forecasts do not give the position of past observations; "
+            "leave observations out"
+        )
     in_time = isinstance(settings.gap, np.timedelta64 | datetime.timedelta)  # checked with the days
     whole = is_whole(blocks) and (in_time or is_whole(settings.gap))
     if not whole or blocks < 0 or blocks == 1 or (not in_time and settings.gap < 0):  # type: ignore[operator]

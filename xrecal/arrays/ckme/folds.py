@@ -44,7 +44,7 @@ def gap_axis(gap: Span, step: IntArray, days: npt.NDArray[Any] | None) -> tuple[
 
 
 def count_near(days: FloatArray, tested: IntArray, others: IntArray, within: float) -> int:
-    """Count the tested cases that have one of the others within so many days."""
+    """Count the tested cases that have another case, one of ``others``, within so many days."""
     if not others.size:
         return 0
     others_days, tested_days = np.sort(days[others]), days[tested]
@@ -99,7 +99,7 @@ def holds_out_several(folds: Folds) -> bool:
 
 
 def thin_out(folds: Folds, size: int) -> Folds:
-    """Folds that hold out only some of the cases, always the same, with as much training."""
+    """Folds that hold out fewer cases, always the same ones, and train on as many as before."""
     n = folds.cases.shape[1]
     kept = np.zeros(n, np.bool_)
     kept[subset(n, size)] = True

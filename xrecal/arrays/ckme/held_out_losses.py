@@ -119,8 +119,8 @@ def _of_one_fold(projection: str, record: Any) -> Any:
 def _shares(signed: Any, root: Any, train: Any) -> Any:
     """Roots (k,) and shares (k,) of the training cases, and the sum of weights in each row.
 
-    The shares are the climatology of the training cases. It gets the part of the weights that is
-    missing to one. As in the embedding, recent cases count in it by their case weights.
+    The shares are the climatology of the training cases. Climatology gets one minus the sum of the
+    weights. As in the embedding, cases count in climatology by their case weights.
     """
     own, share, counted = np.empty(train.size), np.empty(train.size), np.zeros(root.size)
     total = 0.0
@@ -231,7 +231,7 @@ def laplace_loss(weights: Vector, points: Vector, theta: Matrix, y: float, out: 
 def crps_and_quantiles(
     weights: Vector, points: Vector, theta: Matrix, y: float, out: OutVector
 ) -> None:
-    """CRPS, then quantiles at the levels ``(i - 1/2) / q`` into the other q entries of ``out``."""
+    """Write the CRPS, then quantiles at q levels ``(i - 1/2) / q``, into the entries of ``out``."""
     crps_loss(weights, points, theta, y, out)
     q = out.size - 1
     below, level = 0.0, 0

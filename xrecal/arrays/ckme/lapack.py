@@ -17,7 +17,7 @@ N_INTEGERS = {"dpotrf": 3, "dpotrs": 5, "dtrsm": 4}
 
 
 class Positive:
-    """A positive definite matrix A (r, r), by its Cholesky factor: half the work of an LU one.
+    """A positive definite matrix A (r, r), by its Cholesky factor: half the work of an LU factor.
 
     The matrix is overwritten. If rounding makes the matrix indefinite, or SciPy's LAPACK has
     integers of another size than C, :func:`solve_any` solves instead.

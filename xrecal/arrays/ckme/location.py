@@ -184,7 +184,7 @@ class Location:
         features = new.features[rows]
         if strength > 0:
             exponent -= strength * self._apart(features, chosen)
-        exponent[np.isnan(features).any(-1)] = np.nan  # even if covariates do not count
+        exponent[np.isnan(features).any(-1)] = np.nan  # also if the exponent is zero
         return np.asarray(np.exp(exponent) * self.root[chosen])
 
     def from_new(self, new: NewForecasts, rows: slice, chosen: slice | IntArray) -> FloatArray:
@@ -288,7 +288,7 @@ def locations(
         forecasts = _weighted(given.map(in_order))
         sizes = inverse_sizes(cases.take(block))
         parts = [in_order(part) for part in (*both, values, usable, weight[block], sizes)]
-        predictors = np.array(features.predictors, np.int64)  # compiled code needs a writable one
+        predictors = np.array(features.predictors, np.int64)  # compiled code needs a writable array
         for cell, n_used in enumerate(np.isfinite(usable).sum(-1).tolist()):
             used = cell, slice(n_used)
             mean, variance, of, target, logarithm, size = (part[used] for part in parts)

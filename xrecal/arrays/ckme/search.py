@@ -220,7 +220,7 @@ class Search:
         return losses[self.every]
 
     def _first_ridge(self, g: int) -> float:
-        """Best ridge so far; one step larger if similarities count by more."""
+        """Best ridge so far; one step larger for a kernel with more influence of covariates."""
         best = self.best
         if np.isinf(best.loss).all():
             return START

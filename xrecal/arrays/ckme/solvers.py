@@ -68,7 +68,7 @@ class Exact:
         n_out, n_held = int(folds.n_out[f]), int(folds.n_held[f])
         out, train = folds.cases[f, :n_out], folds.cases[f, n_out:]
         shift = ridge * train.size * heaviest(self._root, train)
-        if train.size < n_out:  # the small system takes less work
+        if train.size < n_out:  # solving the smaller system takes less work
             weights = np.zeros((n_held, self._root.size))
             rows = self._gram[train]  # plain indexing: other ways take as long as the solution
             block = rows[:, train]

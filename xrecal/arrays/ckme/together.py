@@ -40,7 +40,8 @@ def together(
     Parameters
     ----------
     choices : Choices
-        (L,) of a search with these kernels and supports. Places without a choice are ignored.
+        (L,) choices of a search with these kernels and supports. Places without a choice are
+        ignored.
     kernels : sequence of (float, float)
         Factor of the bandwidth and exponent of the kernel on covariates of each candidate.
     supports : sequence of str
@@ -90,9 +91,9 @@ def with_own(
     Parameters
     ----------
     of_all : Choices
-        (L,) of :func:`together` for the places of the same kind.
+        (L,) results of :func:`together` for the places of the same kind.
     own : Choices
-        (L,) of the search at each place; a place without a choice takes the joint one.
+        (L,) results of the search at each place; a place without a choice takes the joint one.
     share : array of float, shape (L,)
         Share of the place itself in the losses; the rest is the share of all places.
     kernels, supports, slack

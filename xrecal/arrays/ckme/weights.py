@@ -27,7 +27,7 @@ from .lowrank import TOGETHER
 from .simplex import PROJECTIONS
 
 A_DAY = 64
-"""Most forecasts of a call after which more calls are expected: larger calls take long anyway."""
+"""Most forecasts of a call for which the inverse is kept: larger calls take long in any case."""
 
 ROWS = 256
 """Number of new forecasts weighted at once, which limits the memory for similarities."""
@@ -193,7 +193,8 @@ def ckme_novelty(
     Returns
     -------
     array of float64, shape (L, T)
-        0 for an ordinary forecast, 1 for one that is like no past one; NaN as the weights are.
+        0 for an ordinary forecast, 1 for a forecast unlike all past ones; NaN where the weights are
+        NaN.
 
     Notes
     -----

@@ -98,7 +98,7 @@ def decide(tried: Tried, grid: Grid, settings: Settings) -> Choices:
     The rules are those of :class:`xrecal.arrays.ckme.search.Search`.
     """
     loss, exponents, largest = tried.loss.copy(), grid.exponents, grid.exponents.size - 1
-    if tried.silent:  # the ridge then has no effect
+    if tried.silent:  # then no ridge has an effect
         loss[:, :, :-1] = math.inf
     downwards = np.moveaxis(loss, 0, 1)[:, :, ::-1]
     s, g, r = map(int, np.unravel_index(downwards.argmin(), downwards.shape))

@@ -2,7 +2,7 @@
 
 Values below `lower` become `lower`, and values above `upper` become `upper`: point masses, unlike
 truncation. Location and scale are those of the normal distribution before censoring. A scale of 0
-is a point mass; an infinite bound is none; NaN in any argument gives NaN.
+is a point mass; an infinite bound means no bound; NaN in any argument gives NaN.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def censored_normal_crps(
     loc, scale : array_like, shape (...)
         Location and scale (>= 0) of the normal distribution before censoring, in that unit.
     lower, upper : array_like, shape (...)
-        Bounds, in that unit; -inf and inf are none.
+        Bounds, in that unit; -inf and inf mean no bound.
 
     Returns
     -------
@@ -83,7 +83,7 @@ def censored_normal_mean_std(
         Location and scale (>= 0) of the normal distribution before censoring, in the unit of the
         variable.
     lower, upper : array_like, shape (...)
-        Bounds, in that unit; -inf and inf are none.
+        Bounds, in that unit; -inf and inf mean no bound.
 
     Returns
     -------
@@ -167,7 +167,7 @@ def censored_normal_quantile(
         Location and scale (>= 0) of the normal distribution before censoring, in the unit of the
         variable.
     lower, upper : array_like, shape (...)
-        Bounds, in that unit; -inf and inf are none.
+        Bounds, in that unit; -inf and inf mean no bound.
 
     Returns
     -------
@@ -216,7 +216,7 @@ def censored_normal_exceedance(
         Location and scale (>= 0) of the normal distribution before censoring, in the unit of the
         variable.
     lower, upper : array_like, shape (...)
-        Bounds, in that unit; -inf and inf are none.
+        Bounds, in that unit; -inf and inf mean no bound.
 
     Returns
     -------
@@ -263,7 +263,7 @@ def censored_parts(
             f"shapes of loc, scale, lower, upper (and observations) do not match: {shapes}"
         ) from None
     if np.any((below > above) | (below == np.inf) | (above == -np.inf)):
-        raise ValueError("lower must not exceed upper; no bound is -inf and inf")
+        raise ValueError("lower must not exceed upper; for no bound give -inf and inf")
     missing = ~np.isfinite(mu + sigma) | np.isnan(below) | np.isnan(above)
     sigma = np.where(sigma < SMALLEST, 0.0, sigma)
     return [np.where(missing, np.nan, mu), np.where(missing, np.nan, sigma), below, above, *rest]

@@ -370,7 +370,7 @@ def _half_mean_distance(angles: Any, shares: Any, period: float) -> Any:
     down.
     """
     all_mass, all_moment = shares.sum(), (shares * angles).sum()
-    mass, moment, mass_near, moment_near = 0.0, 0.0, 0.0, 0.0  # up to i, and up to half a turn away
+    mass, moment, mass_near, moment_near = 0.0, 0.0, 0.0, 0.0  # up to i; up to half a turn beyond
     near, pairs = 0, 0.0
     for i in range(angles.size):
         while near < angles.size and angles[near] - angles[i] <= period / 2:

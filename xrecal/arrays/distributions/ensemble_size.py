@@ -3,7 +3,7 @@
 The mean of m members has an error variance of 1/m of their variance. The variance of members, and
 their mean distance over all pairs, are too small by 1/m. A fit to hindcasts of 5 members learns the
 errors of such means; forecasts of 51 members have smaller errors, and are wider. The variance of 5
-members is itself uncertain, more so than that of 51 which a fit may have learned from. Weighted
+members is more uncertain than that of 51 members, which a fit may have learned from. Weighted
 members, quantiles and distributions have no number of members, so they stay unchanged.
 """
 
@@ -83,7 +83,7 @@ def excess_of(past: Any, new: Any) -> Any:
 
 
 def on_footing(variance: Any, new: Any, past: Past) -> tuple[Any, Any]:
-    """Variances of new ensembles as those of a fit would be, and what their means are better by.
+    """Variances of new ensembles as if of the size in the fit, and the error that their means lack.
 
     Parameters
     ----------
@@ -102,9 +102,9 @@ def on_footing(variance: Any, new: Any, past: Past) -> tuple[Any, Any]:
 
     Notes
     -----
-    The variance of k normal members varies by 2/(k - 1) of its square. That of fewer members than
-    those of the fit is shrunk to the mean of the record, by the linear regression of the variance
-    of the past size on that of the new size. Much is kept if past variances vary much.
+    The variance of k normal members varies by 2/(k - 1) of its square. The variance of fewer
+    members than in the fit is shrunk to the mean of the record, by the linear regression of the
+    variance of the past size on that of the new size. Much is kept if past variances vary much.
     """
     xp = namespace(new)
     size, mean, spread = (xp.asarray(part)[..., None] for part in past)

@@ -126,7 +126,7 @@ def usable_observations(
     usable : array, shape (L, n), type of ``observations``
         Observations, NaN where they or the forecast are missing or invalid.
     invalid : array of bool, shape (L,)
-        Whether a location has an invalid value: an infinite value, a negative weight or scale.
+        Return whether a location has an infinite value, or a negative weight or scale.
     """
     verdict = verdicts(cases)
     infinite = np.isinf(observations)

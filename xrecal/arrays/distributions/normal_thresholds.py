@@ -34,9 +34,9 @@ def censored_threshold_crps(
     loc, scale : array_like, broadcast to ``observations``
         Location and scale (>= 0) of the normal distribution before censoring, in that unit.
     below, above : array_like, broadcast to ``observations``
-        Lower and upper bound of the variable, in that unit; -inf and inf are none.
+        Lower and upper bound of the variable, in that unit; -inf and inf mean no bound.
     lower, upper : array_like, broadcast to ``observations``
-        Thresholds, in that unit; -inf and inf are none.
+        Thresholds, in that unit; -inf and inf mean no threshold.
 
     Returns
     -------
@@ -86,7 +86,7 @@ def normal_threshold_crps(
     weights : array_like, shape (..., k), optional
         Weights of the components (>= 0); equal by default.
     lower, upper : array_like, broadcast to ``observations``
-        Thresholds, in that unit; -inf and inf are none.
+        Thresholds, in that unit; -inf and inf mean no threshold.
 
     Returns
     -------

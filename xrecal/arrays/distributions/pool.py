@@ -24,7 +24,8 @@ DOUBT = 5.0
 """Number of cases that halve the mass of a component if no single component is better."""
 
 TOLERANCE, MOST_STEPS = 1e-9, 100_000
-"""Difference of slopes, in units of the pull, at which the search for weights ends; most steps."""
+"""Difference of slopes, in units of the pull, at which the search for weights ends; and the largest
+number of its steps."""
 
 
 def pool_weights(quantiles: FloatArray, observations: FloatArray) -> FloatArray:
@@ -34,9 +35,9 @@ def pool_weights(quantiles: FloatArray, observations: FloatArray) -> FloatArray:
     ----------
     quantiles : array of float, shape (L, P, C, n, Q)
         Held-out forecasts of n cases by C components: quantiles at the levels (i - ½) / Q, in any
-        unit. P counts ways of holding out; all have the same influence. A component that is NaN in
-        half of the cases or more gets no weight; cases with a NaN of another component are left
-        out.
+        unit. P is the number of ways of holding out cases; all ways have the same influence. A
+        component that is NaN in half of the cases or more gets no weight; cases with a NaN of
+        another component are left out.
     observations : array of float, shape (L, n)
         Observations; NaN where unknown.
 

@@ -77,7 +77,7 @@ def _read_tail(points: Any, weights: Any, shape: float, group: int, tails: Any) 
     mass = weights.sum()
     if abs(shape) < SMALLEST_SHAPE:
         shape = SMALLEST_SHAPE
-    unit = np.empty(POINTS)  # as in tails.py
+    unit = np.empty(POINTS)  # the same points as in tails.py
     for k in range(POINTS):
         one, other = 1 - k / POINTS, 1 - (k + 1) / POINTS
         part = POINTS * (one ** (1 - shape) - other ** (1 - shape))

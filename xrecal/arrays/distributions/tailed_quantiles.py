@@ -108,7 +108,7 @@ def _cut(z: Any, w: Any, tails: Any, pieces: Any) -> int:
     for i in range(z.size + 1):
         x = z[i] if i < z.size else np.inf
         for side in range(2):
-            if not tails[side, MASS] > 0:  # before a view, which takes as long as all the rest
+            if not tails[side, MASS] > 0:  # making a view would take as long as all the rest
                 continue
             tail = tails[side]
             share = beyond((x - tail[THRESHOLD]) * (2 * side - 1), tail)

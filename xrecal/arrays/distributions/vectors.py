@@ -191,7 +191,7 @@ def spread_of_observations(observations: FloatArray, period: float | None = None
 
 @inner
 def _side_by_side(values: Any, weights: Any) -> Any:
-    """Members of all ensembles with weight as columns, their normalised weights, first columns.
+    """Members with weight as columns, normalised weights, and first column of each ensemble.
 
     Shapes are (d', N), (N,) and (n + 1,); d' is d but at least 2, with zeros as further components.
     """

@@ -71,14 +71,14 @@ def threshold_weighted_crps(
     observations, members, weights
         As in :func:`crps`.
     lower, upper : array_like, broadcast to ``observations``
-        Thresholds, in the unit u of the members; -inf and inf are none. NaN gives NaN.
+        Thresholds, in the unit u of the members; -inf and inf mean no threshold. NaN gives NaN.
 
     Returns
     -------
     array of float64, shape of ``observations``
         :math:`\int_{lower}^{upper} (F(z) - 1\{y \le z\})^2 dz \ge 0` in u: the score of members
-        and observation clipped to the thresholds. Those of two neighbouring intervals add up. NaN
-        as in :func:`crps`.
+        and observation clipped to the thresholds. The scores of two neighbouring intervals add up.
+        NaN as in :func:`crps`.
 
     Raises
     ------
@@ -195,7 +195,7 @@ def thresholds_of(
     if wrong.any():
         raise ValueError(
             f"lower must not exceed upper, found {low[wrong][0]:g} and {high[wrong][0]:g}; "
-            "no threshold is lower=-inf and upper=inf"
+            "for no threshold give lower=-inf and upper=inf"
         )
     return low, high
 

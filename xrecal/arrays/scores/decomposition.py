@@ -50,8 +50,8 @@ def decompose(
     -------
     Decomposition
         Calibration error and rest with their standard errors, and the mean score, each of shape
-        (...) and in the unit of the scores. NaN without a case; standard errors with fewer than
-        three. Cases missing in one array are left out of all.
+        (...) and in the unit of the scores. NaN without a case; standard errors are NaN with fewer
+        than three cases. Cases missing in one array are left out of all.
 
     Raises
     ------
@@ -100,7 +100,7 @@ def half_squared_distance(q: Distribution, r: Empirical) -> FloatArray:
     q : Distribution
         Forecasts of any form, shape (...).
     r : Empirical
-        The same number of ensembles, with own or shared members.
+        The same number of ensembles, with members of their own or shared ones.
 
     Returns
     -------

@@ -128,7 +128,7 @@ def mid_ranks(values: FloatArray, among: npt.NDArray[np.bool_]) -> FloatArray:
 def roc_curve(
     probabilities: FloatArray, events: FloatArray, levels: npt.ArrayLike
 ) -> tuple[FloatArray, FloatArray]:
-    """Hit rates and false alarm rates of users who act from given probabilities on.
+    """Hit rates and false alarm rates of users who act at given probabilities or above.
 
     Parameters
     ----------
@@ -204,8 +204,8 @@ def economic_value(
     value, potential_value : array of float64, shape (..., k)
         At most 1: 1 is as good as a perfect forecast, 0 as the better of always and never
         protecting, negative is worse. ``value`` is for users who act if the probability is at least
-        the ratio. ``potential_value`` is for users who act from the best probability of these cases
-        on; it is never negative. NaN if the event happens in none or all of the cases.
+        the ratio. ``potential_value`` is for users who act at the best probability of these cases
+        or above; it is never negative. NaN if the event happens in none or all of the cases.
 
     Raises
     ------

@@ -60,8 +60,8 @@ def brier_score(
     y, p = np.asarray(observations, np.float64), np.asarray(probabilities, np.float64)
     if p.ndim != y.ndim + 1 or p.shape[:-1] != y.shape:
         raise ValueError(
-            f"probabilities have shape {p.shape}, but observations {y.shape} need {y.shape} and an "
-            "axis of thresholds, which is the last"
+            f"probabilities have shape {p.shape}, but observations {y.shape} need {y.shape} and "
+            "thresholds on the last axis"
         )
     check_probability("probabilities", p)
     t = _fitting("thresholds", thresholds, p.shape)

@@ -257,7 +257,7 @@ def censored_normal_log_score(
     loc, scale : array_like, shape (...)
         Location and scale (>= 0) of the normal distribution before censoring, in that unit.
     lower, upper : array_like, shape (...)
-        Bounds, in that unit; -inf and inf are none.
+        Bounds, in that unit; -inf and inf mean no bound.
 
     Returns
     -------

@@ -75,7 +75,7 @@ def skill_score(
     Notes
     -----
     The standard error is that of the mean of :math:`s - (\bar s / \bar r) \, r` under serial
-    dependence (:func:`~xrecal.arrays.standard_error`), divided by :math:`\bar r`: This is the delta
+    dependence (:func:`~xrecal.arrays.standard_error`), divided by :math:`\bar r`. This is the delta
     method for a ratio of means; it needs an accurate mean of the reference. The interval is the
     skill plus and minus a number of standard errors: the quantile of Student's t at ``level``, with
     the degrees of freedom of the error. NaN with too few cases for their dependence.
@@ -104,7 +104,7 @@ def skill_score(
 
 
 def _apart(a: FloatArray, b: FloatArray) -> FloatArray:
-    """Differences, 0 where they are rounding: dependence of rounding errors says nothing."""
+    """Differences, 0 where they are rounding errors, whose dependence has no meaning."""
     apart = a - b
     return np.where(np.abs(apart) <= ROUNDING * np.maximum(np.abs(a), np.abs(b)), 0.0, apart)
 
@@ -154,7 +154,7 @@ def diebold_mariano(
         \Bigl( \sum_t d_t \cos \frac{\pi j (t - 1/2)}{n} \Bigr)^2,
         \quad \nu = \lfloor n / b \rfloor - 1
 
-    and :math:`\bar d / \sqrt{s^2 / n}` has Student's t with :math:`\nu` degrees of freedom, These
+    and :math:`\bar d / \sqrt{s^2 / n}` has Student's t with :math:`\nu` degrees of freedom. These
     stay few for dependent cases, however many there are. b = 1 is the t-test. The estimated b is
     the range of a first-order autoregressive process: 9 at an autocorrelation of 0.6, 43 at 0.9.
     With fewer than 3 cosines the p-value is NaN.
@@ -337,7 +337,7 @@ def common_cases(**scores: FloatArray) -> list[FloatArray]:
     given = [np.asarray(part, np.float64) for part in scores.values()]
     shapes = ", ".join(f"{name} {part.shape}" for name, part in zip(scores, given, strict=True))
     if any(part.ndim == 0 for part in given):
-        raise ValueError(f"scores need an axis of cases, which is the last; found {shapes}")
+        raise ValueError(f"scores need cases on the last axis; found {shapes}")
     try:
         given = list(np.broadcast_arrays(*given))
     except ValueError:

@@ -34,7 +34,7 @@ class Landmarks(NamedTuple):
         similar *= 2.0
         similar -= (self.points**2).sum(1)[:, np.newaxis]
         similar -= (placed**2).sum(1)
-        np.minimum(similar, 0.0, out=similar)  # rounding, if a case is a landmark
+        np.minimum(similar, 0.0, out=similar)  # rounding may make it positive at a landmark
         return np.asarray(np.exp(similar, out=similar))
 
     def embed(self, placed: FloatArray) -> FloatArray:

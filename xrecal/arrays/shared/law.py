@@ -89,7 +89,7 @@ def ridge_losses(
     grid : array of float, shape (J + 1,)
         Thresholds of errors.
     folds : Folds
-        Held-out and training parts.
+        Held-out and training parts of each fold.
     ridges : array of float, shape (K,)
         Positive.
 

@@ -131,7 +131,7 @@ ENTRIES: dict[str, Entry] = {
         "fields.precision",
     ),
     "field_points": Entry(
-        "places that stand for all, scaled",
+        "places that represent all, scaled",
         (*_OF_FIELD, "place_feature"),
         "fields.landmarks.points",
     ),
@@ -161,12 +161,12 @@ ENTRIES: dict[str, Entry] = {
         "coordinates.precision",
     ),
     "landmarks": Entry(
-        "cases that stand for all, scaled", (*_OF_LANDMARK, "axis"), "laws.landmarks.points"
+        "cases that represent all, scaled", (*_OF_LANDMARK, "axis"), "laws.landmarks.points"
     ),
-    "rank": Entry("number of such cases", ("law",), "laws.landmarks.rank", whole=True),
+    "rank": Entry("number of these cases", ("law",), "laws.landmarks.rank", whole=True),
     "errors": Entry("thresholds of standardised errors", ("law", "threshold"), "laws.grid"),
     "n_thresholds": Entry(
-        "number of these thresholds, and of those of shapes",
+        "number of thresholds of errors, and of shapes",
         ("law", "kind_of_threshold"),
         _n_thresholds,
         whole=True,
@@ -190,7 +190,7 @@ ENTRIES: dict[str, Entry] = {
         "sums over the cases of each place", ("place_sum", "place"), "place_sums", True
     ),
     "at_fit": Entry(
-        "corrections around which the sums of the laws are",
+        "corrections with which the laws were summed",
         ("law", "correction", "place"),
         "at_fit",
         True,

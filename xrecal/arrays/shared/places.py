@@ -228,7 +228,7 @@ def fit_places(
     inflation = inflation if settings is None else settings.inflation
     if known is None:
         variance = inflation * float(left.sum() / max((n - 1)[n > 1].sum(), 1.0))
-    else:  # from features, as few cases do not show it
+    else:  # few cases do not show the spread, so features decide
         variance = inflation * float(np.exp(2 * known.spread.at(features)).mean())
     slope, typical, slope_error, between = _slopes(within, shared, variance, settings, known)
     with np.errstate(divide="ignore"):
