@@ -101,6 +101,9 @@ def test_a_bias_is_explained_in_status_mail_and_page(tmp_path):
         np.testing.assert_allclose(recalibrated.get_ydata(), last["t2m_crps"].mean("init"))
     (text,) = figure.axes[-1].texts
     assert lines[0] in text.get_text()
+    figure.draw_without_rendering()
+    below = text.get_window_extent().y0 - figure.texts[-1].get_window_extent().y1
+    assert 0 < below / figure.dpi < 0.4  # no empty part of the page
     assert run("report", tmp_path, page).err.endswith("whose forecasts have verified\n")
     assert "path must end in .pdf or .png" in run("report", out, tmp_path / "page.html").err
 

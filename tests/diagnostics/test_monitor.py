@@ -139,6 +139,9 @@ def test_years_need_dates_and_cases():
     with pytest.warns(UserWarning, match="each year of at most 13 cases, too few to find errors"):
         monthly[0].recal.monitor(monthly[1])
     monthly[0][:10].recal.monitor(monthly[1], restart=None)
+    dates = xr.date_range("2025-12-20", periods=20)
+    first = [a[{"time": slice(20)}].assign_coords(time=dates) for a in (ENSEMBLE, TRUTH)]
+    first[0].recal.monitor(first[1])  # parts of two years
 
 
 @pytest.mark.parametrize(

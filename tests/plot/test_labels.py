@@ -11,8 +11,10 @@ from xrecal.plot.labels import (
     label_of,
     positions,
     pretty_units,
+    range_of_leads,
     shown_labels,
     shown_relation,
+    single_labels,
     with_units,
     wrapped,
 )
@@ -131,3 +133,13 @@ def test_dates_of_other_calendars_need_a_package(monkeypatch):
     with pytest.raises(ImportError, match=message):
         plot.fan(calendar("noleap"))
     assert not plt.gcf().axes or not plt.gca().has_data()
+
+
+def test_leads_as_text():
+    hours = xr.DataArray([6, 24, 72], dims="lead", name="lead", attrs={"units": "hours"})
+    assert range_of_leads(hours) == "lead 6 to 72 hours"
+    lengths = hours.copy(data=np.array([6, 24, 72], "m8[h]").astype("m8[ns]"))
+    assert range_of_leads(lengths) == "lead 6 hours to 3 days"
+    array = xr.DataArray(np.zeros(3), {"lead": lengths}, ("lead",))
+    shown = [single_labels(array[i]) for i in range(3)]
+    assert shown == [["lead 6 hours"], ["lead 1 day"], ["lead 3 days"]]

@@ -54,3 +54,6 @@ def test_an_e_value_beyond_all_bounds_is_cut():
     ax = plot.monitor(data.assign(e_value=data.e_value * 1e200))
     assert ax.get_ylim()[0] == pytest.approx(1e-2)
     assert 3650e2 < ax.get_ylim()[1] < 1e8
+    curve = next(line for line in ax.lines if line.get_label() == "e-value")
+    ax.figure.draw_without_rendering()
+    assert curve.clipbox.y1 <= ax.get_legend().get_window_extent().y0

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+import xarray as xr
 from matplotlib.collections import PolyCollection
 
 from xrecal import plot
@@ -47,6 +48,17 @@ def test_the_band_and_the_distribution_of_a_single_curve():
     counts, _ = np.histogram(data.probability, 20, (0, 1))
     assert heights.max() == counts.max()
     assert (inset.get_yscale() == "log") == (counts.max() > 30 * counts[counts > 0].min())
+
+
+def test_the_distribution_makes_room_for_a_curve_below_the_diagonal():
+    data = data_of("reliability", "one")
+    for share, left in ((1.0, 0.62), (0.0, 0.12)):
+        conditional = xr.full_like(data.conditional_probability, share)
+        ax = plot.reliability(data.assign(conditional_probability=conditional))
+        (inset,) = ax.child_axes
+        ax.figure.draw_without_rendering()
+        x = ax.transAxes.inverted().transform(inset.get_window_extent())[0, 0]
+        assert x == pytest.approx(left)
 
 
 def test_lines_of_the_climatology_and_of_no_skill():

@@ -186,8 +186,9 @@ def _stretches(evidence: Evidence, restart: Restart) -> IntArray:
             f"restart='year' needs dates along {dim!r}; add them, or give the number of cases "
             "after which the monitor restarts, such as restart=365, or restart=None for never"
         )
-    most = int(np.unique(years, return_counts=True)[1].max(initial=0))
-    if 0 < most < FEWEST_A_YEAR and np.unique(years).size > 1:
+    # The first and the last year may be parts of years, such as of a daily cycle in January.
+    most = int(np.unique(years, return_counts=True)[1][1:-1].max(initial=0))
+    if 0 < most < FEWEST_A_YEAR:
         warn_once(
             f"the monitor restarts each year of at most {most} cases, too few to find errors; "
             "use restart=None, or a number of cases"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -24,13 +24,18 @@ from .style import BAND, GREY, PALETTE, Style, dress, ink, legend_above
 LEVELS = (0.5, 0.9)
 """Levels of central intervals for the coverage."""
 
-WIDTH, MOST_LINES = 168, 17
-"""Letters per line of text, and number of lines below the panels of one variable."""
+WIDTH, MOST_LINES = 184, 17
+"""Letters per line of text, and largest number of lines below the panels."""
+
+LINE, HEAD, FEET, AROUND, BESIDE = 0.14, 0.95, 0.4, 0.85, 0.55
+"""Heights in inches: of a line of text, of the head and the foot of the page, and of titles, labels
+and gaps around a row of panels and around the text."""
 
 FOOT = (
-    f"Grey bands hold {BAND:.0%} of calibrated forecasts with as many independent cases. The "
-    "monitor is that of the place and lead with the most evidence; it raises an alarm where the "
-    "e-value crosses its dashed line."
+    f"Grey bands hold {BAND:.0%} of calibrated forecasts with as many independent cases. Shaded "
+    "areas reach from the beginning of a change to its detection.\nThe monitor is that of the "
+    "place and lead with the most evidence; it raises an alarm where the e-value crosses its "
+    "dashed line."
 )
 
 
@@ -45,11 +50,16 @@ def cycle_page(
     dim = watched["restarts"].dims[0]
     names = [str(n).removesuffix("_crps_raw") for n in scores if str(n).endswith("_crps_raw")]
     last = scores.isel({dim: scores.indexes[dim] >= first})
-    figure = Figure(
-        figsize=(SIZE[0], SIZE[1] * (0.45 + 0.55 * len(names))),
-        layout=ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.1, rect=(0.01, 0.05, 0.98, 0.84)),
+    width, height = SIZE[0], SIZE[1] * (0.45 + 0.55 * len(names))
+    inside = height - HEAD - FEET
+    layout = ConstrainedLayoutEngine(
+        w_pad=0.12, h_pad=0.1, rect=(0.01, FEET / height, 0.98, inside / height)
     )
-    grid = figure.add_gridspec(len(names) + 1, 3, height_ratios=[1.0] * len(names) + [0.8])
+    figure = Figure(figsize=(width, height), layout=layout)
+    lines = _lines(status)
+    low = LINE * len(lines)
+    high = (inside - low - BESIDE) / len(names) - AROUND  # panels take all that the text leaves
+    grid = figure.add_gridspec(len(names) + 1, 3, height_ratios=[high] * len(names) + [low])
     for row, name in enumerate(names):
         axes = [figure.add_subplot(grid[row, column]) for column in range(3)]
         _draw_scores(axes[0], last, name)
@@ -58,14 +68,13 @@ def cycle_page(
         titles = (f"Mean score of {name}", "Central intervals", f"Monitor{place}")
         for ax, title in zip(axes, titles, strict=True):
             ax.set_title(as_typed(title), fontsize="medium", loc="left", weight="bold", pad=8)
-    _write(figure.add_subplot(grid[-1, :]), status)
+    _write(figure.add_subplot(grid[-1, :]), lines)
     dates = [str(date.astype("M8[D]")) for date in last.indexes[dim].to_numpy()[[0, -1]]]
     title = f"Daily cycle of {as_typed(', '.join(names))}"
     head = f"{last.sizes[dim]} starts that have verified, {dates[0]} to {dates[1]}"
-    top = 1 - 0.03 / (0.45 + 0.55 * len(names))
-    figure.text(0.02, top, title, fontsize="x-large", weight="bold", va="top")
-    figure.text(0.02, top - 0.045, head, va="top", alpha=0.75)
-    figure.text(0.02, 0.015, FOOT, fontsize="x-small", va="bottom", alpha=0.75)
+    figure.text(0.02, 1 - 0.25 / height, title, fontsize="x-large", weight="bold", va="top")
+    figure.text(0.02, 1 - 0.56 / height, head, va="top", alpha=0.75)
+    figure.text(0.02, 0.1 / height, FOOT, fontsize="x-small", va="bottom", alpha=0.75)
     return figure
 
 
@@ -136,19 +145,25 @@ def _draw_monitor(
     monitor(data, ax=ax)
     dates = data.indexes[dim].to_numpy()
     ax.set_xlim(max(first, dates[0]), dates[-1] + np.timedelta64(1, "D"))
+    ax.set_xlabel("start")
     return f": {labels}" if labels else ""
 
 
-def _write(ax: Axes, status: str) -> None:
-    """Write as many lines of the status as there is room for."""
-    ax.axis("off")
+def _lines(status: str) -> list[str]:
+    """Lines of the status, as many as there is room for."""
     lines = [
         line
         for text in status.splitlines()
         for line in textwrap.wrap(text, WIDTH, subsequent_indent="    ")
     ]
-    if len(lines) > MOST_LINES:
-        n = len(lines) - MOST_LINES + 1
-        lines = [*lines[: MOST_LINES - 1], f"and {n} more lines in status.txt"]
+    if len(lines) <= MOST_LINES:
+        return lines
+    n = len(lines) - MOST_LINES + 1
+    return [*lines[: MOST_LINES - 1], f"and {n} more lines in status.txt"]
+
+
+def _write(ax: Axes, lines: Sequence[str]) -> None:
+    """Write the status."""
+    ax.axis("off")
     ax.text(0, 1, as_typed("\n".join(lines)), fontsize="small", va="top", color=ink(ax))
     ax.set_title("Status", fontsize="medium", loc="left", weight="bold", pad=8)

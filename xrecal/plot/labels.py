@@ -178,8 +178,11 @@ def single_labels(array: xr.DataArray) -> list[str]:
 
 def range_of_leads(leads: xr.DataArray) -> str:
     """Leads from the first to the last."""
-    first, units = _number_of(leads[0])
-    return f"{leads.name} {first} to {_number_of(leads[-1])[0]} {units}".rstrip()
+    if leads.dtype.kind != "m":
+        first, last = (f"{leads[i].item():g}" for i in (0, -1))
+        return f"{leads.name} {first} to {last} {pretty_units(leads.attrs)}".rstrip()
+    first, last = (" ".join(_number_of(leads[i])) for i in (0, -1))
+    return f"{leads.name} {first} to {last}"
 
 
 def _number_of(value: xr.DataArray) -> tuple[str, str]:
@@ -187,4 +190,5 @@ def _number_of(value: xr.DataArray) -> tuple[str, str]:
     if value.dtype.kind != "m":
         return f"{value.item():g}", pretty_units(value.attrs)
     hours = value.to_numpy() / np.timedelta64(1, "h")
-    return (f"{hours / 24:g}", "days") if hours % 24 == 0 else (f"{hours:g}", "hours")
+    number, unit = (f"{hours / 24:g}", "day") if hours % 24 == 0 else (f"{hours:g}", "hour")
+    return number, unit if number == "1" else f"{unit}s"

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import xarray as xr
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.patches import Rectangle
 
 from .labels import date_ticks, is_date, positions
 from .reading import Range, in_memory, over_locations
@@ -24,7 +26,7 @@ from .style import (
     veil,
 )
 
-LOWEST, ABOVE = 1e-2, 1e2
+LOWEST, ABOVE = 1e-2, 1e3
 """Ends of the axis: the lowest evidence shown, and the highest relative to the higher limit."""
 
 FOR_LEGEND = 0.12
@@ -56,7 +58,7 @@ def monitor(watched: xr.Dataset, *, ax: Axes | None = None) -> Axes:
     has a gap at each restart. A shaded area reaches from the case at which a change began to the
     case at which it was detected. Many locations: the median and the range of 90 % of them, and the
     number that have had an alarm or a change. The axis leaves out values below 0.01 and above a
-    hundred times the limits.
+    thousand times the limits.
 
     Examples
     --------
@@ -77,8 +79,10 @@ def monitor(watched: xr.Dataset, *, ax: Axes | None = None) -> Axes:
     evidence, detector = (
         _in_powers_of_ten(data[name], time) for name in ("e_value", "change_statistic")
     )
-    _draw(ax, x, detector, np.zeros_like(begins), PALETTE[1], "change")
-    _draw(ax, x, evidence, begins, PALETTE[0], "e-value")
+    drawn = [
+        *_draw(ax, x, detector, np.zeros_like(begins), PALETTE[1], "change"),
+        *_draw(ax, x, evidence, begins, PALETTE[0], "e-value"),
+    ]
     for limit, colour in zip(limits, PALETTE, strict=False):
         ax.axhline(limit, color=colour, alpha=0.8, lw=0.9, ls=(0, (4, 3)), zorder=1.9)
     several = evidence.low is not None
@@ -95,6 +99,8 @@ def monitor(watched: xr.Dataset, *, ax: Axes | None = None) -> Axes:
     top = max(10.0 ** np.nanmax(part.middle) for part in (evidence, detector))
     top = np.clip(3 * top, 3 * max(limits), ABOVE * max(limits))
     ax.set_ylim(LOWEST, top * (top / LOWEST) ** FOR_LEGEND)
+    for artist in drawn:  # values above the axis end below the legend
+        artist.set_clip_path(Rectangle((0, 0), 1, 1 / (1 + FOR_LEGEND), transform=ax.transAxes))
     ax.set(xlabel=text, ylabel="evidence")
     if is_date(x):
         date_ticks(ax.xaxis, x)
@@ -115,16 +121,19 @@ def _draw(
     begins: npt.NDArray[np.bool_],
     colour: str,
     label: str,
-) -> None:
-    """Draw one curve, interrupted where it restarts."""
+) -> list[Artist]:
+    """Draw one curve, interrupted where it restarts, perhaps on the area of a range."""
     cuts = np.flatnonzero(begins)
     middle = 10.0**logs.middle
+    areas: list[Artist] = []
     if logs.low is not None and logs.high is not None:
-        ax.fill_between(
-            x, 10.0**logs.low, 10.0**logs.high, color=colour, alpha=veil(ax, 0.15), lw=0, zorder=2
-        )
+        low, high = 10.0**logs.low, 10.0**logs.high
+        alpha = veil(ax, 0.15)
+        areas = [ax.fill_between(x, low, high, color=colour, alpha=alpha, lw=0, zorder=2)]
     line: Style = {"color": colour, "lw": 1.4, "label": label, "zorder": 3}
-    mark_curve(ax.plot(np.insert(x, cuts, x[cuts]), np.insert(middle, cuts, np.nan), **line)[0])
+    curves = ax.plot(np.insert(x, cuts, x[cuts]), np.insert(middle, cuts, np.nan), **line)
+    mark_curve(curves[0])
+    return [*areas, *curves]
 
 
 def _mark(ax: Axes, x: npt.NDArray[Any], data: xr.Dataset, time: Hashable, limit: float) -> None:

@@ -8,6 +8,7 @@ import matplotlib as mpl
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
 from .annual import CYCLE
@@ -45,6 +46,9 @@ N_BARS = 20
 """Number of bars of the distribution of issued probabilities."""
 
 INSET = "xrecal-issued"
+
+BELOW, ABOVE = (0.62, 0.07), (0.12, 0.3)
+"""Lower left corner of the distribution of issued probabilities, below and above the diagonal."""
 
 MANY_TIMES = 30
 """Ratio of the highest to the lowest bar above which their axis is logarithmic."""
@@ -124,7 +128,7 @@ def reliability(
             draw_band(ax, at, low, high)
         line = _draw_curve(ax, locations, colour, name or label)
         mark_curve(line)
-        _draw_issued(ax, np.concatenate([issued for issued, _ in locations]), colour)
+        _draw_issued(ax, np.concatenate([issued for issued, _ in locations]), line, colour)
     if first:
         reference(ax, (0, 1), (0, 1))
         if len(curves) == 1:
@@ -203,12 +207,17 @@ def _draw_climatology(ax: Axes, locations: list[tuple[Floats, Floats]]) -> None:
         ax.plot((0, 1), (share / 2, (1 + share) / 2), ls="-.", label="no skill", **style)
 
 
-def _draw_issued(ax: Axes, issued: Floats, colour: str) -> None:
-    """Numbers of issued probabilities, in a corner below the diagonal; logarithmic if needed."""
+def _draw_issued(ax: Axes, issued: Floats, line: Line2D, colour: str) -> None:
+    """Numbers of issued probabilities, below the diagonal unless the curve is there.
+
+    Logarithmic if needed.
+    """
     insets = [child for child in ax.child_axes if isinstance(child, Axes)]
     inset = next((child for child in insets if child.get_label() == INSET), None)
     if inset is None:
-        inset = ax.inset_axes((0.62, 0.07, 0.36, 0.17), label=INSET)
+        x, y = np.asarray(line.get_xydata(), dtype=np.float64).T
+        place = ABOVE if ((x > BELOW[0]) & (y < 0.3)).any() else BELOW
+        inset = ax.inset_axes((*place, 0.36, 0.17), label=INSET)
         inset.patch.set(alpha=0.75)
         inset.set(xlim=(0, 1), xticks=[])
         inset.spines[["top", "right"]].set_visible(False)

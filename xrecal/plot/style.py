@@ -88,9 +88,11 @@ def dress(ax: Axes, *, grid: Literal["y", "both"] | None = "y") -> None:
 
 
 def note(ax: Axes, text: str, x: float = 0.03, y: float = 0.97) -> None:
-    """Small text in a corner, positioned in fractions of the Axes."""
-    corner: Style = {"ha": "left" if x < 0.5 else "right", "va": "top" if y > 0.5 else "bottom"}
-    ax.text(x, y, text, transform=ax.transAxes, fontsize="x-small", color=ink(ax), **corner)
+    """Small text in a corner, positioned in fractions of the Axes, on a translucent background."""
+    style: Style = {"ha": "left" if x < 0.5 else "right", "va": "top" if y > 0.5 else "bottom"}
+    style |= {"fontsize": "x-small", "color": ink(ax)}
+    style["bbox"] = {"facecolor": ax.get_facecolor(), "alpha": 0.75, "lw": 0, "pad": 1.5}
+    ax.text(x, y, text, transform=ax.transAxes, **style)
 
 
 def aside(ax: Axes, text: str) -> None:
