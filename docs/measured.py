@@ -1,5 +1,6 @@
 """Tables of the benchmarks for the pages, from ``benchmarks/results`` when a page is built."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -28,11 +29,11 @@ def part(frame: pd.DataFrame, rows: dict[str, str], columns: dict[str, str]) -> 
     return found.set_axis(list(rows)).set_axis(list(columns), axis=1)
 
 
-def show(texts: pd.DataFrame, corner: str = "") -> Markdown:
+def show(texts: pd.DataFrame, corner: str = "", rule: str = "---:") -> Markdown:
     """Show texts as a table, with the index in the first column."""
     head = [corner, *texts.columns]
-    rule = ["---", *["---:"] * texts.shape[1]]
-    lines = [head, rule, *texts.itertuples(name=None)]
+    rules = ["---", *[rule] * texts.shape[1]]
+    lines = [head, rules, *texts.itertuples(name=None)]
     return Markdown("\n".join(f"| {' | '.join(line)} |" for line in lines))
 
 
@@ -469,8 +470,8 @@ def costs() -> Markdown:
         rows.append([digits(n, 6), *(f"{two(s)} s" for s in seconds), ""])
     rows[-1][-1] = f"{two(float(budgets['fit n=10000 m=50: peak memory', 'measured']))} GiB"
     largest = budgets["  fit n=100000 m=50"]
-    gigabytes = float(largest["absolute"].split(" MB")[0]) / 1000
-    rows.append(["100 000", f"{two(float(largest['measured']))} s", "", f"{two(gigabytes)} GB"])
+    memory = float(largest["absolute"].split(" MB")[0]) * 1e6 / 2**30
+    rows.append(["100 000", f"{two(float(largest['measured']))} s", "", f"{two(memory)} GiB"])
     columns = ["cases", "fit", "100 forecasts", "memory of the fit"]
     return show(pd.DataFrame(rows, columns=columns).set_index("cases"), "cases")
 
@@ -517,7 +518,9 @@ def together() -> Markdown:
     order = pd.read_csv(MATRIX / "found.csv")
     cells = found.loc[order["feature"].unique(), order["method"].unique()].map(_cell)
     refused = int(cells.map(str.isdigit).to_numpy().sum())
-    table = show(cells, "feature").data
+    # Names may break before an inner capital, so that the table fits the page.
+    cells.columns = [re.sub("(?<=[a-zT])(?=[A-Z][a-z])", "\N{ZERO WIDTH SPACE}", n) for n in cells]
+    table = show(cells, "feature", ":---:").data
     return Markdown(f"{refused} of {cells.size} pairs are refused.\n\n{table}")
 
 

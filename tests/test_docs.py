@@ -15,6 +15,7 @@ import xrecal.plot
 from xrecal.accessor.recal import DataArrayRecal
 
 DOCS = Path(__file__).parents[1] / "docs"
+PAGES = sorted(page for page in DOCS.rglob("*.md") if "_build" not in page.parts)
 LISTED = "\n".join(path.read_text() for path in (DOCS / "reference").glob("*.md"))
 
 
@@ -52,6 +53,13 @@ def test_files_and_folders_that_pages_name_are_there(page):
     assert len(named) > 3
     for name in named:
         assert (package / name).exists() or (package.parent / name).exists(), name
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_no_line_of_a_sentence_begins_with_the_sign_of_a_comment(page):
+    """Sphinx leaves such lines out: "below 1" at the end of a line, "%" on the next."""
+    prose = re.sub(r"(?ms)^(```+).*?^\1$", "", page.read_text())
+    assert not re.findall(r"(?m)^%.*", prose)
 
 
 @pytest.mark.slow
