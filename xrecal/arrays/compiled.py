@@ -114,7 +114,7 @@ _kernels: list[Kernel] = []
 inner = njit(  # type: ignore[call-overload]
     nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True
 )
-"""Compile a function called only from compiled ones: without a wrapper for Python it compiles
+"""Compile a function that only compiled functions call: without a wrapper for Python it compiles
 faster, for any types."""
 
 

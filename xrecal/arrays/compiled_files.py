@@ -143,7 +143,7 @@ class _Bare:
 
 
 def _environment(name: str) -> Any:
-    """Environment of this name; a bare one if the process has none."""
+    """Environment of this name; an empty environment if the process has none."""
     found = lookup_environment(name)
     if found is None:
         found = Environment({})

@@ -31,7 +31,7 @@ values of the record."""
 
 INDICATOR = 2.0**0.5
 """Indicator of a missing value. Like sines and cosines it has the weight 1/2 in squared distances,
-so a missing and a known value are as far apart as two typical known ones."""
+so a missing and a known value are as far apart as two typical known values."""
 
 
 class Usual(NamedTuple):

@@ -83,7 +83,7 @@ def splits(
     """Split cases, given in order of time, into those to train on and those to test on.
 
     ``"year"``
-        Each year is tested once, on a model of the other years, before and after it.
+        Each year is tested once, on a model of all years before and after it.
     ``"block"``
         The same with ``blocks`` contiguous parts of equal size.
     ``"retrospective"``

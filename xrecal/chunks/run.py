@@ -161,7 +161,7 @@ def total(
 def with_core_last(
     array: xr.DataArray, loops: Sequence[Hashable], each: Sequence[Hashable] = (EACH,)
 ) -> tuple[xr.DataArray, tuple[Hashable, ...]]:
-    """An array with the dimensions ``loops`` first, then ``each`` and its other core dimensions.
+    """An array with the dimensions ``loops`` first, then ``each``, then other core dimensions.
 
     Without coordinates that are not labels, as arrays may have different ones.
     """

@@ -118,7 +118,7 @@ def _pieces(
 
 
 def inputs_after(given: Inputs, before: Sequence[Any]) -> Inputs:
-    """Arrays that are read again once others are known, so that they need not wait in memory."""
+    """Arrays that are read again once other results are known, so they need not wait in memory."""
     from dask.base import is_dask_collection
 
     lazy = [value for value in before if is_dask_collection(value)]
@@ -135,7 +135,7 @@ def inputs_after(given: Inputs, before: Sequence[Any]) -> Inputs:
 
 
 def _read_after(data: Any, before: Sequence[Any]) -> Any:
-    """A Dask array that is read again once others are known, if its graph can be copied.
+    """A Dask array that is read again once other results are known, if its graph can be copied.
 
     Copies of selections by position refer to missing parts (dask 2026.8). Such arrays are read
     once, and wait in memory between two passes.

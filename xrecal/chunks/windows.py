@@ -15,8 +15,8 @@ def overlapped(
 ) -> list[xr.DataArray]:
     """Arrays in chunks that overlap by half a window on every side, for all dimensions of windows.
 
-    The last arrays, one for each of these, are masks of the positions in the chunk itself. Core
-    dimensions ``core`` come last in the others.
+    The last arrays, one for each dimension of windows, are masks of the positions in the chunk
+    itself. Core dimensions ``core`` come last in the others.
     """
     lengths = {d: n for array in arrays for d, n in array.sizes.items()}
     chunks = {d: _chunks(d, width // 2, arrays, lengths[d]) for d, width in windows.items()}

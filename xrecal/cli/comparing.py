@@ -34,7 +34,7 @@ SPLITS = ("by", "gap", "window", "every", "refit")
 """Options that split a hindcast."""
 
 KINDS = ("block", "year", "retrospective", "rolling")
-"""Ways to split it; any other --by names rows."""
+"""Ways to split a hindcast; any other --by names rows."""
 
 NUMBERS = ("pit_p_value", "skce", "skce_p_value")
 """Names of the numbers for a comparison at a single location."""

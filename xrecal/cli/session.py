@@ -117,7 +117,7 @@ def _print(text: str, command: str) -> int:
 
 
 def _print_aside(text: str) -> None:
-    """Print a line on standard error; ignore a closed one, as it has no reader."""
+    """Print a line on standard error; ignore a closed standard error, as it has no reader."""
     with suppress(OSError):
         click.echo(quoted(text), err=True)
 

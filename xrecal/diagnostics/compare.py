@@ -330,8 +330,8 @@ def _check_unseen(past: Form, new: Form, dim: Hashable, splits: Splits) -> None:
     given = replace(given, choose=TOGETHER)
     if given != Splits("block"):
         raise ValueError(
-            "by, gap, blocks, window, every, refit, year_start split the hindcast, but there is a "
-            "forecast to score; leave out either"
+            "by, gap, blocks, window, every, refit, year_start split the hindcast, but there is "
+            "a forecast to score; leave out these or the forecast"
         )
     if dim not in new.dims:
         raise ValueError(

@@ -311,7 +311,7 @@ def _require_same_weights(forms: Mapping[Hashable, Form]) -> None:
 
 
 def _same(a: xr.DataArray | None, b: xr.DataArray | None) -> bool:
-    """Return whether weights are equal; lazy ones if they have the same graph."""
+    """Return whether weights are equal; lazy weights are equal if they have the same graph."""
     if a is None or b is None:
         return a is b
     if a.chunks is not None or b.chunks is not None:

@@ -123,7 +123,7 @@ def rpss(
         As for :func:`brier_skill_score`.
     edges : sequence of float or DataArray
         As for :func:`ranked_probability_score`: thresholds between the categories, increasing.
-        Probabilities of categories have their own.
+        Probabilities of categories have edges of their own.
     reference : DataArray, Dataset or sequence of float, optional
         Another forecast of the same cases in any form, or a probability of each category, such as
         ``[1/3, 1/3, 1/3]``. If not given, the shares of these cases, at each location.
@@ -225,7 +225,7 @@ def ranked_reference(
 def _with_ties(
     above: xr.DataArray, events: Events, evidence: Evidence, of_levels: bool
 ) -> xr.DataArray:
-    """Probabilities above edges; the shares of these cases if ties contradict them.
+    """Probabilities above edges; if ties contradict these, the shares of the cases.
 
     Two equal edges, such as the terciles of a dry season, have no values between them. The levels
     of quantiles are not probabilities if many observations lie on an edge.

@@ -108,8 +108,8 @@ def tercile_summary(
     Raises
     ------
     ValueError
-        If there is more than one variable, edges are not two that increase, ``fair`` is set for
-        other forms than plain ensembles, or dimensions, labels or units do not fit.
+        If there is more than one variable, edges are not two increasing numbers, ``fair`` is set
+        for other forms than plain ensembles, or dimensions, labels or units do not fit.
 
     Notes
     -----

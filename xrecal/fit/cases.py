@@ -235,9 +235,9 @@ def in_blocks(
 ) -> Iterator[list[FloatArray]]:
     """Products (l, T, ...) of forecasts, computed for one block of locations after another.
 
-    Weights of a block fit the workspace. Many forecasts at one location are also computed in parts;
-    parts are larger, as each of them rebuilds the fit. ``products`` gets the locations and the part
-    of the forecasts. ``shape`` is the number of locations, and of forecasts at each.
+    Weights of a block fit the workspace. Many forecasts at one location are also computed in parts.
+    These parts are larger, as each part rebuilds the fit. ``products`` gets the locations and the
+    part of the forecasts. ``shape`` is the number of locations, and of forecasts at each.
     """
     from xrecal.arrays.rows import WORKSPACE, location_blocks
 

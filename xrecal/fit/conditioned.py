@@ -1,4 +1,4 @@
-"""Covariates of a method: the named ones, or else all given ones."""
+"""Covariates of a method: the named covariates, or else all given covariates."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _widened(method: Method, names: Mapping[str, tuple[str, ...]]) -> Method:
 
 
 def _names_some(method: Method) -> bool:
-    """Return whether a method, or one that it mixes, names covariates or explicitly none."""
+    """Return whether a method, or a method in it, names covariates or explicitly names none."""
     return any(one.condition_on is not None for one in (method, *method.mixed))
 
 

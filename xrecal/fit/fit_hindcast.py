@@ -107,10 +107,10 @@ def fit(
         serves forecasts at all positions along them. ``{"lat": 3, "lon": 3}`` instead gives each
         location a fit of its own, to the cases in a window of so many positions (odd numbers).
         A quantity that differs between positions, such as the lead, may then be a covariate.
-        Beyond 1500 cases all places share a CKME of their errors. In a LinearPool it is one more
-        component at each place, in an OnlinePool one more expert. Methods that compare no cases,
-        such as EMOS, learn from all cases. Windows raise an error beyond 1500 cases, and so do
-        settings that such a CKME does not have.
+        Beyond 1500 cases all places share a CKME of their errors. In a LinearPool this CKME is one
+        more component at each place, in an OnlinePool one more expert. Methods that compare no
+        cases, such as EMOS, learn from all cases. Windows raise an error beyond 1500 cases, and so
+        do settings that such a CKME does not have.
     jointly : sequence of str, optional
         Variables that belong together, such as the components of the wind. The method compares
         forecasts as ensembles of vectors, each variable in units of its spread. A past case has one

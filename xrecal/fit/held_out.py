@@ -244,7 +244,7 @@ class HeldOut:
         """Cases from which places choose together, for a fit.
 
         These are its training cases, except for cases nearer to the predicted ones than the longest
-        lead, as the same observation verifies other starts at other leads.
+        lead, because one observation verifies forecasts of several starts.
         """
         fold, prepared, dim = one.fit, self.prepared, self.dim
         assert fold is not None

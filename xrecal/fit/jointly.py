@@ -52,7 +52,7 @@ def read_groups(
 def _of_vectors(
     method: Method, forms: Mapping[Hashable, Form], periods: Mapping[Hashable, float | None]
 ) -> VectorCKME:
-    """The method for vectors of these variables; ValueError if it supports none."""
+    """The method for vectors of these variables; ValueError if it does not support vectors."""
     names, own = tuple(map(str, forms)), tuple(periods[name] for name in forms)
     if not method.joins_variables:
         why = "jointly" if len(names) > 1 else f"on a circle of period {own[0]:g}"

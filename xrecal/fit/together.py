@@ -42,7 +42,7 @@ def axes_of(name: Hashable, size: Sequence[int]) -> dict[Hashable, int]:
 
 
 def choices_and_evidence(method: Method) -> dict[str, tuple[int, ...]]:
-    """Axes, after those of places, of the choices of a place, and of their evidence."""
+    """Axes of the choices of a place, and of their evidence, after the axes of places."""
     return {**method.choice_sizes, **method.evidence_sizes}
 
 

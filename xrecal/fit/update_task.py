@@ -198,7 +198,7 @@ class ForetellTask:
 
 @dataclass(frozen=True)
 class LearnTask:
-    """Task from arrays of a state with added cases of places to the arrays that change."""
+    """Task from arrays of a state with added cases to the arrays that change."""
 
     task: UpdateTask
     """Task that has joined the cases"""

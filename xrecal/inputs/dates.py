@@ -33,7 +33,7 @@ class CaseAxis:
     step: IntArray | None = None
     """Step in time, not descending; by default each case is a step."""
     month_day: IntArray | None = None
-    """Month and day of the month, as 100 times the one plus the other."""
+    """Month and day of the month, as 100 times the month plus the day."""
     day: FloatArray | None = None
     """Calendar day as a fraction of a year of 365 days, in [0, 1), the same in every year."""
 

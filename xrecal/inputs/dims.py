@@ -180,7 +180,7 @@ def require_labels_of_cases(index: Any, dim: Hashable, owner: str) -> None:
 
 
 def require_equal_labels(a: Labelled, b: Labelled, dim: Hashable, *, names: Names) -> None:
-    """Raise ValueError unless both have the same size and, if both have labels, equal ones."""
+    """Raise ValueError unless both have the same size and, if both have labels, equal labels."""
     at = _at_labels_of(names[0], dim)
     if a.sizes[dim] != b.sizes[dim]:
         hint = ""

@@ -117,7 +117,7 @@ class Form:
         return self.member_dim if self.traits.has_members else "member"
 
     def labels_of_members(self, n: int) -> dict[Hashable, xr.Variable]:
-        """Coordinate of n members: the user's if it has the same size, else described numbers."""
+        """Coordinate of n members: the user's if it has this size, else numbers with attributes."""
         if self.member_dim not in self.loc.xindexes or not self.traits.has_members:
             return {}
         given = self.loc[self.member_dim]
@@ -412,8 +412,9 @@ def task_parts(
 ) -> dict[str, xr.DataArray]:
     """Parts of a forecast for tasks: ``core`` dimensions last, under their new names.
 
-    Along other dimensions each part keeps its own, and tasks broadcast chunk by chunk. Otherwise
-    masses of quantiles, repeated for every case of a large forecast, would fill the memory.
+    Along other dimensions each part keeps its dimensions, and tasks broadcast chunk by chunk.
+    Otherwise masses of quantiles, repeated for every case of a large forecast, would fill the
+    memory.
     """
     sizes = {d: size for part in form.parts.values() for d, size in part.sizes.items()}
     parts = {}

@@ -1,4 +1,4 @@
-"""Optional libraries: errors that name a missing one and the command to install it."""
+"""Optional libraries: errors that name a missing library and the command to install it."""
 
 from __future__ import annotations
 

@@ -128,14 +128,15 @@ def pair_cases(
 ) -> Pairs:
     """Align observations with the labels of the forecasts.
 
-    Along the dimension of the cases, observations are matched by label: further ones are ignored,
-    missing ones become NaN. Along locations labels must be equal; observations may lack a location
-    dimension. Labels, or names and coordinates of places along a dimension, bring observations into
-    the order of the forecasts. Forecasts at a single label of a dimension have it as a scalar
-    coordinate and take the observations there. For forecasts over starts and leads, observations
-    may be over valid time; each forecast then takes the one at its valid time. A dimension with the
-    name of the starts also means valid times, as observations have no starts. Forecasts of one lead
-    are paired as those of all leads are at this lead. Warns if only one of them states its unit.
+    Along the dimension of the cases, observations are matched by label. Further observations are
+    ignored, and missing ones become NaN. Along locations labels must be equal; observations may
+    lack a location dimension. Labels, or names and coordinates of places along a dimension, bring
+    observations into the order of the forecasts. Forecasts at a single label of a dimension have it
+    as a scalar coordinate and take the observations there. For forecasts over starts and leads,
+    observations may be over valid time; each forecast then takes the one at its valid time. A
+    dimension with the name of the starts also means valid times, as observations have no starts.
+    Forecasts of one lead are paired in the same way as forecasts of all leads. Warns if only one of
+    them states its unit.
 
     Parameters
     ----------

@@ -50,10 +50,11 @@ def probabilities(
 
     Notes
     -----
-    Probabilities do not say where in its category a value lies. Its member is in the middle, at
-    the ends half the width of the next category beyond the edge, or one unit where that has none.
-    Scores of events at the edges (Brier score, RPS, reliability) do not depend on this; CRPS,
-    quantiles and PIT do, and more so the wider the categories.
+    Probabilities do not say where in its category a value lies. The member of a category is in its
+    middle. In the categories at the ends, it is beyond the edge by half the width of the next
+    category, or by one unit if that has no width. Scores of events at the edges (Brier score, RPS,
+    reliability) do not depend on this; CRPS, quantiles and PIT do, and more so the wider the
+    categories.
 
     Examples
     --------

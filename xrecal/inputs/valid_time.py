@@ -373,7 +373,7 @@ def agreeing_times(roles: Roles[Labels], *, name: str) -> dict[Hashable, Any]:
 def _lengths(valid: xr.DataArray, starts: xr.DataArray, lead: Hashable) -> Any:
     """Lengths of time from starts to valid times; None if they differ between starts.
 
-    Also None for months, as the next ones have other lengths.
+    Also None for months, because months differ in length.
     """
     apart = (valid - starts).transpose(lead, ...)
     spans = apart.to_numpy().reshape(apart.sizes[lead], -1)

@@ -100,10 +100,10 @@ def at_own_valid_times(observations: xr.DataArray, time: Hashable) -> xr.DataArr
 
 
 def _are_at_starts(times: Times, observations: xr.DataArray, time: Hashable) -> bool:
-    """Return whether observations of forecasts of one lead are along the starts of these.
+    """Return whether observations of forecasts of one lead are along the starts of the forecasts.
 
-    They are if they have the same lead. They also are if their labels are, or may be, starts and no
-    valid time has an observation.
+    Observations are along the starts if they have the same lead. They also are if their labels are,
+    or may be, starts and no valid time has an observation.
 
     Raises
     ------

@@ -143,7 +143,8 @@ class Cases:
     centres: dict[bytes, FloatArray] = field(default_factory=dict)
     """Cache of CKME centres fitted to some of the cases, shared by several methods."""
     compared: dict[Hashable, Any] = field(default_factory=dict)
-    """Cache of locations with compared forecasts, shared by CKMEs that compare the same ones."""
+    """Cache of locations with compared forecasts, shared by CKMEs that compare the same
+    forecasts."""
     medians: dict[bytes, float] = field(default_factory=dict)
     """Cache of median distances of forecasts, shared likewise."""
 
@@ -419,7 +420,7 @@ class Method(ABC):
     def with_own(
         self, together: FitArrays, own: FitArrays, share: FloatArray, in_pool: bool = False
     ) -> FitArrays:
-        """Choices (L, ...) between the joint ones and the own ones, which have a share (L,).
+        """Choices (L, ...) between joint and own choices; the own choices have a share (L,).
 
         A place without choices of its own gets the joint ones.
         """
@@ -487,7 +488,7 @@ def is_method(value: object) -> TypeGuard[Method]:
 
 
 def between(together: FloatArray, own: FloatArray, share: FloatArray) -> FloatArray:
-    """Numbers (L, ...) between joint ones and own ones, which may be unknown."""
+    """Numbers (L, ...) between joint and own numbers; own numbers may be unknown."""
     own_share = share.reshape(-1, *(1,) * (own.ndim - 1))
     return np.where(np.isnan(own), together, (1 - own_share) * together + own_share * own)
 
@@ -500,7 +501,7 @@ def names_of(condition_on: str | tuple[str, ...] | None) -> tuple[str, ...]:
 
 
 def missing_forecasts(forecasts: Forecasts) -> npt.NDArray[np.bool_]:
-    """Mark forecasts (L, T, m) without a member that counts, or with an invalid one, (L, T)."""
+    """Mark forecasts (L, T, m) that are invalid, or have no member that counts, (L, T)."""
     return np.asarray(verdicts(forecasts) != VALID)
 
 

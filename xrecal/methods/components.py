@@ -121,7 +121,7 @@ class Component:
         return {f"{self.label}.{name}": value for name, value in own.items()}
 
     def own_choices(self, choices: FitArrays) -> Arrays:
-        """Choices of the component among those of a pool, under their own names."""
+        """Choices of the component, from those of a pool, without the label in their names."""
         start = f"{self.label}."
         named = ((n.removeprefix(start), a) for n, a in choices.items() if n.startswith(start))
         return dict(named)
@@ -132,7 +132,7 @@ class Component:
         return self.named_as_choices(one)
 
     def with_own(self, together: FitArrays, own: FitArrays, share: FloatArray) -> Arrays:
-        """Choices (L, ...) between the joint and the own ones, among those of a pool."""
+        """Choices (L, ...) between joint and own choices, among the choices of a pool."""
         of_all, of_place = (self.own_choices(choices) for choices in (together, own))
         one = self.forecaster.with_own(of_all, of_place, share, in_pool=True)
         return self.named_as_choices(one)

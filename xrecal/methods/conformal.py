@@ -32,8 +32,8 @@ class ConformalPrediction(KeepsPIT):
     ``|PIT - ½|`` over the calibration cases [2]_. The method learns nothing else from the cases, so
     all cases contribute to the margins, without a split.
 
-    The recalibrated forecast has the two ends of the interval as members of equal weight. This is
-    less than a distribution, so other methods have a better CRPS.
+    The recalibrated forecast has the two ends of the interval as members of equal weight. The two
+    ends are less than a distribution, so other methods have a better CRPS.
 
     Parameters
     ----------

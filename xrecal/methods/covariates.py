@@ -37,7 +37,8 @@ def may_break(name: str) -> bool:
 def count_features(periods: Mapping[str, float | None]) -> int:
     """Number of features of covariates with these periods.
 
-    A circular covariate has two, any other has one, and one more for its indicator if it may break.
+    A circular covariate has two features, any other has one, and one more for its indicator if it
+    may break.
     """
     return sum((1 if period is None else 2) + may_break(name) for name, period in periods.items())
 

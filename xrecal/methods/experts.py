@@ -75,7 +75,7 @@ class Experts:
         """CKME of errors around a regression on the mean of the last cases.
 
         New cases have more weight. Its choices are made when slow experts are fitted; its cases are
-        the last ones each time.
+        always the last verified cases.
         """
         method = CKME(
             support="regression",
@@ -137,7 +137,7 @@ class Experts:
     def with_own(
         self, together: FitArrays, own: FitArrays, share: FloatArray
     ) -> dict[str, npt.NDArray[Any]]:
-        """Choices between the joint and the own ones."""
+        """Choices between joint and own choices."""
         recent = self.recent.with_own(together, own, share)
         return {**self.pool.with_own(together, own, share), **recent}
 

@@ -80,7 +80,7 @@ class OnlinePool(Settings):
     the last 30, 60 and 120 verified cases, the last 91 errors added to the ensemble mean, and a
     CKME of the last 250 errors, with a half-life of 60 cases. The pool and this CKME are experts a
     second time, corrected for their expected error in mean and spread; the pool also in the mean
-    alone. A regression on their last 400 errors predicts this error.
+    alone. A regression on the last 400 errors of the expert predicts the expected error.
 
     Each expert forecasts 100 quantiles. The issued forecast is their average level by level.
     Bernstein online aggregation [1]_ sets the weights of each level and smooths them over levels
@@ -334,7 +334,7 @@ class OnlinePool(Settings):
     def with_own(
         self, together: FitArrays, own: FitArrays, share: FloatArray, in_pool: bool = False
     ) -> FitArrays:
-        """Choices of the slow experts between the joint and the own ones."""
+        """Choices of the slow experts between joint and own choices."""
         earlier = (earlier_choices(together), earlier_choices(own))
         of_warm_up = self.experts.with_own(*earlier, share).items()
         both = self.experts.with_own(together, own, share)
@@ -435,7 +435,7 @@ class OnlinePool(Settings):
     def _begun(
         self, cases: Cases, blank: Arrays, fitting: Fitting, *, together: bool = False
     ) -> Arrays:
-        """First fit of a location, to as many cases as it needs, and updates with the later ones.
+        """First fit of a location, to as many cases as it needs, and updates with the later cases.
 
         ``together``: fit to all cases at once; the last cases update the weights.
         """

@@ -81,10 +81,10 @@ class LinearPool(Settings):
     No single method is right everywhere, and the method that looks best on few cases often is not.
     The pool gives each of its components a weight. The weights minimise the CRPS of mixtures of
     held-out forecasts. These are forecasts of blocks of cases, and forecasts of later cases from
-    earlier ones, which show drift. The latter begin with the second year, so that the earlier cases
-    contain all seasons. A small penalty draws the weights towards the methods that do best alone.
-    Components given the season lose weight if the record has less than two years and its errors
-    jumped rather than followed the season.
+    earlier ones, which show drift. Forecasts from earlier cases begin with the second year, so that
+    the earlier cases contain all seasons. A small penalty draws the weights towards the methods
+    that do best alone. Components given the season lose weight if the record has less than two
+    years and its errors jumped rather than followed the season.
 
     Half of the mass is the mixture of the distributions. The other half is the average of their
     quantiles, which is sharper if methods agree on the shape and not on the position. At a bound
@@ -97,7 +97,8 @@ class LinearPool(Settings):
     one more component, ``ckme_shared``: the :class:`CKME` that all places share.
 
     A CKME chooses its ridge, kernel and bounds on all calibration cases, before the pool gives
-    weights to its held-out forecasts. This favours it a little over methods without such choices.
+    weights to its held-out forecasts. This favours a CKME a little over methods without such
+    choices.
 
     Components have names by method and covariates:
 
@@ -136,11 +137,12 @@ class LinearPool(Settings):
         ones, or if the other components put much of the mass beyond the observed range. None: they
         keep their weight.
     bounds : "auto", (lower, upper) or None
-        Bounds of the default methods, as in :class:`CKME`. Methods that you give have their own.
+        Bounds of the default methods, as in :class:`CKME`. Methods that you give have bounds of
+        their own.
     condition_on : str or tuple of str, optional
         Covariates. By default the season, if the cases have dates that cover most of a year and
-        differ in their season; an empty tuple for none. Methods that you give take it if they leave
-        theirs None.
+        differ in their season; an empty tuple for none. Methods that you give take these covariates
+        if their own ``condition_on`` is None.
     gap : int, str or timedelta
         Cases next to the held-out ones that a fit does not learn from, as in :class:`CKME`. The
         pool uses it for its weights, and a CKME without a gap of its own for its choices.
@@ -369,7 +371,7 @@ class LinearPool(Settings):
     def with_own(
         self, together: FitArrays, own: FitArrays, share: FloatArray, in_pool: bool = False
     ) -> FitArrays:
-        """Choices, weights and tails between the joint and the own ones."""
+        """Choices, weights and tails between joint and own ones."""
         faded = {**own, "pool_weight": self._faded(own["pool_weight"], together[EVIDENCE])}
         found: Arrays = {
             name: between(together[name], faded[name], share)

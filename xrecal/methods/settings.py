@@ -56,7 +56,7 @@ class Settings(Method):
     """True if it has bounds of its own, besides those of its methods."""
 
     def __new__(cls, *args: Any, **given: Any) -> Self:
-        """Name the settings in the error for an unknown one; Python's own message does not."""
+        """Name the settings in the error for an unknown setting; Python's own message does not."""
         own = settings_of(cls)
         for name in given:
             if name not in own:

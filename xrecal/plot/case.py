@@ -164,8 +164,8 @@ def density(
     -----
     Members make a weighted histogram, with bins by the rule of Freedman and Diaconis [1]_ for the
     effective number of members. The mass of a censored distribution on a bound is a line with its
-    probability. Past cases are lines in proportion to their weights, without an axis, and up to
-    five of the largest have their date.
+    probability. Past cases are lines, with heights in proportion to their weights, without an axis.
+    Up to five of the highest lines have their date.
 
     References
     ----------

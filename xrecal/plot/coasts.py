@@ -43,7 +43,7 @@ def draw_coastlines(ax: Axes, x: Floats, y: Floats, **how: Any) -> None:
 
 
 def _file(across: float) -> Path | None:
-    """The finest file that suits the width, else the next finest one; None if there is none."""
+    """The finest file that suits the width, else the next finest file; None without a file."""
     if find_spec("cartopy") is None:
         return None
     from cartopy import config

@@ -68,15 +68,15 @@ def categories(forecast: Labelled, edges: Edges, *, member_dim: Hashable | None 
         input is. A value on an edge belongs to the category below it, and the category between
         equal edges has probability 0. NaN where the forecast or an edge is missing, or edges of a
         DataArray decrease. Categories between terciles are below_normal, near_normal and
-        above_normal. The labels of others are their levels, or their edges in a list, or their
-        numbers. A value y is in a category if ``lower_edge < y <= upper_edge``, by these
-        coordinates (NAME_lower_edge, ... in a Dataset), which are infinite at the ends.
+        above_normal. Other categories have labels with their levels, or with their edges in a list,
+        or with their numbers. A value y is in a category if ``lower_edge < y <= upper_edge``, by
+        these coordinates (NAME_lower_edge, ... in a Dataset), which are infinite at the ends.
 
     Raises
     ------
     ValueError
-        If edges in a list, or their levels, do not increase, there is none, or dimensions, labels
-        or units do not fit.
+        If edges in a list, or their levels, do not increase, if there is no edge, or if dimensions,
+        labels or units do not fit.
     TypeError
         If they hold no numbers.
 

@@ -136,7 +136,7 @@ def _count(
     template: Template,
     variables: Mapping[Hashable, Recalibrated],
 ) -> int:
-    """Number of members; by default that of the raw members or template dates, if these matter."""
+    """Number of members; by default that of the raw members or of the template dates, if used."""
     if coherence == "ecc":
         for name, source in variables.items():
             size = _raw_size(name, source.form)

@@ -143,7 +143,7 @@ def cross_validate(
     min_samples : int
         Fits with fewer complete cases predict NaN.
     progress : bool
-        As for ``fit``. A lazy result shows none: it is computed later.
+        As for ``fit``. A lazy result shows no progress: it is computed later.
 
     Returns
     -------

@@ -20,10 +20,10 @@ def model_novelty(
     covariates: Given = None,
     missing_covariates: Missing = "refuse",
 ) -> Labelled:
-    """Novelty of each forecast: 0 for a forecast like past ones, 1 for one unlike all of them.
+    """Novelty of each forecast: 0 if it is like past forecasts, 1 if it is unlike all of them.
 
-    The recalibrated forecast of a novel one comes from climatology, or from the errors of forecasts
-    that were not like it. Do not trust it blindly.
+    The recalibrated forecast of a novel forecast comes from climatology, or from the errors of
+    forecasts that are not like it. Do not trust it blindly.
 
     Parameters
     ----------

@@ -210,7 +210,7 @@ def _forecasts(
 
 
 def _along_starts(given: xr.Dataset, model: Recalibrator, dim: Hashable) -> xr.Dataset:
-    """Forecasts of a file, with its other coordinates along the starts, as other files differ."""
+    """Forecasts of a file, with all other coordinates along the starts, as these differ by file."""
     covariates = {name for fitted in model.variables.values() for name in fitted.periods}
     varying = {
         name: label.expand_dims({dim: given.sizes[dim]})

@@ -79,7 +79,7 @@ class Outcome:
     missing : dict from str to str
         The last issued starts that lack values at some leads, or members.
     missing_starts : list of str
-        Recent starts without a forecast, by the usual time between starts.
+        Recent starts without a forecast, given the usual time between starts.
     removed : list of str
         Files of models that ``model_at`` has removed.
     notes : list of str

@@ -69,7 +69,7 @@ def locked(path: Path) -> Iterator[None]:
             yield
         finally:
             is_own = _is_at(stream, lock)
-            if os.name != "posix":  # others cannot remove an open file
+            if os.name != "posix":  # other systems cannot remove an open file
                 stream.close()
             if is_own:
                 lock.unlink()
@@ -125,7 +125,7 @@ def _remove_left(lock: Path, path: Path) -> Holder | None:
 
 def _write(stream: TextIO) -> None:
     """Lock an open file, write the name of this process, and wait until it is on disk."""
-    is_guarded = _guard(stream, wait=True)  # others lock it only to find it empty
+    is_guarded = _guard(stream, wait=True)  # another process locks the file only to find it empty
     now = datetime.now(UTC).isoformat(timespec="seconds")
     me = Holder(platform.node(), os.getpid(), now, is_guarded)
     stream.write(json.dumps(asdict(me)))

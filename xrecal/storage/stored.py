@@ -26,8 +26,8 @@ except PackageNotFoundError:  # a source tree that is not installed
     VERSION = "0+unknown"
 
 SCHEMA = 13
-"""Number of the layout. Increase it if the content of a stored model changes; others are
-refused."""
+"""Number of the layout. Increase it if the content of a stored model changes: models of other
+layouts are refused."""
 
 MODEL, SCHEMA_ATTR, UNFINISHED = "xrecal_model", "xrecal_schema", "xrecal_unfinished"
 """Attributes: the settings as JSON, the version of the layout, the mark of an incomplete store."""

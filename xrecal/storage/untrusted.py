@@ -172,7 +172,7 @@ def load_labels(dataset: xr.Dataset) -> None:
 def open_known(path: Path, allowed: Allowed, **options: Any) -> xr.Dataset:
     """Open a file or store lazily with xarray, after :func:`require_known`.
 
-    A netCDF file is opened once for both, and for all its readers.
+    A netCDF file is opened once for the check and for all readers.
     """
     store = None if path.is_dir() else open_file(path)
     require_known(path, allowed)

@@ -311,8 +311,9 @@ def fit_varying(
 ) -> bool:
     """Call :func:`fit_location` with the regressors r (n, K) that vary; others get 0.
 
-    So constant ones, such as indicators without missing values, take no time and do not count as
-    coefficients if cases are few. A ``ridge`` (K,) shrinks coefficients in location and spread.
+    So constant regressors, such as indicators without missing values, take no time. They do not
+    count as coefficients if cases are few. A ``ridge`` (K,) shrinks coefficients in location and
+    spread.
     """
     ridge = np.zeros(r.shape[1]) if ridge is None else ridge
     varies = (r != r[:1]).any(0).nonzero()[0]

@@ -84,8 +84,8 @@ def fit_emos(
     with n = 1000. It does not help outside the range of the regressors in the fit, where the spread
     grows exponentially: fit harmonics of the season to cases from all seasons.
 
-    Errors of the mean are cut at 1000 typical deviations from the median error. Beyond that, only
-    their sign matters, and the other errors would be lost in rounding.
+    Errors of the mean are cut at 1000 typical deviations from the median error. Beyond that only
+    the sign of an error matters, and sums with larger errors would lose all others in rounding.
 
     References
     ----------

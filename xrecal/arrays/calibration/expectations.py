@@ -181,8 +181,8 @@ def normalised(forecasts: Forecasts) -> Forecasts:
     """Forecasts (n, m) of one location for compiled code, or ValueError.
 
     The result is float64, with weights that sum to one; weight 0 and value 0 for ignored members.
-    Members without weight are removed if they are the majority, and shared ones if they have no
-    weight in any forecast.
+    Members without weight are removed if they are the majority. Shared members are removed if no
+    forecast gives them weight.
     """
     loc, scale, weights = (
         None if part is None else np.asarray(part, dtype=np.float64) for part in forecasts

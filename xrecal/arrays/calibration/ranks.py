@@ -193,7 +193,7 @@ def flatness_test(counts: FloatArray) -> Flatness:
 
 
 def _contrasts(k: int) -> tuple[FloatArray, FloatArray]:
-    """Linear and quadratic contrasts (k,) of length one; the latter NaN for 2 ranks."""
+    """Linear and quadratic contrasts (k,) of length one; the quadratic one is NaN for 2 ranks."""
     linear = np.arange(k) - (k - 1) / 2
     quadratic = linear**2 - (linear**2).mean()
     if k == 2:

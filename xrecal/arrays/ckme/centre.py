@@ -129,9 +129,9 @@ class Targets(NamedTuple):
     """Errors of the training cases of each of F folds, for each of S supports."""
 
     ranked: IndexCube
-    """(F, S, n) places among the training cases, by ascending error; then the others"""
+    """(F, S, n) places among the training cases, by ascending error; then the other cases"""
     error: Cube
-    """(F, S, n) their errors; NaN of the others"""
+    """(F, S, n) errors of the training cases; NaN for the other cases"""
     centre: Cube
     """(F, S, n) centre of each case"""
     spread: Cube

@@ -140,7 +140,7 @@ class FittedCKME(NamedTuple):
     beside: IntArray
     """(L,) best support of errors, if past observations are the best of all; else 0."""
     beside_centre: FloatArray
-    """(L, 4 + 2 k) coefficients of its centre; NaN if there is none."""
+    """(L, 4 + 2 k) coefficients of the centre of these errors; NaN without such a support."""
 
     @classmethod
     def nothing(cls, n_features: int, n_landmarks: int) -> FittedCKME:

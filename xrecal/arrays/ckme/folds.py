@@ -22,7 +22,10 @@ TRAINED_ON = 0.75
 
 
 class Folds(NamedTuple):
-    """Folds of n cases. A row lists the held-out cases, others left out, then training cases."""
+    """Folds of n cases.
+
+    A row lists the held-out cases, then other cases that are left out, then training cases.
+    """
 
     cases: IndexMatrix
     """(F, n)"""
@@ -85,7 +88,7 @@ def trained_on_few(folds: Folds) -> list[int]:
 
 
 def same_training_cases(folds: Folds, others: Folds) -> bool:
-    """Return whether folds train on the same cases as others, whichever cases they hold out."""
+    """Return whether two sets of folds train on the same cases; held-out cases may differ."""
     if not np.array_equal(folds.n_out, others.n_out):
         return False
     trained = np.arange(folds.cases.shape[1]) >= folds.n_out[:, np.newaxis]

@@ -136,8 +136,8 @@ def _shares(signed: Any, root: Any, train: Any) -> Any:
 def _scale_back(signed: Any, heavier: float, mass: float, training: Any, beta: Any) -> None:
     """Scale the weights (n,) back to the training cases (k,), and fill them up by their shares.
 
-    The problem is scaled by roots of case weights, R K R: its column of this case was scaled by the
-    root of the weight of the case, and each weight lacks its own root.
+    The problem is scaled by roots of case weights, R K R. So the column of a case is scaled by the
+    root of the weight of the case, and each weight has to be multiplied by its root.
     """
     train, own, share = training
     missing = 1.0 - mass * heavier

@@ -82,7 +82,7 @@ class Embedding:
     def novelty(self, new: NewForecasts, rows: slice, similarities: FloatArray) -> FloatArray:
         """Novelty (q,) of some forecasts by their similarities (q, k) to the first cases.
 
-        If all cases are the same, it is 1 for any forecast that differs from them.
+        If all cases are the same, the novelty is 1 for any forecast that differs from them.
         """
         known, typical = self.familiarity
         share = similarities[:, : known.size] @ known / typical

@@ -343,7 +343,7 @@ def _in_order(slots: IntArray, part: FloatArray) -> FloatArray:
 
 
 def _weighted(forecasts: Forecasts) -> Forecasts:
-    """Forecasts with weights; equal ones if they have none."""
+    """Forecasts with weights; with equal weights if they have none."""
     if forecasts.weights is not None:
         return forecasts
     return forecasts._replace(weights=np.ones(forecasts.loc.shape))

@@ -84,7 +84,8 @@ class LowRank:
     def _start_from(self, landmarks: IntArray) -> None:
         """Take these cases (r,) as the first landmarks, all at once.
 
-        If rounding makes them dependent, take none; the factor then chooses its own.
+        If rounding makes these cases dependent, take none of them; the factor then chooses
+        landmarks.
         """
         columns = self._location.columns(landmarks, *self._kernel)
         try:

@@ -41,8 +41,8 @@ REFINEMENTS = 7  # narrow the bracket from one power of ten to about 0.06
 def reference_loss(losses: FloatArray) -> FloatArray:
     """Loss (S,) that each support must beat when every support counts.
 
-    It is the loss of the support itself, or the smallest one of all if that is far lower: a support
-    far from the best one needs no closer search.
+    It is the loss of the support itself. If the smallest loss of all is far lower, it is this one:
+    a support far from the best one needs no closer search.
     """
     smallest = losses.min()
     return np.where(losses <= smallest + APART * np.abs(smallest), losses, smallest)
@@ -66,8 +66,9 @@ def falls_fast(path: Sequence[FloatArray], exponent: float, smallest: FloatArray
 def settles(path: Sequence[FloatArray], smallest: FloatArray) -> bool:
     """True if no loss (S,) at the end of a path is likely to come below ``smallest``.
 
-    The path is as for :func:`falls_fast`. A loss has settled if its fall slows and one more fall of
-    the last size would not suffice, or if it is not near and two such falls would not suffice.
+    The path is as for :func:`falls_fast`. A loss has settled if its fall slows, and one more fall
+    of the last size would not reach ``smallest``. A loss far from it has settled if two such falls
+    would not reach it.
     """
     before, losses, now = path[-3:]
     with np.errstate(invalid="ignore"):

@@ -138,7 +138,7 @@ class Search:
         )
         self.best, self.ridge = Best.nothing_yet(self.candidates), problem.settings.ridge
         if self.ridge is None and math.isinf(problem.location.median):
-            # If all forecasts are equal they cannot help, with any ridge; covariates can.
+            # If all forecasts are equal, they cannot help with any ridge, but covariates can.
             conditioned = any(strength > 0 for _, strength in self.candidates.kernels)
             self.ridge = None if conditioned else 1.0
         self.low_rank, self._solvers = problem.location.low_rank, problem.solvers

@@ -62,9 +62,10 @@ def fit_vector_ckme(
     fitted : FittedCKME
         Bandwidths are in units of the scaled distance.
     scale : array of float64, shape (L, d)
-        Standard deviation of the members of each variable, for a circular one in the plane of its
-        circle. Forecasts are divided by it, so that all variables have the same influence. Members
-        more than 8 typical deviations from the median count as if they were at that distance.
+        Standard deviation of the members of each variable; for a circular variable, of points in
+        the plane of its circle. Forecasts are divided by it, so that all variables have the same
+        influence. Members more than 8 typical deviations from the median count as if they were at
+        that distance.
 
     Raises
     ------

@@ -176,7 +176,7 @@ def take_block(forecasts: Forecasts, block: slice, rows: slice = slice(None)) ->
 
 
 def valid(forecasts: Forecasts) -> tuple[Any, Any]:
-    """Mark ensembles (L, n) with a valid member, and those with an invalid one that counts."""
+    """Mark ensembles (L, n) with a valid member, and those in which an invalid member counts."""
     loc, _, weights = forecasts
     xp = namespace(loc)
     counts, bad = ~xp.isnan(loc), xp.isinf(loc)

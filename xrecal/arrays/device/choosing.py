@@ -36,7 +36,7 @@ class Fold(NamedTuple):
     out: IntArray
     """(L, g) cases not trained on, held-out ones first"""
     n_out: IntArray
-    """(L,) number of these; other entries of a row have no meaning"""
+    """(L,) number of these cases; further entries of a row have no meaning"""
     n_held: IntArray
     """(L,)"""
     train: npt.NDArray[np.bool_]

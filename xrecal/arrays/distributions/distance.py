@@ -278,7 +278,7 @@ def centre_and_rounding(values: FloatArray, weights: FloatArray) -> tuple[float,
 
 @kernel
 def _mean_and_range(values: Matrix, weights: Matrix) -> Any:
-    """Mean, smallest and largest of all members with weight; zeros if there are none."""
+    """Mean, smallest and largest of all members with weight; zeros without such members."""
     total, count, smallest, largest = 0.0, 0, np.inf, -np.inf
     for i in range(values.shape[0]):
         for j in range(values.shape[1]):

@@ -61,7 +61,7 @@ def mean_of_known(values: FloatArray) -> FloatArray:
 
 
 def excess_of(past: Any, new: Any) -> Any:
-    """Error variance of past means beyond that of new ones, as a share of the variance of members.
+    """Error variance of past means minus that of new means, as a share of the variance of members.
 
     Parameters
     ----------

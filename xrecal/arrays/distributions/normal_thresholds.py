@@ -181,7 +181,7 @@ def _product_integral(
 def _between(a: FloatArray, b: FloatArray, c: FloatArray, k: FloatArray) -> FloatArray:
     """P(X1 < X2 < z), in standardised distances of z from X1, X2 and their middle, and of X2 - X1.
 
-    The sign of b or k does not matter if it is 0, as long as all terms have the same one.
+    If b or k is 0, its sign does not matter, as long as it is the same in all terms.
     """
     b, k = (np.where(part == 0, 1e-300, part) for part in (b, k))
     opposite = np.where((b < 0) != (k < 0), 0.5, 0.0)

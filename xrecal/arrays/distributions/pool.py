@@ -205,7 +205,10 @@ def _fill_weights(
 
 @inner
 def _fill_prior(scores: Any, usable: Any, best: float, weights: Any) -> None:
-    """Fill prior weights (C,) by the CRPS of components; perfect ones, if any, get all of it."""
+    """Fill prior weights (C,) by the CRPS of components.
+
+    Perfect components, if any, get all weight.
+    """
     total = 0.0
     for c in range(weights.size):
         alike = 0.0

@@ -120,7 +120,7 @@ def with_exceedances(
 
 
 def _beyond(xp: Any, errors: Any, n: Any) -> Any:
-    """Distances (L, n) of the n largest errors from the next smaller one; NaN for all others."""
+    """Distances (L, n) of the n largest errors from the next smaller error; NaN for all others."""
     descending = -xp.sort(-errors, axis=-1)
     place = xp.arange(errors.shape[-1])[None, :]
     n = n[:, None] - ROUNDING  # rounding down counts positions from 0

@@ -326,8 +326,8 @@ def prepared_distances(
 ) -> Any:
     """Squared distances from some of the ensembles of one set to some of another.
 
-    Both sets come from :func:`prepare_vectors`; ``same`` if rows and columns are the same ones.
-    Distances up to the ``tolerance`` of an ensemble of the first set become 0.
+    Both sets come from :func:`prepare_vectors`; ``same`` is true if rows and columns are the same
+    ensembles. Distances up to the ``tolerance`` of an ensemble of the first set become 0.
     """
     squared = _mean_distances(_taken(x, rows), _taken(y, columns), same)
     for i in range(rows.size):

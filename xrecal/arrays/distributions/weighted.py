@@ -275,7 +275,7 @@ def by_support(
 
 
 def _present(members: FloatArray, weights: FloatArray | None) -> tuple[FloatArray, FloatArray]:
-    """Members with 0 for missing ones, and normalised weights of the others."""
+    """Members, with 0 for missing members, and normalised weights of the others."""
     members = np.asarray(members, dtype=np.float64)
     missing = np.isnan(members)
     mass = np.ones_like(members) if weights is None else np.asarray(weights, dtype=np.float64)

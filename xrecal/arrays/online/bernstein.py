@@ -42,7 +42,7 @@ def regrets_of(state: Any, cell: int, s: int) -> Regrets:
 
 @inner
 def fill_shared(regrets: Any, common: Any, scale: float, part: float, out: Any) -> Any:
-    """Write own regrets mixed with common ones (K, J), in units of a scale, into ``out``.
+    """Write own regrets mixed with common regrets (K, J), in units of a scale, into ``out``.
 
     The rates stay those of the location itself.
     """

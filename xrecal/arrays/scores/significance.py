@@ -212,8 +212,9 @@ def standard_error(
     Returns
     -------
     array of float64, shape (...)
-        In the unit of the scores; 0 for equal ones, NaN with fewer than 3 or with an infinite one.
-        With too few cases for their dependence it is that of 3 cosines, which is too small.
+        In the unit of the scores; 0 for equal scores, NaN with fewer than 3 scores or with an
+        infinite one. With too few cases for their dependence it is that of 3 cosines, which is too
+        small.
 
     Examples
     --------

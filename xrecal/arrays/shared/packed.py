@@ -228,7 +228,7 @@ def _empty(entry: Entry, sizes: Sizes) -> npt.NDArray[Any]:
 def unpack(packed: Packed) -> Shared:
     """Rebuild the fit from its arrays.
 
-    Arrays that only updates need may be missing; the sums are then those of no case.
+    Arrays that only updates need may be missing; the sums are then empty.
     """
     one, other = _OfOne(packed, 0), _OfOne(packed, 1)
     slope, slope_variance, inflation = map(float, packed["place_settings"])
@@ -251,7 +251,7 @@ def unpack(packed: Packed) -> Shared:
 
 
 class _OfOne:
-    """Arrays of one of two laws and one of two fields, cut to its own sizes."""
+    """Arrays of one of two laws, and of one of two fields, cut to their sizes."""
 
     def __init__(self, packed: Packed, k: int) -> None:
         self.packed, self.k = packed, k
