@@ -8,8 +8,6 @@ import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import earthkit.data
-import eccodes
 import numpy as np
 import xarray as xr
 
@@ -20,6 +18,8 @@ STARTS, STEPS, MEMBERS, SHAPE = 40, (24, 48), 5, (2, 3)
 
 def write(path: Path) -> None:
     """Write temperatures of all starts, steps and members."""
+    import eccodes
+
     rng = np.random.default_rng(0)
     keys = {
         "productDefinitionTemplateNumber": 1,
@@ -47,6 +47,8 @@ def write(path: Path) -> None:
 
 def main() -> None:
     """Fit the file, apply the fit, and score."""
+    import earthkit.data
+
     assert Path(xrecal.__path__[0]).is_relative_to(sys.prefix), xrecal.__path__
     with TemporaryDirectory() as folder:
         path = Path(folder) / "ensemble.grib2"

@@ -102,7 +102,9 @@ def test_missing_thresholds():
 
 def test_errors():
     y, members = np.zeros(3), np.zeros((3, 4))
-    with pytest.raises(ValueError, match="lower must not exceed upper, found 2 and 1; no thr"):
+    with pytest.raises(
+        ValueError, match="lower must not exceed upper, found 2 and 1; for no threshold give"
+    ):
         threshold_weighted_crps(y, members, lower=2, upper=[3, 1, 3])
     with pytest.raises(ValueError, match="lower must not exceed upper, found inf and inf"):
         threshold_weighted_crps(y, members[0], np.ones((3, 4)), lower=INF)

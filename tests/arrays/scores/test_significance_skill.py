@@ -48,5 +48,7 @@ def test_without_a_reference_score_there_is_no_skill():
 
 
 def test_errors():
-    with pytest.raises(ValueError, match=r"axis of cases.*found scores \(\), reference \(4,\)"):
+    with pytest.raises(
+        ValueError, match=r"cases on the last axis.*found scores \(\), reference \(4,\)"
+    ):
         skill_score(np.array(1.0), np.ones(4))
