@@ -145,7 +145,7 @@ def _type_of(annotation: Any, within: bool = False) -> types.Type:
     if hasattr(annotation, "_fields"):
         parts, cls = tuple(get_type_hints(annotation, include_extras=True).values()), annotation
     elif get_origin(annotation) is not tuple:
-        raise TypeError(f"compiled code does not take the annotation {annotation!r}")
+        raise TypeError(f"compiled code does not take the type {annotation}")
     numba_type: types.Type = types.BaseTuple.from_types(
         tuple(_type_of(part, True) for part in parts), cls
     )
