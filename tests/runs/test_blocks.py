@@ -162,7 +162,8 @@ def test_labels_that_were_spoilt_are_laid_out_again(half_done):
     _, run_ = half_done
     (file,) = [f for f in (run_.store / "x").rglob("*") if f.name == "0"]
     spoil(file, "missing")
-    with pytest.warns(UserWarning, match="from the layout of the interrupted run; all blocks"):
+    told = "differs from the layout of the interrupted run; all blocks"
+    with pytest.warns(UserWarning, match=told):
         assert go_on(*half_done) == 0
 
 

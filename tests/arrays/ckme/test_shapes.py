@@ -102,5 +102,6 @@ def test_an_infinite_member_is_as_invalid_as_ever(rng):
 
 def test_past_observations_are_refused(rng):
     x, y, _ = make(rng)
-    with pytest.raises(ValueError, match="do not give the position of past observations"):
+    told = "shapes of forecasts do not give the position of past observations"
+    with pytest.raises(ValueError, match=told):
         fit_ckme(Forecasts(x), y, Settings(shapes=True))

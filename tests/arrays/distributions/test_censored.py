@@ -182,7 +182,8 @@ def test_shapes_and_missing_values(rng):
 def test_errors():
     with pytest.raises(ValueError, match="scale must not be negative, found -1"):
         censored_normal_crps(0.0, 0.0, -1.0, 0.0, 1.0)
-    with pytest.raises(ValueError, match="not exceed upper; for no bound give -inf and inf"):
+    told = "lower must not exceed upper; for no bound give -inf and inf"
+    with pytest.raises(ValueError, match=told):
         censored_normal_mean_std(0.0, 1.0, 2.0, 1.0)
     with pytest.raises(ValueError, match=r"q must be a 1-D array of levels in \[0, 1\]"):
         censored_normal_quantile([1.5], 0.0, 1.0, 0.0, 1.0)
