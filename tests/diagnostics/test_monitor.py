@@ -142,6 +142,9 @@ def test_years_need_dates_and_cases():
     dates = xr.date_range("2025-12-20", periods=20)
     first = [a[{"time": slice(20)}].assign_coords(time=dates) for a in (ENSEMBLE, TRUTH)]
     first[0].recal.monitor(first[1])  # parts of two years
+    two_years = monthly[0][:20], monthly[1][:20]
+    with pytest.warns(UserWarning, match="each year of at most 12 cases, too few to find errors"):
+        two_years[0].recal.monitor(two_years[1])
 
 
 @pytest.mark.parametrize(

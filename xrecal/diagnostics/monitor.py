@@ -13,7 +13,7 @@ import xarray as xr
 from xrecal.arrays.rows import is_whole, whole_number
 from xrecal.chunks.run import Named, run
 from xrecal.chunks.warnings import warn_once
-from xrecal.inputs.dates import case_axis
+from xrecal.inputs.dates import DAYS_OF_YEAR, case_axis
 from xrecal.inputs.dims import Dims
 from xrecal.inputs.forms import Labelled
 from xrecal.inputs.pairing import Observations
@@ -180,15 +180,18 @@ def _stretches(evidence: Evidence, restart: Restart) -> IntArray:
     observed = evidence.pairs.observations
     # Take years from the labels, which forecasts of all leads share, for one selected lead too.
     labels = observed.drop_vars([c for c in observed.coords if c not in observed.xindexes])
-    years = case_axis(labels, dim).year
-    if years is None:
+    axis = case_axis(labels, dim)
+    years, days = axis.year, axis.days
+    if years is None or days is None:
         raise ValueError(
             f"restart='year' needs dates along {dim!r}; add them, or give the number of cases "
             "after which the monitor restarts, such as restart=365, or restart=None for never"
         )
-    # The first and the last year may be parts of years, such as of a daily cycle in January.
-    most = int(np.unique(years, return_counts=True)[1][1:-1].max(initial=0))
-    if 0 < most < FEWEST_A_YEAR:
+    counts = np.unique(years, return_counts=True)[1]
+    most = int(counts.max(initial=0))
+    if counts.size == 2:  # both may be parts of years, as of a daily cycle in January
+        most = max(most, int(DAYS_OF_YEAR / np.median(np.diff(np.unique(days)))))
+    if counts.size > 1 and most < FEWEST_A_YEAR:
         warn_once(
             f"the monitor restarts each year of at most {most} cases, too few to find errors; "
             "use restart=None, or a number of cases"
