@@ -42,7 +42,7 @@ from .named_members import learn_members, weigh
 from .natural_bounds import within_nature
 from .shared_component import sharing
 from .shared_places import pools_share, require_few, require_splits, shares, warn_of_features
-from .state import Prepared, choices_of_all, given_cases
+from .state import Prepared, choices_of_all, choosing_together, given_cases
 
 By: TypeAlias = Literal["year", "block", "retrospective", "rolling"]
 
@@ -204,10 +204,11 @@ class HeldOut:
         places = [d for d in form.dims if pairs.pool is None and d != pairs.dim]
         what = work_on("the cross-validation", form.name)
         require_one_side(task, arrays_of(given)[0], what)
-        with stage(0, 2):
+        steps = 2 if self._searches else 1
+        with stage(0, steps):
             given = {**given, "known": known, "extras": {}, **self._choices()}
             given, _ = with_common_regrets(task, given, form, places)
-        with stage(1, 2):
+        with stage(steps - 1, steps):
             results = run(
                 task,
                 {**given, "extras": {i: self._over(cases, extra) for i, extra in arrays.items()}},
@@ -223,10 +224,21 @@ class HeldOut:
             for result, new in zip(results.values(), out, strict=True)
         )
 
+    @property
+    def _searches(self) -> bool:
+        """True if work on all places comes before the loop: joint choices, or common regrets."""
+        pairs, choose = self.prepared.pairs, self.splits.choose
+        return bool(self.prepared.method.in_common) or any(
+            fold.sharing is None
+            and choosing_together(fold.method, replace(pairs, pool=fold.pool), choose) is not None
+            for fold in self.folds
+        )
+
     def _choices(self) -> Inputs:
         """Joint choices and weights of models, for each fit from its training cases."""
         least, choose, found = self.splits.min_samples, self.splits.choose, {}
-        for number, one in enumerate(counted(self.rounds)):
+        rounds = counted(self.rounds) if self._searches else self.rounds
+        for number, one in enumerate(rounds):
             if one.fit is None or (one.fit.sharing is not None and one.fit.method.exchangeable):
                 continue
             learned = self._learned_by(one)
