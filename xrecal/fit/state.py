@@ -84,8 +84,7 @@ def fit_state(
     given: dict[str, Any] = {**_with_core(cases, pool), "shared": shared_group(shared)}
     what = work_on("the fit", pairs.form.name)
     require_one_side(fit, arrays_of(given)[0], what)
-    searches = choosing_together(method, pairs, choose) is not None or bool(method.in_common)
-    steps = 2 if searches else 1
+    steps = 1 + works_on_all_first(method, pairs, choose)
     with stage(0, steps):
         chosen = choices_of_all(prepared, given, min_samples, choose)
         given = {**inputs_after(given, chosen.known), OF_PLACE: chosen.choices}
@@ -159,6 +158,11 @@ def choosing_together(method: Method, pairs: Pairs, choose: Choose) -> Together 
     whole = () if pairs.pool is None else pairs.pool.forecast_dims
     places = [d for d in pairs.form.dims if d not in (pairs.dim, *whole)]
     return places_together(pairs.form, places, choose)
+
+
+def works_on_all_first(method: Method, pairs: Pairs, choose: Choose) -> bool:
+    """Return whether joint choices, or common regrets, of all places come before their fits."""
+    return bool(method.in_common) or choosing_together(method, pairs, choose) is not None
 
 
 def choices_of_all(prepared: Prepared, given: Inputs, min_samples: int, choose: Choose) -> Chosen:
