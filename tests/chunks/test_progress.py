@@ -12,6 +12,7 @@ import xrecal
 from tests.strategies import ensemble_and_truth, new_cases
 from xrecal.chunks import progress
 from xrecal.chunks.progress import counted, parts, reported, stage
+from xrecal.inputs import pool as pooling
 
 HINDCAST, TRUTH = ensemble_and_truth()
 
@@ -138,6 +139,42 @@ def test_choices_and_forecasts_of_a_cross_validation_are_two_steps(clock, capsys
     assert 50 in shares
     assert 90 in shares
     assert shares.index(100) > len(shares) // 2
+
+
+def shares_of(call, capsys, monkeypatch, clock):
+    """Percentages that a call prints, one for each step of the clock."""
+    clock.step = 4.0
+    monkeypatch.setattr(progress, "SELDOM", 0.0)
+    monkeypatch.setattr(progress, "MORE", 0.0)
+    call()
+    return [int(share) for share in re.findall(r"(\d+)% after", capsys.readouterr().err)]
+
+
+POOLED = {"pool": ("lat", "lon"), "by": "block"}
+
+
+@pytest.mark.parametrize(
+    ("method", "most_pooled"), [(xrecal.CKME(), 10_000), (xrecal.LinearPool(), 100)]
+)
+def test_splits_without_joint_choices_are_one_step(method, most_pooled, clock, capsys, monkeypatch):
+    monkeypatch.setattr(pooling, "MAX_POOLED", most_pooled)
+    shares = shares_of(
+        lambda: HINDCAST.recal.cross_validate(TRUTH, method, **POOLED),
+        capsys,
+        monkeypatch,
+        clock,
+    )
+    assert shares == sorted(shares)
+    assert {share % 20 for share in shares} == {0}  # each of five blocks is a fifth
+
+
+def test_shares_of_several_methods_never_fall(clock, capsys, monkeypatch):
+    methods = [xrecal.CKME(), xrecal.EMOS(), xrecal.LinearPool((xrecal.EMOS(), xrecal.CKME()))]
+    shares = shares_of(
+        lambda: xrecal.compare(HINDCAST, TRUTH, methods, by="block"), capsys, monkeypatch, clock
+    )
+    assert len(set(shares)) > 10
+    assert shares == sorted(shares)
 
 
 def test_work_that_fails_says_when(clock, monkeypatch):

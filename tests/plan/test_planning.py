@@ -102,6 +102,14 @@ def test_a_fit_that_places_share_is_passes_over_chunks_of_cases(monkeypatch):
         xrecal.plan(HINDCAST, TRUTH, by="block", **given)
 
 
+def test_a_plan_names_the_shared_component_that_it_leaves_out(monkeypatch):
+    left_out = "the plan leaves out the component that all places share: passes over all cases"
+    given = {"pool": ("lat", "lon"), "probe": False}
+    assert left_out not in xrecal.plan(HINDCAST, TRUTH, xrecal.LinearPool(), **given).notes
+    monkeypatch.setattr(pooling, "MAX_POOLED", 100)
+    assert left_out in xrecal.plan(HINDCAST, TRUTH, xrecal.LinearPool(), **given).notes
+
+
 def test_numpy_and_dask_are_planned_alike():
     eager = xrecal.plan(HINDCAST, TRUTH, probe=False)
     whole = xrecal.plan(HINDCAST.chunk(), TRUTH, probe=False)

@@ -42,7 +42,7 @@ from .named_members import learn_members, weigh
 from .natural_bounds import within_nature
 from .shared_component import sharing
 from .shared_places import pools_share, require_few, require_splits, shares, warn_of_features
-from .state import Prepared, choices_of_all, given_cases
+from .state import Prepared, choices_of_all, given_cases, works_on_all_first
 
 By: TypeAlias = Literal["year", "block", "retrospective", "rolling"]
 
@@ -187,8 +187,7 @@ class HeldOut:
         names of facts that a task knows about its cases. There is one task for each chunk of
         locations.
         """
-        pairs = self.prepared.pairs
-        given = given_cases(self.prepared)
+        pairs, steps, given = self.prepared.pairs, self._steps, given_cases(self.prepared)
         arrays = {i: extra for i, extra in enumerate(extras) if not isinstance(extra, str)}
         dtypes = tuple(dtypes or [self.form.loc.dtype] * len(out))
         wanted = Wanted(
@@ -204,10 +203,10 @@ class HeldOut:
         places = [d for d in form.dims if pairs.pool is None and d != pairs.dim]
         what = work_on("the cross-validation", form.name)
         require_one_side(task, arrays_of(given)[0], what)
-        with stage(0, 2):
+        with stage(0, steps):
             given = {**given, "known": known, "extras": {}, **self._choices()}
             given, _ = with_common_regrets(task, given, form, places)
-        with stage(1, 2):
+        with stage(steps - 1, steps):
             results = run(
                 task,
                 {**given, "extras": {i: self._over(cases, extra) for i, extra in arrays.items()}},
@@ -223,10 +222,18 @@ class HeldOut:
             for result, new in zip(results.values(), out, strict=True)
         )
 
+    @property
+    def _steps(self) -> int:
+        """2 if work on all places comes before the loop, else 1."""
+        own, choose = self.prepared.pairs, self.splits.choose
+        searched = (one for one in self.folds if one.sharing is None)
+        pairs = ((one.method, replace(own, pool=one.pool)) for one in searched)
+        return 1 + any(works_on_all_first(*pair, choose) for pair in pairs)
+
     def _choices(self) -> Inputs:
         """Joint choices and weights of models, for each fit from its training cases."""
         least, choose, found = self.splits.min_samples, self.splits.choose, {}
-        for number, one in enumerate(counted(self.rounds)):
+        for number, one in enumerate(counted(self.rounds) if self._steps > 1 else self.rounds):
             if one.fit is None or (one.fit.sharing is not None and one.fit.method.exchangeable):
                 continue
             learned = self._learned_by(one)

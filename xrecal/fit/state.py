@@ -26,7 +26,7 @@ from xrecal.methods.shared_ckme import OWN
 from .cases import COVARIATE, OBSERVATIONS, cases_of, kept_parts, parameters_of, parts_to_keep
 from .common_regrets import NOTHING, as_objects, nothing_in_common, with_common_regrets
 from .fitted import CASE, CASE_MEMBER
-from .kinds import TOGETHER, Choose, KindTask, places_together
+from .kinds import TOGETHER, Choose, KindTask, Together, places_together
 from .named_members import NamedMembers
 from .pooling import DATE, PooledTask, across, pooled_covariate, position_coordinates
 from .together import ChooseTask, Chosen, axes_of, choices_of, fit_with
@@ -84,13 +84,14 @@ def fit_state(
     given: dict[str, Any] = {**_with_core(cases, pool), "shared": shared_group(shared)}
     what = work_on("the fit", pairs.form.name)
     require_one_side(fit, arrays_of(given)[0], what)
-    with stage(0, 2):
+    steps = 1 + works_on_all_first(method, pairs, choose)
+    with stage(0, steps):
         chosen = choices_of_all(prepared, given, min_samples, choose)
         given = {**inputs_after(given, chosen.known), OF_PLACE: chosen.choices}
         places = [d for d in pairs.form.dims if pool is None and d != dim]
         given, found = with_common_regrets(fit, given, pairs.form, places)
         common = found or nothing_in_common(fit)
-    with stage(1, 2):
+    with stage(steps - 1, steps):
         results = run(
             fit if pool is None else PooledTask(fit, pool),
             given,
@@ -150,17 +151,27 @@ def _outputs(
     return out, members
 
 
+def choosing_together(method: Method, pairs: Pairs, choose: Choose) -> Together | None:
+    """Places of a fit that choose together; None if each chooses alone, or nothing."""
+    if not method.choice_sizes:
+        return None
+    whole = () if pairs.pool is None else pairs.pool.forecast_dims
+    places = [d for d in pairs.form.dims if d not in (pairs.dim, *whole)]
+    return places_together(pairs.form, places, choose)
+
+
+def works_on_all_first(method: Method, pairs: Pairs, choose: Choose) -> bool:
+    """Return whether joint choices, or common regrets, of all places come before their fits."""
+    return bool(method.in_common) or choosing_together(method, pairs, choose) is not None
+
+
 def choices_of_all(prepared: Prepared, given: Inputs, min_samples: int, choose: Choose) -> Chosen:
     """Joint choices at each place, for :class:`FitTask`.
 
     ``given`` are arrays of cases from :func:`given_cases`.
     """
     method, pool, pairs = prepared.method, prepared.pairs.pool, prepared.pairs
-    if not method.choice_sizes:
-        return Chosen({})
-    whole = () if pool is None else pool.forecast_dims
-    places = [d for d in pairs.form.dims if d not in (pairs.dim, *whole)]
-    together = places_together(pairs.form, places, choose)
+    together = choosing_together(method, pairs, choose)
     if together is None:
         return Chosen({})
     own = {} if pool is None or not pool.windows else dict(zip(pool.dims, pool.sizes, strict=True))

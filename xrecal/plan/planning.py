@@ -48,6 +48,7 @@ ROUNDS = 4
 """Least number of tasks per parallel task, so that the last one causes no long wait."""
 
 IN_MEMORY = "NumPy arrays are one task on one thread; the suggested chunks make more"
+OF_ALL_PLACES = "the plan leaves out the component that all places share: passes over all cases"
 REFITTED = "the model is not in memory; unless persisted, each product fits it again"
 
 
@@ -133,6 +134,8 @@ def plan(
             prepared = prepare(
                 pairs, method, covariates, min_samples, pool, features, choose=choose
             )
+            if prepared.of_all is not None:
+                notes.add(OF_ALL_PLACES)
             if prepared.method.by_sums:
                 work = work_of_shared_fit(name, prepared, min_samples)
             else:
@@ -148,7 +151,7 @@ def plan(
         parts.append(_task_plan(work, resources, probe and work.kind != "shared fit"))
         if all(array.chunks is None for array in (*form.parts.values(), observed)):
             notes.add(IN_MEMORY)
-    return Plan(tuple(parts), resources, tuple(notes))
+    return Plan(tuple(parts), resources, tuple(sorted(notes)))
 
 
 def plan_forecast(
