@@ -331,7 +331,7 @@ def test_comparisons_on_new_forecasts(files):
     done = run(*args, "--json")
     assert done.code == 0, done.err
     same_scores(done.data, xrecal.compare(HINDCAST, both, xrecal.EMOS(), forecast=NEW))
-    assert "leave out either" in refused(*args, "--gap", "1")
+    assert "leave out these or the forecast" in refused(*args, "--gap", "1")
     planned = run(*args, "--dry-run", "--json").data
     part = planned["methods"]["EMOS()"]["variables"]["t2m"]
     assert (part["splits"], part["cases"]) == (0, 48)
