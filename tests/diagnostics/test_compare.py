@@ -580,7 +580,7 @@ def test_sequential_comparisons_know_nothing_of_later_cases():
     past, truth = ensemble_and_truth(n=60, n_lat=1, n_lon=1)
     for by in ("block", "year"):
         with pytest.raises(
-            ValueError, match=rf"by='{by}' learns from it; use by='retrospective' o"
+            ValueError, match=rf"by='{by}' learns from them; use by='retrospective' o"
         ):
             xrecal.compare(past, truth, [xrecal.EMOS()], by=by, sequential=True)
     found = xrecal.compare(

@@ -354,7 +354,7 @@ def test_coordinates_stay(name):
 def test_what_cannot_be_judged(name):
     call = EVIDENCE[name]
     two = xr.Dataset({"a": ENSEMBLE, "b": ENSEMBLE})
-    with pytest.raises(ValueError, match=r"on one variable, .* \['a', 'b'\]; .*forecast\['a'\]"):
+    with pytest.raises(ValueError, match=r"for one variable, .* \['a', 'b'\]; .*forecast\['a'\]"):
         call(two, {"a": TRUTH, "b": TRUTH})
     message = r"dim='x', but forecast has no dimension 'x' .* only \['time', 'lat', 'lon'\]"
     with pytest.raises(ValueError, match=message):

@@ -381,7 +381,7 @@ def test_places_that_cannot_be_told_apart_are_refused(model):
     with pytest.raises(ValueError, match=r"labels along 'station' of hindcast must be unique"):
         HINDCAST.assign_coords(twice).recal.fit(TRUTH.assign_coords(twice), pool="station")
     with pytest.raises(
-        ValueError, match="20 positions along 'station', the model was fitted on 16"
+        ValueError, match="20 positions along 'station', but the model was fitted on 16"
     ):
         model.mean(FORECASTS.drop_vars([n for n, c in FORECASTS.coords.items() if n != "time"]))
 

@@ -104,8 +104,8 @@ WRONG = {
         lambda: (PMF, xr.DataArray([[0.0, 1.0]], dims=["a", "b"])),
         r"one dimension that values lack; they have \['a', 'b'\]",
     ),
-    "percent": (lambda: (100 * PMF, EDGES), "40 of 40 forecasts .* take values / 100"),
-    "exceedance": (lambda: (1 - CDF,), "40 of 40 forecasts decrease .* take 1 - values"),
+    "percent": (lambda: (100 * PMF, EDGES), "40 of 40 forecasts .* use values / 100"),
+    "exceedance": (lambda: (1 - CDF,), "40 of 40 forecasts decrease .* use 1 - values"),
 }
 
 

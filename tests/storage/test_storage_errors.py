@@ -146,7 +146,9 @@ def test_what_is_no_store_is_told(tmp_path, is_folder):
     path = tmp_path / "model.zarr"
     path.mkdir() if is_folder else path.write_text("text")
     kind = "Zarr store" if is_folder else "netCDF file"
-    with pytest.raises(ValueError, match=f"model.zarr cannot be read as a {kind}, as it is of another kind"):
+    with pytest.raises(
+        ValueError, match=f"model.zarr cannot be read as a {kind}, as it is of another kind"
+    ):
         xrecal.open_recalibrator(path)
 
 
