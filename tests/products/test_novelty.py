@@ -76,7 +76,7 @@ def test_vectors_have_none():
         xrecal.CKME(support="observations"),
         jointly=("t2m", "rain"),
     )
-    with pytest.raises(TypeError, match="not of 't2m' and 'rain' as vectors; fit without jointly="):
+    with pytest.raises(TypeError, match="not 't2m' and 'rain' as vectors; fit without jointly="):
         model.novelty(xr.Dataset({"t2m": NEW, "rain": NEW + 1}))
 
 

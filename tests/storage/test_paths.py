@@ -203,7 +203,7 @@ def test_what_cannot_be_read_replaces_nothing(tmp_path, name):
 
     with (
         pytest.raises(
-            UnreadableResultError, match=rf"made for .*{name} cannot be opened, so .*odd"
+            UnreadableResultError, match=rf"result for .*{name} cannot be opened, so .*odd"
         ),
         writing(path),
         written_aside(path, refuse) as aside,
