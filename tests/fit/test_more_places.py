@@ -177,7 +177,9 @@ def test_positions_without_labels_are_those_of_the_fit():
     model = fit(hindcast=HINDCAST.drop_vars(bare), truth=TRUTH.drop_vars(bare))
     late = [one.drop_vars(bare, errors="ignore") for one in LATE]
     assert model.update(*part(late, slice(None), slice(KNOWN))).state["n_cases"] == KNOWN * N
-    with pytest.raises(ValueError, match="hindcast has 20 positions along 'station', but"):
+    with pytest.raises(
+        ValueError, match="hindcast has 20 positions along 'station', but the model"
+    ):
         model.update(*late)
 
 

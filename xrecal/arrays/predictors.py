@@ -26,8 +26,8 @@ FEWEST = 20
 """Least numbers of cases with and without a value for which an indicator is learned."""
 
 COARSE = 10
-"""A predictor is continuous if its smallest step is less than one over this, in mean steps between
-values of the record."""
+"""A predictor is continuous if its smallest step, times this number, is less than its mean step
+between values of the record."""
 
 INDICATOR = 2.0**0.5
 """Indicator of a missing value. Like sines and cosines it has the weight 1/2 in squared distances,

@@ -299,7 +299,7 @@ class Call:
         return getattr(self.task, "__name__", type(self.task).__name__.strip("_"))
 
     def __call__(self, *args: Any, passed: Sequence[Any] = ()) -> Any:
-        """Results by position: a tuple of several, or one."""
+        """Results by position: a tuple, or the result itself if there is only one."""
         n = len(args) - len(self.labels)
         with one_blas_thread():
             try:

@@ -99,8 +99,8 @@ def compare(
         Covariates for all methods whose own ``condition_on`` is None. The reference has none.
     covariates : dict from str to DataArray, optional
         Values of covariates that are not coordinates, for the hindcast and for ``forecast``. If
-        neither ``condition_on`` nor a method names one of them, all methods but the reference
-        condition on all of them.
+        neither ``condition_on`` nor a method names a covariate, all methods but the reference
+        condition on all covariates.
     pool : str, tuple of str or dict, optional
         Location dimensions whose cases every fit learns from together, as for
         ``hindcast.recal.fit``. The climatology remains that of each place, from two cases on: the

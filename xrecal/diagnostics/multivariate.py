@@ -37,7 +37,7 @@ Scale: TypeAlias = Mapping[Hashable, float | xr.DataArray] | None
 FieldScore: TypeAlias = Callable[..., FloatArray]
 """Function of observations (..., d), members (..., d, m) and weights (..., m) to scores (...)."""
 
-_MISSING = "left out: places without observation or members, and members that lack other places"
+_MISSING = "places without observation or members, and members that lack other places, are left out"
 
 
 @score_entry(whole=True)

@@ -63,7 +63,7 @@ def _some_untested(data: xr.Dataset) -> bool:
 
 
 def rejections(p_values: npt.NDArray[np.float64]) -> tuple[int, int]:
-    """Number of tests that reject, after control of false discoveries, and of all tests.
+    """Number of rejections after control of false discoveries, and number of all tests.
 
     NaN means no test.
     """

@@ -184,7 +184,7 @@ class UpdateTask:
 
 @dataclass(frozen=True)
 class ForetellTask:
-    """Task from arrays of a state with added cases to :meth:`Method.foretell_locations`."""
+    """Task from arrays of a state with added cases to what ``foretell_locations`` returns."""
 
     task: UpdateTask
     """Task that has joined the cases"""

@@ -53,7 +53,7 @@ class Covariates:
     periods: tuple[float | None, ...] = ()
     """(p,) for circular covariates, None for others."""
     record: Covariates | None = None
-    """Covariates of the cases of a fit, for covariates of further cases."""
+    """Covariates of the cases of a fit, with which covariates of further cases are compared."""
     found: dict[str, Usual] = field(default_factory=dict, compare=False)
     """Cache of usual values by name."""
 

@@ -318,7 +318,7 @@ class LinearPool(Settings):
         return replace(self, condition_on=season).with_forest(n_cases), [note]
 
     def with_forest(self, n_cases: int) -> LinearPool:
-        """The pool with a forest, if the setting is open, and covariates and cases suffice."""
+        """The pool with a forest if ``forest`` is "auto", and covariates and cases suffice."""
         left = self.forest == "auto" and self.methods is None
         return replace(self, forest=True) if left and grows(self.covariates, n_cases) else self
 

@@ -36,7 +36,7 @@ FOLDS, BLOCKS = 5, 10
 """Number of folds of the centres, and of blocks of cases in a fold, so that it has all seasons."""
 
 NO_SPLIT = -1
-"""Predictor number of leaves and of unused nodes."""
+"""Number that stands for a predictor at leaves and unused nodes, which have none."""
 
 LARGEST = 1e38
 """Limit of predictors: trees store them in single precision."""

@@ -84,8 +84,8 @@ def believed(predictors: Matrix) -> Any:
 def cut(values: FloatArray, past: FloatArray | None = None, far: float = FAR) -> FloatArray:
     """Cut values (n,) that are too many typical deviations from the median.
 
-    Median and deviations are of past values, or of these if None. By default the cut is so far away
-    that it only keeps other values from being lost in rounding.
+    Median and deviations are of past values, or of these if None. By default the limit is very far
+    away: values beyond it would drown all others in rounding errors.
     """
     of = np.ascontiguousarray(values if past is None else past, np.float64)
     middle, typical = deviations(of)

@@ -87,8 +87,8 @@ def choose_each(
 ) -> tuple[list[Choices], IntArray, FloatArray]:
     """Choose for each support alone, with ridges of the grid.
 
-    Also returns the places of the supports that are usable there, and quantiles (2, S, n, q) of
-    held-out cases, in the folds searched over and from earlier cases.
+    Also returns the positions of the supports that are usable at the location, and quantiles (2, S,
+    n, q) of held-out cases: from the folds of the search, and from earlier cases alone.
     """
     n_supports, n = len(problem.settings.supports), problem.calibration.observations.shape[1]
     quantiles = np.full((2, n_supports, n, n_quantiles), math.nan)

@@ -229,7 +229,7 @@ class Search:
         return min(first + GRID_STEP * (self.low_rank and stronger), float(GRID[-1]))
 
     def _is_far(self, g: int, apart: FloatArray) -> bool:
-        """Return whether a ridge is too far (S,) from the best ones of a kernel to be tried."""
+        """Return whether a ridge is too far (S,) from the best ridges of a kernel to be tried."""
         if not self.low_rank:
             return False
         near = self._promising(self.best.tried_loss[[g]], NEAR)[0]

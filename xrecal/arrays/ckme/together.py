@@ -168,8 +168,9 @@ def _nearly_lowest(curves: FloatArray, slack: FloatArray) -> tuple[FloatArray, F
     """Largest ridges (...) with nearly the smallest of losses (..., R), and the smallest losses.
 
     Ridges are powers of ten. The smallest loss is at the vertex of the parabola through the
-    smallest one on the grid and its neighbours. A loss is nearly the smallest if it exceeds it by
-    up to ``slack`` (...): on the parabola, and beyond it on straight lines between grid points.
+    smallest one on the grid and its neighbours. A loss is nearly the smallest if it exceeds that by
+    up to ``slack`` (...). Losses are on the parabola, and beyond it on straight lines between grid
+    points.
     """
     end, slack = GRID.size - 1, slack[..., np.newaxis]
     smallest = end - curves[..., ::-1].argmin(-1, keepdims=True)

@@ -189,8 +189,8 @@ def reordered_members(
     pattern, numbers = np.asarray(template), np.asarray(cases)
     if pattern.shape != ascending.shape:
         raise ValueError(
-            f"template has shape {pattern.shape}, but members have {ascending.shape}; each member "
-            "needs one value to follow"
+            f"template has shape {pattern.shape}, but members have {ascending.shape}; each "
+            "member needs one value of the template"
         )
     if numbers.shape != ascending.shape[:-1] or not np.issubdtype(numbers.dtype, np.integer):
         raise ValueError(

@@ -57,7 +57,7 @@ class Field(NamedTuple):
         return values
 
     def unlike(self, features: FloatArray) -> FloatArray:
-        """Novelty of places (P,), 0 to 1: how poorly known places represent them.
+        """Novelty of places (P,), 0 to 1: how poorly they are represented by the known places.
 
         NaN if unknown.
         """
