@@ -133,7 +133,7 @@ def _reduced(compiled: Any) -> tuple[Any, ...]:
 
 
 class _Bare:
-    """An environment without a module, for the pickle."""
+    """Stand-in for an environment: it pickles only the name, not the module."""
 
     def __init__(self, name: str) -> None:
         self._name = name

@@ -103,7 +103,7 @@ def reported(what: str = "xrecal", *, shown: bool = True) -> Iterator[None]:
     Notes
     -----
     On standard error, from 3 s on: a bar on a terminal and in a notebook, elsewhere lines, every
-    10 s at first and more rarely later. The work of a cluster is not counted.
+    10 s at first and more rarely later. The bar leaves out the work of a cluster.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Computing on a Dask cluster, which may not answer, have no workers, or be lost."""
+"""Compute on a Dask cluster. It may not answer, have no workers, or be lost."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ class Summary(Shown):
         return Table(head, rows, foot)
 
     def _noun(self) -> str:
-        """Word for the positions that each have a value."""
+        """Return "lead" if all dimensions of the values are leads, otherwise "location"."""
         dims = self["n_cases"].dims
         return "lead" if all(is_lead(d, self.coords.get(d)) for d in dims) else "location"
 

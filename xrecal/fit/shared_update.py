@@ -175,7 +175,7 @@ class _Added:
 
 
 def join_any(one: Any, other: Any) -> Any:
-    """Sums of the cases of both, None without a fit."""
+    """Add the sums over two sets of cases; None without a fit."""
     from xrecal.arrays.shared.passes import join_added
 
     return None if one is None else join_added(one, other)

@@ -402,7 +402,7 @@ class Method(ABC):
 
     @property
     def evidence_sizes(self) -> Mapping[str, tuple[int, ...]]:
-        """The same for losses from which places choose together; fits do not need them."""
+        """Names and sizes of losses from which places choose together; fits do not need them."""
         return {}
 
     def choose_locations(self, cases: Cases, min_samples: int) -> FitArrays:

@@ -58,7 +58,7 @@ WIDE = ((1, 0), (1, 1), (4, 0), (4, 0.25), (4, 1), (16, 0.0625), (16, 0.25))
 """Factors of the bandwidth, and exponents, to try with ``bandwidth="cv"``."""
 
 WIDE_OF_SHAPES = ((1, 0), (1, 1), (4, 1), (16, 0.25))
-"""The same if shapes are compared."""
+"""Factors and exponents to try with ``bandwidth="cv"`` if shapes are compared."""
 
 WIDE_ALONE = ((1, 0), (4, 0), (16, 0))
 """Factors of the bandwidth to try with ``bandwidth="cv"`` without covariates."""

@@ -211,14 +211,14 @@ class OnlinePool(Settings):
         return self.pool.shared_by_places
 
     def with_shared(self, method: Method) -> OnlinePool:
-        """The same with one more expert, which places share and which keeps learning."""
+        """Return this pool with one more expert, which places share and which keeps learning."""
         law = replace(as_shared(method), keeps_sums=True)
         methods = (*self.pool.mixed, law)
         return replace(self, methods=methods, condition_on=None, forest="auto")
 
     @property
     def alone(self) -> OnlinePool:
-        """The same without the shared expert."""
+        """Online pool without the shared expert."""
         return self if self.law is None else replace(self, methods=self.pool.methods)
 
     @property

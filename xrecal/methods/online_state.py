@@ -54,14 +54,14 @@ class Fitting(NamedTuple):
     """(L, ...) given choices"""
 
     def at(self, place: int) -> Fitting:
-        """The same at one location."""
+        """Return the inputs at one location."""
         if self.choices is None:
             return self
         own = slice(place, place + 1)
         return self._replace(choices={name: array[own] for name, array in self.choices.items()})
 
     def in_warm_up(self) -> Fitting:
-        """The same for fits before the warm-up, which must not use its cases."""
+        """Return the inputs for fits before the warm-up, which must not use its cases."""
         if self.choices is None:
             return self
         return self._replace(choices=earlier_choices(self.choices))

@@ -55,7 +55,7 @@ class Score(NamedTuple):
     """None for the units of the variable."""
 
     def of(self, estimator: str) -> Score:
-        """The same score, estimated in another way."""
+        """Return this score with another estimator."""
         return self._replace(estimator=estimator)
 
     def attrs(self, units: Mapping[str, Any]) -> dict[str, Any]:

@@ -49,7 +49,7 @@ class Strength(NamedTuple):
     bias: FloatArray
     """Twice the logarithm of the likelihood ratio of their mean."""
     spread: FloatArray
-    """The same for their standard deviation."""
+    """Twice the logarithm of the likelihood ratio of their standard deviation."""
 
 
 @dataclass(frozen=True)

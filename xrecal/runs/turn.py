@@ -203,9 +203,9 @@ class Turn:
         return (max(s for s, _ in known), max(v for _, v in known)) if known else None
 
     def _parent(self, start: Date, fit_knows: tuple[Date, Date] | None) -> str | None:
-        """The newest model without cases from after a start.
+        """Return the newest model without cases from after a start.
 
-        "" for the first fit, None for none.
+        Return "" for the first fit, and None if there is no such model.
         """
         stem, models = stem_of(start), self.folder.models()
         before = [one for one in models if one < stem]

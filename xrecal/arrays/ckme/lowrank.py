@@ -231,8 +231,9 @@ class LowRank:
     def sums(self, ridge: float, rank: int) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Sums from ``M = L Lᵀ + λ n`` and roots R of the case weights, without a matrix (n, n).
 
-        Returns the factors (r,) of similarities to the first landmarks in the sum of signed weights
-        ``Rᵀ M⁻¹ R k``; ``M⁻¹ R`` (n,); and the diagonal (n,) of ``M⁻¹``.
+        Return three arrays: factors (r,), ``M⁻¹ R`` (n,), and the diagonal (n,) of ``M⁻¹``. The
+        factors times the similarities to the first landmarks give the sum of signed weights,
+        ``Rᵀ M⁻¹ R k``.
         """
         rows, roots = self.rows[:rank], self._location.root
         shift = ridge * roots.size

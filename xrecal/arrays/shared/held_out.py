@@ -101,9 +101,9 @@ def hold_out(
     Returns
     -------
     HeldOut
-        F fits of both kinds. Centres and spreads of places, fields of features and the law are
-        learned without the fold. The regression, scales of features, landmarks, the grid and the
-        ridge are those of the fit to all cases.
+        F fits of both kinds. Each fit learns the centres and spreads of places, the fields of
+        features and the law without its fold. It takes the regression, scales of features,
+        landmarks, the grid and the ridge from the fit to all cases.
 
     Notes
     -----

@@ -173,7 +173,7 @@ def law_sums_of(cases: Cases, date: IntArray, started: Started | None) -> PartSu
 
 
 def join_sums(one: PartSums, other: PartSums) -> PartSums:
-    """Sums over the cases of both."""
+    """Add the sums over two sets of cases."""
     joined = dict(one)
     for key, sums in other.items():
         joined[key] = joined[key].plus(sums) if key in joined else sums
@@ -248,7 +248,7 @@ def finish(started: Started, *learned: tuple[SharedLaw, Sums]) -> Shared:
 
 
 def added_sums_of(fit: Shared, cases: Cases) -> tuple[FloatArray, Sums, Sums]:
-    """Sums over further cases at the places of a fit: of the places (8, P), and of both laws."""
+    """Compute sums over further cases: those of the places (8, P), and those of both laws."""
     one_part = cases._replace(part=np.zeros(cases.place.size, np.int64))
     count = fit.features.shape[0]
     of_places = place_sums_of(fit.pooled, one_part, count, 1)[0]
@@ -267,7 +267,7 @@ def added_sums_of(fit: Shared, cases: Cases) -> tuple[FloatArray, Sums, Sums]:
 def join_added(
     one: tuple[FloatArray, Sums, Sums], other: tuple[FloatArray, Sums, Sums]
 ) -> tuple[FloatArray, Sums, Sums]:
-    """Sums over the cases of both."""
+    """Add the sums over two sets of further cases."""
     return one[0] + other[0], one[1].plus(other[1]), one[2].plus(other[2])
 
 

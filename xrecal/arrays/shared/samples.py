@@ -59,7 +59,7 @@ def draw_sample(cases: Cases, date: IntArray, size: int = SAMPLE) -> Sample:
 
 
 def join_samples(one: Sample, other: Sample, size: int = SAMPLE) -> Sample:
-    """Sample of the cases of both."""
+    """Join two samples: return the sample of all their cases."""
     both = Cases(*(np.concatenate(parts) for parts in zip(one.cases, other.cases, strict=True)))
     draws = np.concatenate([one.draws, other.draws])
     return _smallest(both, draws, np.arange(draws.size), size)
@@ -109,7 +109,7 @@ def draw_values(values: FloatArray, place: IntArray, date: IntArray) -> Values:
 
 
 def join_values(one: Values, other: Values) -> Values:
-    """Values of the cases of both."""
+    """Join the values of two sets of cases."""
     draws, sample = (np.concatenate(both) for both in zip(one[:2], other[:2], strict=True))
     pairs = zip((np.fmin, np.fmax, np.fmin), one.ends, other.ends, strict=True)
     return _fewest(draws, sample, np.stack([of(a, b) for of, a, b in pairs]))

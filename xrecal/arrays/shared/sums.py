@@ -36,7 +36,7 @@ class Sums(NamedTuple):
     r"""() :math:`W = \sum \omega`"""
 
     def plus(self, other: Sums) -> Sums:
-        """Sums of the cases of both."""
+        """Add the sums over other cases."""
         return Sums(*(a + b for a, b in zip(self, other, strict=True)))
 
     def times(self, factor: float) -> Sums:
