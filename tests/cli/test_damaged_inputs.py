@@ -62,6 +62,15 @@ def test_a_page_beside_raw_forecasts_without_values_is_refused(tmp_path):
     assert not (tmp_path / "page.png").exists()
 
 
+@pytest.fixture
+def interruptible():
+    """Interrupts as in the foreground of a shell: Python ignores them if a shell runs it with &."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize(
     ("command", "told"),
     [
