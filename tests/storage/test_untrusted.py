@@ -311,7 +311,7 @@ def test_vectors_of_other_variables_are_refused(tmp_path, old, new):
     pairs = [xr.Dataset({"t2m": a, "dew": a + 1}) for a in (HINDCAST, TRUTH)]
     pairs[0].recal.fit(pairs[1], jointly=("t2m", "dew")).save(path)
     change_header(path, replaced(old, new))
-    assert_refused(path, r"the vectors VectorCKME\(.* are none of several variables")
+    assert_refused(path, r"the vectors VectorCKME\(.* are not valid for several variables")
 
 
 def test_labels_of_other_components_are_refused(tmp_path):

@@ -142,7 +142,7 @@ def common_cases(paired: Paired) -> dict[Hashable, tuple[Form, xr.DataArray]]:
 
 
 def as_one(pairs: Mapping[Hashable, Pairs]) -> Pairs:
-    """Pair of the first of several variables, with the forecasts and observations of all.
+    """Return the pairs of the first variable, which also hold the data of the other variables.
 
     Raises
     ------

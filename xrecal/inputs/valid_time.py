@@ -277,7 +277,7 @@ def time_dim(
     if len(dated) > 1:
         raise ValueError(
             f"observations have several dimensions of dates, {dated}, but not the lead times of "
-            "the forecasts; select one, with valid times"
+            "the forecasts; keep one dimension of dates, that of valid times"
         )
     return dated[0] if dated else None
 

@@ -31,7 +31,7 @@ from .source import Sources, check_count, reduce
 Coherence: TypeAlias = Literal["ecc", "schaake", "dates"]
 
 RAW = "xrecal_raw_member"
-"""Dimension of the raw members in a task, as results have their own."""
+"""Name of the dimension of raw members in a task. Members of results have another dimension."""
 
 _ORDERS = {
     "ecc": "in the order of the raw members (ensemble copula coupling)",
