@@ -68,7 +68,7 @@ def valid_times(
             f'{name}.{lead}.attrs["units"] = "days"'
         )
     raise ValueError(
-        f"{name} starts at {starts[0]} along {dim!r}, which is no date to which leads can be "
+        f"{name} starts at {starts[0]} along {dim!r}, which is not a date to which leads can be "
         f"added; give dates: {name}.assign_coords({dim}=...)"
     )
 

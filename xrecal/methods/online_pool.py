@@ -257,7 +257,7 @@ class OnlinePool(Settings):
         by_level = {STRATEGY: n_strategies, EXPERT: len(labels), LEVEL: N_LEVELS}
         by_expert = {STRATEGY: n_strategies, EXPERT: len(labels)}
         last = partial(Parameter, dtype=np.int32, of_slots=True)
-        slow = self.experts.parameters(max(n_features - 1, 0))  # verification time is no feature
+        slow = self.experts.parameters(max(n_features - 1, 0))  # verification time is not a feature
         former = {
             FORMER + name: replace(p, labels=(), description="", for_updates=True)
             for name, p in slow.items()

@@ -187,7 +187,7 @@ def location_blocks(
             why = (
                 "is pooled, so that blocks hold all of it; leave it out"
                 if name in whole
-                else f"is no dimension of locations; these are {list(map(str, sizes))}"
+                else f"is not a dimension of locations; these are {list(map(str, sizes))}"
             )
             raise ValueError(Advice(Typed("chunks"), f" names {name!r}, which {why}"))
     blocks = block_sizes(sizes, n_bytes // max(math.prod(sizes.values()), 1))

@@ -92,7 +92,7 @@ def require_sound(fitted: FittedVariable) -> dict[str, Expected]:
     expected = _expected(fitted, parameters, n)
     unknown = [name for name in state.data_vars if name not in expected]
     if unknown:
-        raise ValueError(f"{unknown[0]!r} is no array that {method!r:.80} stores")
+        raise ValueError(f"{unknown[0]!r} is not an array that {method!r:.80} stores")
     for name in expected:
         _require_array(state, name, expected[name])
         if name in parameters:

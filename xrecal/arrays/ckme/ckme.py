@@ -85,9 +85,9 @@ def _best_errors(search: Search) -> int | None:
 def choose_each(
     problem: Problem, half_life: float, n_quantiles: int
 ) -> tuple[list[Choices], IntArray, FloatArray]:
-    """Choose for each support alone, with ridges of the grid.
+    """Choose the settings for each support, with ridges of the grid.
 
-    Also returns the positions of the supports that are usable at the location, and quantiles (2, S,
+    Also return the positions of the supports that are usable at the location, and quantiles (2, S,
     n, q) of held-out cases: from the folds of the search, and from earlier cases alone.
     """
     n_supports, n = len(problem.settings.supports), problem.calibration.observations.shape[1]
