@@ -70,17 +70,17 @@ class Recalibrator(Fitted, ProductVerbs, diagnostics.Verbs):
         of covariates, support, centre, half-life and bounds of a CKME, weights and tails of a
         LinearPool, and the positions of a pooled fit. Methods without such choices learn from all
         cases and equal a fit to all of them: EMOS, climatology, PIT, conformal margins, IDR except
-        the coefficients of its covariates, and in a pool all methods but CKMEs. They equal it to
-        rounding, which is about 1e-9 for EMOS in a pool, because of its optimiser. Cases may come
+        the coefficients of its covariates, and in a pool all methods but CKMEs. They agree up
+        to rounding, or to about 1e-9 for EMOS in a pool, because of its optimiser. Cases may come
         one at a time or many at once. Fit again from time to time, so that the choices use all
         cases. An OnlinePool does this itself, and learns weights from each case, in order.
 
-        You may pass cases that the model knows already, by their label. Nothing changes if the
-        observation is the known one, or is missing now. An observation that was missing is added,
-        and one that differs replaces the first, each with its forecast; known covariates stay. So
-        you may pass the starts of the last days each day, and each lead learns when it verifies.
-        Only a fit that many pooled places share raises an error for an observation that differs,
-        because it keeps sums. The shared CKME in an OnlinePool keeps the first observation.
+        You may pass cases again; the model knows them by their label. Nothing changes if the new
+        observation is missing, or equals the known one. The model adds an observation that was
+        missing, and replaces one that differs, each with its forecast; it keeps known covariates.
+        So on each day you may pass the starts of several past days: each lead then learns as soon
+        as it verifies. Only a shared fit raises an error for an observation that differs, because
+        it keeps sums. The shared CKME in an OnlinePool keeps the first observation.
 
         Parameters
         ----------

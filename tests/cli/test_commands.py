@@ -42,7 +42,10 @@ Q = ["--quantiles", "0.5"]
             ["fit", "a", "b", "c.nc", "--resume", "--overwrite"],
             "--resume continues and --overwrite",
         ),
-        (["fit", "a", "b", "c", "--method", "CKME(1)"], "is no method: settings go by their names"),
+        (
+            ["fit", "a", "b", "c", "--method", "CKME(1)"],
+            "is not a method: settings go by their names",
+        ),
         (["fit", "a", "b", "c", "--method", "print(1)"], "there is no print, but CKME, LinearPool"),
         (
             ["fit", "a", "b", "c", "--method", "CKME(ridge="],
@@ -100,7 +103,7 @@ def test_missing_and_unreadable_inputs(files):
     message = refused("score", folder / "m.nc", files.truth)
     assert "is a fitted model; give a file of data" in message
     message = refused("apply", files.new, files.new, folder / "o.nc", *Q)
-    assert "is no model of xrecal: it holds t2m; open what model.save(path) wrote" in message
+    assert "is not a model of xrecal: it holds t2m; open what model.save(path) wrote" in message
 
 
 def test_wrong_settings(files):
@@ -119,7 +122,7 @@ def test_wrong_settings(files):
     assert "the covariate 'wind' is not known for hindcast" in refused(
         *args, "--condition-on", "wind"
     )
-    assert "--chunks names 'time', which is no dimension of locations" in refused(
+    assert "--chunks names 'time', which is not a dimension of locations" in refused(
         *args, "--chunks", "time=3"
     )
     assert "fewer than --min-samples 100" in refused(*args, "--min-samples", "100")

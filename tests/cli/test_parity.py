@@ -321,7 +321,9 @@ def test_comparisons_have_rows(few, typed, by):
         assert found["methods"]["EMOS"]["crps_error"] == pytest.approx(error)
     assert run("compare", *few, *EMOS, "--by", typed).out.splitlines()[0].startswith(rows)
     told = refused("compare", *few, *EMOS, "--by", "month")
-    assert "--by month is no dimension of places or leads of hindcast; name one of ['lat'" in told
+    assert (
+        "--by month is not a dimension of places or leads of hindcast; name one of ['lat'" in told
+    )
 
 
 def test_comparisons_on_new_forecasts(files):

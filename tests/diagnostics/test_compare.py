@@ -721,8 +721,11 @@ def test_seasons_are_those_of_the_valid_time():
 @pytest.mark.parametrize(
     ("by", "message"),
     [
-        ("latt", r"by='latt' is no dimension of places or leads of hindcast; name one of \['lat'"),
-        ("time", "by='time' is no dimension of places or leads of hindcast"),
+        (
+            "latt",
+            r"by='latt' is not a dimension of places or leads of hindcast; name one of \['lat'",
+        ),
+        ("time", "by='time' is not a dimension of places or leads of hindcast"),
         (("year", "block"), "must name one split of"),
         (("lat", "lon"), "one dimension of places or leads or 'season'"),
     ],

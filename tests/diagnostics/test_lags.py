@@ -83,7 +83,7 @@ def test_what_the_user_knows():
     assert lags(forecasts, lag=3) == 3
     with pytest.raises(ValueError, match="lag is 0; give a whole number from 1"):
         lags(forecasts, lag=0)
-    with pytest.raises(ValueError, match="have units 'fortnights', which are none of"):
+    with pytest.raises(ValueError, match="have units 'fortnights', which are not among"):
         lags(forecasts)
     with pytest.raises(ValueError, match=r"no labels along 'init' .* give dates, .*: lag=\.\.\."):
         lags(over(DAYS, HOURS, "hours").drop_vars("init"))

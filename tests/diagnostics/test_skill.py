@@ -225,7 +225,9 @@ def test_rows_by_season():
     lazy = skill(SCORES.chunk(lat=1), REFERENCE, by="season")
     assert lazy.chunks
     assert "season" in repr(lazy.compute()).splitlines()[0]
-    with pytest.raises(ValueError, match="by='month' is no dimension of places or leads of scores"):
+    with pytest.raises(
+        ValueError, match="by='month' is not a dimension of places or leads of scores"
+    ):
         skill(SCORES, REFERENCE, by="month")
     with pytest.raises(ValueError, match="by='season' needs dates along 'time'"):
         skill(SCORES.drop_vars("time"), REFERENCE.drop_vars("time"), by="season")

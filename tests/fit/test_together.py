@@ -237,7 +237,9 @@ class TestDimensions:
 
     def test_other_names_are_refused(self):
         forecasts, observed = self.grid()
-        with pytest.raises(ValueError, match="'time' is no dimension of places with a fit of the"):
+        with pytest.raises(
+            ValueError, match="'time' is not a dimension of places with a fit of the"
+        ):
             forecasts.recal.fit(observed, ERRORS, choose="time")
 
     def test_windows_choose_together(self):

@@ -189,17 +189,19 @@ def changed(column, row, value, rows=None):
 
 
 CELLS = {
-    ("reference_date", "soon"): "row 4: reference_date 'soon' is no date such as 2024-01-06",
-    ("reference_date", None): "row 4: reference_date None is no date such as 2024-01-06",
-    ("target_end_date", "soon"): "row 4: target_end_date 'soon' is no date such as 2024-01-06",
-    ("horizon", 1.5): "row 4: horizon 1.5 is no whole number",
+    ("reference_date", "soon"): "row 4: reference_date 'soon' is not a date such as 2024-01-06",
+    ("reference_date", None): "row 4: reference_date None is not a date such as 2024-01-06",
+    ("target_end_date", "soon"): "row 4: target_end_date 'soon' is not a date such as 2024-01-06",
+    ("horizon", 1.5): "row 4: horizon 1.5 is not a whole number",
     ("location", None): "row 4: location None is missing",
-    ("value", "many"): "row 4: value 'many' is no finite number",
-    ("value", np.inf): "row 4: value inf is no finite number",
-    ("output_type", "quartile"): "row 4: output_type 'quartile' is none of quantile, sample, pmf, "
-    "cdf, mean, median",
-    ("output_type_id", 1.0): "row 4: output_type_id 1.0 is no level between 0 and 1",
-    ("output_type_id", "half"): "row 4: output_type_id 'half' is no level between 0 and 1",
+    ("value", "many"): "row 4: value 'many' is not a finite number",
+    ("value", np.inf): "row 4: value inf is not a finite number",
+    (
+        "output_type",
+        "quartile",
+    ): "row 4: output_type 'quartile' is not one of quantile, sample, pmf, cdf, mean, median",
+    ("output_type_id", 1.0): "row 4: output_type_id 1.0 is not a level between 0 and 1",
+    ("output_type_id", "half"): "row 4: output_type_id 'half' is not a level between 0 and 1",
 }
 
 
@@ -237,7 +239,7 @@ RULES = {
     ),
     "probability": (
         rows_of("cdf", [5, 10], [0.5, 0.8]).pipe(lambda rows: changed("value", 3, 1.5, rows)),
-        "row 3: value 1.5 is no probability between 0 and 1",
+        "row 3: value 1.5 is not a probability between 0 and 1",
     ),
 }
 
@@ -272,7 +274,7 @@ def test_columns_that_are_missing_are_named():
 
 def test_names_in_a_table_change_no_terminal():
     assert refused(changed("value", 0, "\x1b[2J")) == [
-        r"row 0: value '\x1b[2J' is no finite number"
+        r"row 0: value '\x1b[2J' is not a finite number"
     ]
 
 
@@ -320,9 +322,9 @@ def test_observations_that_cannot_be_read_are_named():
         observations(twice)
     wrong = VERSIONS.assign(value=["many", 5, 6, 3], as_of=["2024-01-24", "x", "2024-01-10", "y"])
     assert refused(wrong, observations) == [
-        "row 1: as_of 'x' is no date such as 2024-01-06",
-        "row 3: as_of 'y' is no date such as 2024-01-06",
-        "row 0: value 'many' is no number",
+        "row 1: as_of 'x' is not a date such as 2024-01-06",
+        "row 3: as_of 'y' is not a date such as 2024-01-06",
+        "row 0: value 'many' is not a number",
     ]
 
 

@@ -22,7 +22,7 @@ def test_text_with_a_unit_is_a_length(text, days):
 @pytest.mark.parametrize("text", ["5", "D", "5 months", "1 year", "-5D", "5D 3h", ""])
 def test_other_text_is_none(text):
     assert length_of(text) is None
-    with pytest.raises(ValueError, match=f"every is '{text}', which is no length of time; give"):
+    with pytest.raises(ValueError, match=f"every is '{text}', which is not a length of time; give"):
         as_span(text, "every")
 
 

@@ -215,7 +215,7 @@ ERRORS = {
     ),
     "unknown units": (
         forecasts(units="furlongs"),
-        r"units 'furlongs', which are none of seconds, .*years; set them: hindcast.lead.attrs",
+        r"units 'furlongs', which are not among seconds, .*years; set them: hindcast.lead.attrs",
     ),
     "parts of months": (
         forecasts(leads=[0.5, 1.5], units="months"),
@@ -244,7 +244,7 @@ ERRORS = {
     ),
     "whole numbers and days": (
         forecasts([1, 2, 3]),
-        r"hindcast starts at 1 along 'init', which is no date to which leads can be added",
+        r"hindcast starts at 1 along 'init', which is not a date to which leads can be added",
     ),
 }  # fmt: skip
 

@@ -162,7 +162,7 @@ def no_places(inputs: Inputs) -> Inputs:
 
 
 SHUFFLED = np.random.default_rng(1).permutation(N)
-NOT_TEXT = r"which is no text; use hindcast.rename\("
+NOT_TEXT = r"which is not text; use hindcast.rename\("
 USED = "has a name that xrecal uses; rename it"
 NUMBERS = r"needs float32 or float64: hindcast.astype\('float64'\)"
 

@@ -448,14 +448,14 @@ def dates_as_objects(piece, rng, world):
     return labelled(piece, name, pd.Index(objects, dtype=object))
 
 
-@way(*DATED, refused="text is no date")
+@way(*DATED, refused="text is not a date")
 def dates_as_text(piece, rng, world):
     name, index = _dates(piece)
     texts = index.strftime(pick(rng, ["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S", "%Y%m%d%H"]))
     return labelled(piece, name, np.array(texts, pick(rng, [str, object])))
 
 
-@way(*DATED, refused="a period is no date")
+@way(*DATED, refused="a period is not a date")
 def dates_as_periods(piece, rng, world):
     name, index = _dates(piece)
     return labelled(piece, name, index.to_period("M" if world.lead_kind == "months" else "D"))

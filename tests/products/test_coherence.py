@@ -394,7 +394,7 @@ def test_errors_of_templates(model):
     with pytest.raises(ValueError, match=r"template names 2001-01-15 .* more than once"):
         schaake(["2001-01-15", "2001-01-15"])
     with pytest.raises(
-        ValueError, match="template holds 'warm', which is no date; the calibration"
+        ValueError, match="template holds 'warm', which is not a date; the calibration"
     ):
         schaake(["warm"])
     for bad in ([], "2001-01-15", 3):

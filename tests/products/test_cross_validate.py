@@ -247,7 +247,9 @@ def test_years_may_begin_on_any_date():
         )
     with pytest.raises(ValueError, match="year_start must be a date such as '07-01' or a month"):
         hindcast.recal.cross_validate(truth, xrecal.EMOS(), year_start="July")
-    with pytest.raises(ValueError, match="gap is '5', which is no length of time; give a number"):
+    with pytest.raises(
+        ValueError, match="gap is '5', which is not a length of time; give a number"
+    ):
         hindcast.recal.cross_validate(truth, xrecal.EMOS(), year_start=7, gap="5")
 
 

@@ -254,7 +254,10 @@ def test_a_method_with_its_own_refit():
         ({"by": "block", "refit": 3}, "refit belongs to by='rolling', but by is 'block'"),
         ({"by": "rolling", "refit": 3}, "by='rolling' needs every"),
         ({"by": "rolling", "every": 1, "refit": 0}, "refit is 0; give a whole number of cases"),
-        ({"by": "rolling", "every": 1, "refit": "x"}, "refit is 'x', which is no length of time"),
+        (
+            {"by": "rolling", "every": 1, "refit": "x"},
+            "refit is 'x', which is not a length of time",
+        ),
         ({**ROLLING, "min_samples": 23}, "no fit has min_samples=23 cases to learn from"),
     ],
 )

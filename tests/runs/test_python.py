@@ -117,7 +117,7 @@ def test_a_run_goes_on_and_refuses_in_words_of_python(tmp_path):
     with pytest.raises(ValueError, match="resume=True continues and overwrite=True starts again"):
         work(resume=True, overwrite=True)
     with pytest.raises(
-        ValueError, match=r"chunks names 'time', which is no dimension of locations"
+        ValueError, match=r"chunks names 'time', which is not a dimension of locations"
     ):
         xrecal.Run(chunks={"time": 2}).open(files.hindcast)
     with pytest.raises(ValueError, match="the run has no output"):

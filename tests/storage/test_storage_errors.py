@@ -103,7 +103,9 @@ def test_other_files_are_refused(file):
         TRUTH.to_dataset(name="t2m").to_netcdf(path)
     else:
         TRUTH.to_dataset(name="t2m").to_zarr(path, consolidated=False, **options)
-    with pytest.raises(ValueError, match=r"model.* is no model of xrecal: it holds t2m; open what"):
+    with pytest.raises(
+        ValueError, match=r"model.* is not a model of xrecal: it holds t2m; open what"
+    ):
         xrecal.open_recalibrator(path)
 
 

@@ -242,7 +242,7 @@ def replaced(old, new):
         ('"leads": null', '"leads": [3]', "leads is .*, not of the type Mat"),
         ('"periods": {"dict": []}', '"periods": {"dict": [["a", -3]]}', "has the period -3"),
         ('"condition_on": null', '"condition_on": "a"', "needs other covariates than"),
-        ('"solver": "auto"', '"solver": "exact"', "'landmark' is no array that CKME"),
+        ('"solver": "auto"', '"solver": "exact"', "'landmark' is not an array that CKME"),
     ],
 )
 def test_settings_that_no_fit_leaves_are_refused(path, old, new, told):
@@ -311,7 +311,7 @@ def test_vectors_of_other_variables_are_refused(tmp_path, old, new):
     pairs = [xr.Dataset({"t2m": a, "dew": a + 1}) for a in (HINDCAST, TRUTH)]
     pairs[0].recal.fit(pairs[1], jointly=("t2m", "dew")).save(path)
     change_header(path, replaced(old, new))
-    assert_refused(path, r"the vectors VectorCKME\(.* are none of several variables")
+    assert_refused(path, r"the vectors VectorCKME\(.* are not valid for several variables")
 
 
 def test_labels_of_other_components_are_refused(tmp_path):
@@ -422,7 +422,7 @@ def test_data_may_be_packed_by_filters_of_numbers(tmp_path):
     np.testing.assert_allclose(opened.t2m, NEW, atol=1e-3)
     assert opened.source[0] == "a"
     change(path / "t2m" / ".zarray", filters=[{"id": "astype", "decode_dtype": "<U4"}])
-    with pytest.raises(ValueError, match="'t2m' is decoded to '<U4', which are no numbers"):
+    with pytest.raises(ValueError, match="'t2m' is decoded to '<U4', which are not numbers"):
         require_known(path, DATA)
 
 

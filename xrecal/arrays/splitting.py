@@ -105,10 +105,11 @@ def splits(
     year : array of int, shape (n,), optional
         Year of each case, needed with ``by="year"``. A year may lie in several pieces.
     days : array of float, shape (n,), optional
-        Date of each case in days since any day, not descending; needed by lengths of time.
+        Date of each case, in days since any day, in ascending order; equal dates are allowed.
+        Needed if an argument is a length of time.
     gap : int or timedelta, default 0
-        Cases this near to a tested one, or nearer, are left out of training: 3 leaves out three
-        cases on each side (only before it, if the split uses only the past). Give at least the lead
+        Training leaves out cases up to this far from a tested case: 3 leaves out three cases on
+        each side of it (only before it, if the split uses only the past). Give at least the lead
         time plus the memory of the weather, so that the model knows no tested observation.
     blocks : int, default 5
         Number of parts, at least 2; part sizes differ by one case at most. Without a window,

@@ -118,7 +118,7 @@ def _pieces(
 
 
 def inputs_after(given: Inputs, before: Sequence[Any]) -> Inputs:
-    """Arrays that are read again once other results are known, so they need not wait in memory."""
+    """Arrays that Dask reads again after the results ``before``; they do not wait in memory."""
     from dask.base import is_dask_collection
 
     lazy = [value for value in before if is_dask_collection(value)]

@@ -172,7 +172,7 @@ WRITING = (
 """Options of commands that write a result."""
 
 QUANTILES: dict[str, Any] = {"metavar": "Q,...", "callback": values.quantile_levels}
-"""Settings of options for levels."""
+"""Keywords of click for options that take quantile levels."""
 
 WATCHING = (
     option(

@@ -81,8 +81,8 @@ class MethodType(click.Choice[str]):
             return _read(ast.parse(text, mode="eval").body)
         except (SyntaxError, ValueError) as error:
             self.fail(
-                f"{text!r} is no method: {error}; type a name such as ckme, or settings by their "
-                "names, as in \"CKME(support='errors', ridge=0.1)\"",
+                f"{text!r} is not a method: {error}; type a name such as ckme, or settings by "
+                "their names, as in \"CKME(support='errors', ridge=0.1)\"",
                 param,
                 ctx,
             )

@@ -13,12 +13,14 @@ import numpy as np
 
 
 def restart(_: click.Context, parameter: click.Parameter, text: str) -> str | int | None:
-    """When a monitor restarts."""
+    """Read the time at which a monitor restarts."""
     if text in ("year", "never"):
         return None if text == "never" else text
     if text.isdigit() and int(text):
         return int(text)
-    raise click.BadParameter(f"{text!r} is not year, never or a number of cases", param=parameter)
+    raise click.BadParameter(
+        f"{text!r} is not valid; type year, never or a number of cases", param=parameter
+    )
 
 
 def date(_: click.Context, parameter: click.Parameter, text: str | None) -> np.datetime64 | None:
@@ -31,7 +33,7 @@ def date(_: click.Context, parameter: click.Parameter, text: str | None) -> np.d
         date = np.datetime64(text.removesuffix("Z"), "us")
     if date is None or np.isnat(date):
         raise click.BadParameter(
-            f"{text!r} is no date such as 2026-11-23 or 2026-11-23T06:00", param=parameter
+            f"{text!r} is not a date such as 2026-11-23 or 2026-11-23T06:00", param=parameter
         )
     return date
 

@@ -274,7 +274,7 @@ def known(run: xrecal.Run, given: Mapping[str, Any]) -> dict[str, xr.DataArray |
 
 
 def doors(dataset: xr.Dataset) -> Any:
-    """``dataset.recal``; the Dataset does not store it, as a cycle would keep its file open."""
+    """Make ``dataset.recal``. A stored one would refer to its Dataset and keep its file open."""
     return xr.Dataset.recal(dataset)  # type: ignore[attr-defined]
 
 

@@ -226,7 +226,7 @@ def pit_test(
     Raises
     ------
     ValueError
-        As for :func:`pit_histogram`, or if the block length is no whole number from 1 on.
+        As for :func:`pit_histogram`, or if the block length is not a whole number from 1 on.
 
     Notes
     -----

@@ -43,7 +43,7 @@ class Events:
 
     @property
     def known(self) -> xr.DataArray:
-        """The same, NaN without a probability."""
+        """1 if the event happened, 0 if not, NaN if it or its probability is unknown."""
         return self.happened.where(self.probability.notnull())
 
     def label(self, result: T) -> T:

@@ -56,7 +56,7 @@ def season_of_rows(
     if by != SEASON:
         known = f"name one of {places} or {SEASON!r}" if places else f"name {SEASON!r}"
         more = f", or split the hindcast by one of {list(others)}" if others else ""
-        text = f" is no dimension of places or leads of {name}; {known}{more}"
+        text = f" is not a dimension of places or leads of {name}; {known}{more}"
         raise ValueError(Advice(Typed("by", by), text))
     valid = known_valid_times(Roles(array), cases)
     candidates = [*([] if valid is None else [valid]), *date_candidates(array, cases)]

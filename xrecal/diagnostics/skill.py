@@ -127,7 +127,7 @@ def skill(
         If an argument is not a DataArray.
     ValueError
         If dimensions, labels or units do not fit, the block length is out of range, or there are no
-        dates for clusters; or ``by`` is no dimension of places or leads.
+        dates for clusters; or ``by`` is not a dimension of places or leads.
 
     Notes
     -----

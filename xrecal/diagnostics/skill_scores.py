@@ -68,8 +68,8 @@ def brier_skill_score(
     Raises
     ------
     ValueError
-        If there is more than one variable, the reference is no probability, or dimensions, labels
-        or units do not fit.
+        If there is more than one variable, the reference is not a probability, or dimensions,
+        labels or units do not fit.
 
     Notes
     -----
@@ -200,7 +200,7 @@ def ranked_reference(
     *,
     of_levels: bool = False,
 ) -> xr.DataArray:
-    """Ranked probability scores of probabilities of the categories, or of their shares.
+    """Return ranked probability scores of given probabilities, or else of the shares of cases.
 
     With ``of_levels``, probabilities are those between the levels of quantiles, whatever their
     edges.

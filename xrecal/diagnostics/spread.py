@@ -68,7 +68,7 @@ def spread_skill(
     Raises
     ------
     ValueError
-        If there is more than one variable, ``bins`` is no positive whole number, or dimensions,
+        If there is more than one variable, ``bins`` is not a positive whole number, or dimensions,
         labels or units do not fit.
 
     Notes

@@ -51,7 +51,7 @@ class FittedVariable:
     attrs: dict[Any, Any]
     axis: CaseAxis
     method: Method
-    """As used in the fit; see :meth:`Method.check`."""
+    """Method with the settings that the fit used; see :meth:`Method.check`."""
     periods: Mapping[str, float | None]
     """Covariates, and the periods of circular ones."""
     n_matched: int

@@ -110,7 +110,7 @@ def _periods(paired: Paired, period: Period) -> dict[Hashable, float | None]:
 
 
 def require_members(variable: Hashable, form: Form, *, alone: bool, name: str) -> None:
-    """Raise ValueError unless a forecast has members, as only these can be compared as vectors."""
+    """Raise ValueError unless a forecast has members: only members are compared as vectors."""
     if form.kind == "ensemble" or (alone and form.kind == "weighted"):
         return
     how = "on a circle" if alone else "jointly"
@@ -142,7 +142,7 @@ def common_cases(paired: Paired) -> dict[Hashable, tuple[Form, xr.DataArray]]:
 
 
 def as_one(pairs: Mapping[Hashable, Pairs]) -> Pairs:
-    """Pair of the first of several variables, with the forecasts and observations of all.
+    """Return the pairs of the first variable, which also hold the data of the other variables.
 
     Raises
     ------

@@ -25,7 +25,7 @@ from xrecal.typing import FloatArray, IntArray
 from .cases import cases_of
 
 Choose: TypeAlias = Hashable | Sequence[Hashable]
-"""Which places choose together: "together", "each", or the dimensions of these places."""
+"""Places that choose together: all ("together"), none ("each"), or those along dimensions."""
 
 TOGETHER, EACH = "together", "each"
 
@@ -135,7 +135,7 @@ def read_choose(choose: Choose, places: Sequence[Hashable]) -> tuple[Hashable, .
     if unknown:
         raise ValueError(
             Advice(
-                f"{unknown[0]!r} is no dimension of places with a fit of their own, which are "
+                f"{unknown[0]!r} is not a dimension of places with a fit of their own, which are "
                 f"{list(places)}; use ",
                 Typed("choose", TOGETHER),
                 ", ",

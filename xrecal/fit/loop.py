@@ -187,7 +187,7 @@ class LoopTask:
         return timelines(records, [one.fit is not None for one in self.rounds])
 
     def _with_common(self, common: Sequence[Record | Timeline | None]) -> LoopTask:
-        """The same loop, with records or common regrets of places in each round."""
+        """Return this loop with records or common regrets of places in each round."""
         pairs = zip(self.rounds, common, strict=True)
         return replace(self, rounds=[one._replace(common=own) for one, own in pairs])
 

@@ -126,7 +126,7 @@ def _check_width(d: Hashable, width: object, size: int) -> None:
 
 
 def pooled_covariate(value: xr.DataArray, pool: Pool, case: Hashable = CASE) -> xr.DataArray:
-    """A covariate (..., date) for each pooled case (..., case), in the form of the state."""
+    """Convert a covariate (..., date) to the pooled cases (..., case), as models store it."""
     if not set(pool.dims) & set(value.dims):
         of_dates = pool.repeat(np.arange(value.sizes[DATE]))
         return value.isel({DATE: of_dates}).rename({DATE: case})
@@ -134,7 +134,7 @@ def pooled_covariate(value: xr.DataArray, pool: Pool, case: Hashable = CASE) -> 
 
 
 def pooled_cases(value: xr.DataArray, pool: Pool, case: Hashable) -> xr.DataArray:
-    """An array (..., pooled dimensions, date, ...) for each pooled case (..., case, ...)."""
+    """Convert an array (..., pooled dimensions, date, ...) to pooled cases (..., case, ...)."""
     inside = value.dims[value.dims.index(DATE) :]
     sizes = dict(zip(pool.dims, pool.sizes, strict=True)) if pool.own_fits else {}
     sizes |= {case: value.sizes[DATE] * len(pool.taken)}

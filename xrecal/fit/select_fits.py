@@ -236,7 +236,7 @@ def _selected_along(
 
 
 def _cut_alike(state: xr.Dataset, part: xr.DataArray, dim: Hashable) -> xr.Dataset:
-    """A lazy state in the blocks of a forecast, as selections have blocks of any size."""
+    """Cut a lazy state into the blocks of a forecast: a selection may have blocks of any size."""
     cut = {d: sizes for d, sizes in part.variable.chunksizes.items() if d == dim}
     if not cut:
         return state

@@ -146,7 +146,7 @@ def _require_named(coordinates: Mapping[str, xr.DataArray], pool: Pool, form: Fo
             if c.dims and set(c.dims) <= set(pool.dims) and c.dtype.kind in "iuf"
         }
         raise ValueError(
-            f"features names {lacking[0]!r}, which is no coordinate of numbers along "
+            f"features names {lacking[0]!r}, which is not a coordinate of numbers along "
             f"{', '.join(map(repr, pool.dims))} of hindcast; it has {sorted(along)}"
         )
 

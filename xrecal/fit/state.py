@@ -42,15 +42,15 @@ class Prepared(NamedTuple):
     """Cases of a variable and their method, without reading values."""
 
     pairs: Pairs
-    """In order of time."""
+    """Forecasts with their observations, in order of time."""
     method: Method
-    """As used with these cases."""
+    """Method with the settings that these cases use."""
     axis: CaseAxis
     covariates: Mapping[str, xr.DataArray]
     note: str | None = None
     """Remark on the method and the pooling."""
     shared: SharedCKME | None = None
-    """Method of fits to many pooled cases, as a fit that places share."""
+    """Method of a shared fit, if there are many pooled cases."""
     of_all: Prepared | None = None
     """Cases of all places, for pools at each place with a shared component."""
     members: NamedMembers | None = None

@@ -166,9 +166,9 @@ class UpdateTask:
         shared: SharedFits | None = None,
         foretold: npt.NDArray[Any] | None = None,
     ) -> Kept:
-        """The same, with parameters that the method learns from all cases together.
+        """Add the parameters that the method learns from all cases together.
 
-        They also depend on common regrets and shared fits, if there are any.
+        These also depend on common regrets and shared fits, if there are any.
         """
         if not self.method.relearns:
             return joined
@@ -275,7 +275,7 @@ def join(
     order: Order,
     axis: int = -1,
 ) -> npt.NDArray[Any]:
-    """Stored and added cases along an axis (-1, or -2 before that of members), in order.
+    """Join stored and added cases, in order, along their axis: -1, or -2 if members follow.
 
     Known cases (L, t) that enter replace the stored ones; by default where nothing is stored.
     """

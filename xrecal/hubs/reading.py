@@ -217,7 +217,7 @@ def _read_cells(given: pd.DataFrame, day: str, column: str) -> pd.DataFrame:
         found = pd.to_numeric(given[name], errors="coerce") if is_value else as_dates(given[name])
         wrong = found.isna() & given[name].notna() if is_value else found.isna()
         kind = "number" if is_value else "date such as 2024-01-06"
-        faults += at(wrong, given[name], f"is no {kind}")
+        faults += at(wrong, given[name], f"is not a {kind}")
         rows[name] = found.astype(float) if is_value else found
     if LOCATION in given:
         faults += at(given[LOCATION].isna(), given[LOCATION], "is missing")

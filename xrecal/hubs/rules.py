@@ -122,18 +122,20 @@ def _unreadable(given: pd.DataFrame, rows: pd.DataFrame) -> Iterator[str]:
     for name in dict.fromkeys([origin, END]):
         if name is not None and name in given:
             needed = given[name].notna() | (name == origin)
-            yield from at(rows[name].isna() & needed, given[name], "is no date such as 2024-01-06")
+            yield from at(
+                rows[name].isna() & needed, given[name], "is not a date such as 2024-01-06"
+            )
     horizons = rows[HORIZON]
     fraction = horizons.isna() | (horizons % 1 != 0)
-    yield from at(fraction & given[HORIZON].notna(), given[HORIZON], "is no whole number")
-    yield from at(~np.isfinite(rows[VALUE]), given[VALUE], "is no finite number")
+    yield from at(fraction & given[HORIZON].notna(), given[HORIZON], "is not a whole number")
+    yield from at(~np.isfinite(rows[VALUE]), given[VALUE], "is not a finite number")
     if LOCATION in given:
         yield from at(given[LOCATION].isna(), given[LOCATION], "is missing")
     known = [*DIMENSIONS, *POINTS]
-    yield from at(~given[TYPE].isin(known), given[TYPE], f"is none of {', '.join(known)}")
+    yield from at(~given[TYPE].isin(known), given[TYPE], f"is not one of {', '.join(known)}")
     levels = pd.to_numeric(rows[ID].where(given[TYPE] == "quantile"), errors="coerce")
     outside = (given[TYPE] == "quantile") & ~((levels > 0) & (levels < 1))
-    yield from at(outside, given[ID], "is no level between 0 and 1")
+    yield from at(outside, given[ID], "is not a level between 0 and 1")
     missing = given[TYPE].isin([*DIMENSIONS]) & ~outside & rows[ID].isna()
     yield from at(missing, given[ID], "is missing")
 
@@ -199,7 +201,7 @@ def _no_distributions(rows: pd.DataFrame) -> Iterator[str]:
         yield from lines(falls, text)
     probable = rows[TYPE].isin(["pmf", "cdf"])
     outside = probable & ~rows[VALUE].between(0, 1)
-    yield from at(outside, rows[VALUE], "is no probability between 0 and 1")
+    yield from at(outside, rows[VALUE], "is not a probability between 0 and 1")
     sums = rows[VALUE].groupby(tasks).transform("sum")
     wrong = (rows[TYPE] == "pmf") & ~tasks.duplicated() & ((sums - 1).abs() > CLOSE)
     yield from lines(wrong, lambda row: f"probabilities of its forecast sum to {sums[row]:g}")

@@ -50,7 +50,7 @@ def names_of_given(given: Given) -> dict[str, tuple[str, ...]]:
     if twice:
         raise ValueError(
             f"two covariates are called {twice[0]!r}: one that is given, and the spread of the "
-            f"forecast {twice[0].removesuffix(SPREAD)!r}; rename one"
+            f"covariate {twice[0].removesuffix(SPREAD)!r}, which has members; rename one"
         )
     return names
 

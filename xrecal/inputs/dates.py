@@ -31,7 +31,7 @@ class CaseAxis:
     days: FloatArray | None = None
     """Days since a fixed date of the calendar."""
     step: IntArray | None = None
-    """Step in time, not descending; by default each case is a step."""
+    """Step in time, in ascending order; by default each case is a step."""
     month_day: IntArray | None = None
     """Month and day of the month, as 100 times the month plus the day."""
     day: FloatArray | None = None

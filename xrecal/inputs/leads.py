@@ -116,7 +116,7 @@ def read_leads(obj: Labelled, lead: Hashable, *, name: str) -> Leads:
     unit = time_unit(given)
     if unit is None:
         raise ValueError(
-            f"lead times along {lead!r} of {name} have units {given!r}, which are none of "
+            f"lead times along {lead!r} of {name} have units {given!r}, which are not among "
             f"{', '.join(f'{u}s' for u in (*SECONDS, *MONTHS))}; set them: "
             f'{name}.{lead}.attrs["units"] = "days"'
         )

@@ -61,8 +61,8 @@ def as_span(length: Span, name: str = "gap") -> int | np.timedelta64 | datetime.
     span = length_of(length) if isinstance(length, str) else length
     if isinstance(length, str) and span is None:
         raise ValueError(
-            f"{name} is {length!r}, which is no length of time; give a number with a unit of fixed "
-            "length, such as '5D', '12h' or '2 weeks', or a number of cases"
+            f"{name} is {length!r}, which is not a length of time; give a number with a unit of "
+            "fixed length, such as '5D', '12h' or '2 weeks', or a number of cases"
         )
     return span  # type: ignore[return-value]  # None, of a window that is not given, passes
 

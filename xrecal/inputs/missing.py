@@ -49,7 +49,7 @@ def require_readable(array: xr.DataArray, *, name: str) -> None:
     """
     for label in (n for n in (*array.dims, *array.coords) if not isinstance(n, str)):
         raise TypeError(
-            f"{name} has a dimension or coordinate named {label!r}, which is no text; use "
+            f"{name} has a dimension or coordinate named {label!r}, which is not text; use "
             f"{name}.rename({{{label!r}: 'some_name'}})"
         )
     if array.dtype not in (np.float32, np.float64):

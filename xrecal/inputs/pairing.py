@@ -48,7 +48,7 @@ class Pairs:
     pool: Pool | None = None
     """Positions whose cases are learned from together."""
     leads: MatchedLeads | None = None
-    """The same for each lead, if there are leads."""
+    """Number of matched cases at each lead, if there are leads."""
     by_position: str | None = None
     """Remark on dimensions with places that nothing identifies; also part of the note."""
     partners: tuple[xr.DataArray, ...] = ()
@@ -318,8 +318,8 @@ def _check_dims(
         )
     if single := Roles(form.loc).single_leads:
         hint = (
-            f". {name} is of a single {single[0]}: {name}.expand_dims({single[0]!r}) is verified "
-            "at its valid time"
+            f". {name} has a single {single[0]}: use {name}.expand_dims({single[0]!r}), "
+            "which xrecal pairs at its valid time"
         )
     for mine, theirs in (("lat", "latitude"), ("lon", "longitude")):
         for wanted, other in ((mine, theirs), (theirs, mine)):

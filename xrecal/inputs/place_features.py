@@ -23,7 +23,7 @@ def feature_coordinates(
     """Coordinates of a forecast by their feature, over some of the dimensions.
 
     Latitude, longitude, height and lead are recognised; others must be ``named``. Scalar
-    coordinates count if the forecast is of a single place. Only numbers are features; leads that
+    coordinates count if the forecast has a single place. Only numbers are features; leads that
     are lengths of time are converted to days.
     """
     found: dict[str, xr.DataArray] = {}

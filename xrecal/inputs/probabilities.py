@@ -42,7 +42,7 @@ def probabilities(
     Raises
     ------
     TypeError
-        If ``values`` is no DataArray, or edges hold no numbers.
+        If ``values`` is not a DataArray, or edges hold no numbers.
     ValueError
         If it has neither dimension or both, edges are missing, do not increase or are not one
         fewer than the categories, or probabilities in memory are negative, decrease with the

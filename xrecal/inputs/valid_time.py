@@ -68,7 +68,7 @@ def valid_times(
             f'{name}.{lead}.attrs["units"] = "days"'
         )
     raise ValueError(
-        f"{name} starts at {starts[0]} along {dim!r}, which is no date to which leads can be "
+        f"{name} starts at {starts[0]} along {dim!r}, which is not a date to which leads can be "
         f"added; give dates: {name}.assign_coords({dim}=...)"
     )
 
@@ -277,7 +277,7 @@ def time_dim(
     if len(dated) > 1:
         raise ValueError(
             f"observations have several dimensions of dates, {dated}, but not the lead times of "
-            "the forecasts; select one, with valid times"
+            "the forecasts; keep one dimension of dates, that of valid times"
         )
     return dated[0] if dated else None
 

@@ -23,7 +23,7 @@ from .roles import Roles, is_start
 from .valid_time import Times, time_dim
 
 OBSERVED_AT = "observed_at"
-"""Dimension of the times of observations in a task, as forecasts have their own."""
+"""Name of the dimension of observation times in a task. Times of forecasts have another one."""
 
 
 def look_up(

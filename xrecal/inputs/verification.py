@@ -32,12 +32,12 @@ class Verified(NamedTuple):
 def read_verified(roles: Roles[xr.DataArray], dim: Hashable) -> Verified | None:
     """Read the times at which forecasts with leads are issued and verify; None without leads.
 
-    Forecasts of one lead may have a ``valid_time`` along the starts alone.
+    For forecasts of a single lead, ``valid_time`` may have the dimension of the starts only.
 
     Parameters
     ----------
     roles : Roles
-        Forecasts with their coordinates; of a single lead as a scalar coordinate, too.
+        Forecasts with their coordinates; a single lead may be a scalar coordinate.
     dim : hashable
         Dimension of the cases.
 

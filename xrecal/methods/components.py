@@ -390,7 +390,7 @@ class GivingWay(NamedTuple):
     of_observations: FloatArray
     """(L,) sum of the weights of past observations"""
     takers: npt.NDArray[np.bool_]
-    """(C,) components that get the weight lost by observations"""
+    """(C,) components that take over the weight of past observations"""
     own: FloatArray
     """(L,) sum of the weights of these components"""
 
@@ -398,9 +398,9 @@ class GivingWay(NamedTuple):
 def giving_way(components: Sequence[Component], weight: FloatArray) -> GivingWay:
     """Components that replace past observations, given weights (L, C).
 
-    All recalibrated components, in proportion to their weights. The raw forecast never does: it has
-    a small weight if it was found to be wrong. If observations had all the weight, a component with
-    errors as members is mixed in, too, as a replacement.
+    All recalibrated components replace them, in proportion to their weights. The raw forecast does
+    not: its weight is small if it was wrong in the past. If observations had all the weight, a
+    component with errors as members replaces them.
     """
     observed = np.array([c.on_observations for c in components])
     takers = np.array([c.method.recalibrates for c in components]) & ~observed

@@ -51,7 +51,7 @@ class Covariates:
     """(L, n, p), NaN where missing"""
     names: tuple[str, ...] = ()
     periods: tuple[float | None, ...] = ()
-    """(p,) for circular covariates, None for others."""
+    """(p,) period of each circular covariate, None for others"""
     record: Covariates | None = None
     """Covariates of the cases of a fit, with which covariates of further cases are compared."""
     found: dict[str, Usual] = field(default_factory=dict, compare=False)

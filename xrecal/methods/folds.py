@@ -164,7 +164,7 @@ def near_other_folds(folds: str, axis: CaseAxis, year_start: str | None) -> str 
 
 
 def learned_from_neighbours(near: int, n_cases: int) -> Advice:
-    """Return the warning for splits without a gap if ``near`` cases have a near neighbour."""
+    """Return a warning: ``near`` tested cases have a training case within a week."""
     return Advice(
         f"{near} of {n_cases} cases are predicted by fits that have learned from a neighbour "
         "within a week, so they may score too well: use ",

@@ -257,7 +257,7 @@ class OnlinePool(Settings):
         by_level = {STRATEGY: n_strategies, EXPERT: len(labels), LEVEL: N_LEVELS}
         by_expert = {STRATEGY: n_strategies, EXPERT: len(labels)}
         last = partial(Parameter, dtype=np.int32, of_slots=True)
-        slow = self.experts.parameters(max(n_features - 1, 0))  # verification time is no feature
+        slow = self.experts.parameters(max(n_features - 1, 0))  # verification time is not a feature
         former = {
             FORMER + name: replace(p, labels=(), description="", for_updates=True)
             for name, p in slow.items()
@@ -281,9 +281,9 @@ class OnlinePool(Settings):
             ),
             "error_case": replace(last("cases of these"), dims={ERROR: REMEMBERED}),
             "last_learned": last("last case that weights were learned from"),
-            "last_fitted": last("last case that slow experts were fitted to"),
+            "last_fitted": last("last case of the newest fit of slow experts"),
             f"{FORMER}last_fitted": last(
-                "last case that slow experts were fitted to before", for_updates=True
+                "last case of the fit of slow experts before that", for_updates=True
             ),
             **slow,
             **former,
@@ -355,7 +355,7 @@ class OnlinePool(Settings):
         return {name: np.concatenate([own[name] for own in parts]) for name in parts[0]}
 
     def fit_locations(self, cases: Cases, min_samples: int, choices: Chosen = None) -> FitArrays:
-        """Experts, and weights learned from the end of the cases."""
+        """Fit the experts, and learn their weights from the last cases."""
         return self._learned(
             cases,
             blank_arrays(
@@ -366,7 +366,7 @@ class OnlinePool(Settings):
         )
 
     def relearn_locations(self, cases: Cases, fitted: FitArrays, min_samples: int) -> FitArrays:
-        """Weights updated with the new cases, one by one, and experts refitted when due."""
+        """Update the weights with the new cases, one by one, and refit experts when due."""
         names = self.parameters_of_place(cases.covariates.n_features)
         own = {name: fitted[name] for name in names}
         return self._learned(cases, own, Fitting(min_samples), together=False)

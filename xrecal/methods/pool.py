@@ -122,8 +122,8 @@ class LinearPool(Settings):
     Parameters
     ----------
     methods : tuple of Method, optional
-        Methods to mix. A CKME with several supports to choose from enters with each of them. By
-        default the components above; without the season, or if it hardly varies: CKME, its shapes,
+        Methods to mix. A CKME with several supports becomes one component for each of them. By
+        default the components above. Without the season, or if it hardly varies: CKME, its shapes,
         IDR, climatology and the raw forecast.
     average : "auto" or None
         "auto": half of the mass is the average of quantiles. None: all of it is the mixture.

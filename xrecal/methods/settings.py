@@ -124,7 +124,7 @@ def kinds_with(name: str) -> list[type[Settings]]:
 
 
 def check_methods(pool: str, methods: Any) -> tuple[Method, ...]:
-    """The methods of a pool as a tuple; TypeError or ValueError unless they are settings."""
+    """Return the methods of a pool as a tuple; raise TypeError or ValueError for anything else."""
     if is_method(methods) or not isinstance(methods, Iterable):
         raise TypeError(f"{pool}: methods must be several; write ({methods!r}, ...)")
     given = tuple(methods)

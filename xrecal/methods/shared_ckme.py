@@ -328,7 +328,7 @@ class SharedCKME(Method):
     def learn_and_hold_out(
         self, engine: Any, features: FloatArray, folds: Folds, min_samples: int
     ) -> tuple[Any, Any]:
-        """As :meth:`learn`, and fits without some dates."""
+        """Learn as :meth:`learn` does, and also fit without some dates."""
         from xrecal.arrays.shared.held_out import hold_out
         from xrecal.arrays.shared.passes import IfAny
 

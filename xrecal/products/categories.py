@@ -103,7 +103,7 @@ def categories(forecast: Labelled, edges: Edges, *, member_dim: Hashable | None 
 
 
 def issued_categories(obj: Labelled) -> xr.DataArray | None:
-    """Probabilities of categories in an object with one such variable; None for other objects."""
+    """Return the only variable that holds probabilities of categories; None if there is not one."""
     if not isinstance(obj, xr.DataArray | xr.Dataset):
         return None
     found = [obj] if isinstance(obj, xr.DataArray) else list(obj.data_vars.values())

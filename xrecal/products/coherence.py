@@ -31,7 +31,7 @@ from .source import Sources, check_count, reduce
 Coherence: TypeAlias = Literal["ecc", "schaake", "dates"]
 
 RAW = "xrecal_raw_member"
-"""Dimension of the raw members in a task, as results have their own."""
+"""Name of the dimension of raw members in a task. Members of results have another dimension."""
 
 _ORDERS = {
     "ecc": "in the order of the raw members (ensemble copula coupling)",
@@ -63,7 +63,7 @@ def members_like_past(
     levels: FloatArray,
     seed: int,
 ) -> tuple[FloatArray, ...]:
-    """Quantiles (L, T, n) in the order of past observations (L, T, N) in slots (L, T, n)."""
+    """Sort quantiles (L, T, n) as the past observations (L, T, N) at the positions ``slots``."""
     template = np.take_along_axis(observations, slots, axis=-1)
     return members_like(distribution, cases, template, levels=levels, seed=seed)
 

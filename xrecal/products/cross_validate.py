@@ -168,8 +168,7 @@ def cross_validate(
     bounds, half-life) uses the predicted cases. Each location has as many fits as there are splits.
     By year or block, all splits share one computation of energy distances, which changes rounding
     only. If only the past counts, or if cases are pooled, each split computes its own. Each fit
-    pools as ``fit`` does, by its number of dates; a fit that places share has all of its cases in
-    memory.
+    pools as ``fit`` does, by its number of dates. A shared fit keeps all of its cases in memory.
 
     With ``refit`` each day is predicted from the cases that had verified when it was issued. So
     n days cost n updates, and one fit at the first prediction after each ``refit``. A fit from

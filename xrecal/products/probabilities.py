@@ -58,10 +58,11 @@ def exceedance(
     forecast : DataArray or Dataset
         In any of the four forms.
     threshold : float, sequence of float or DataArray
-        Thresholds in the unit of the variable. A DataArray may have dimensions of the forecast
-        other than the members (thresholds by location, or by date), and one new one. If it has a
-        dimension ``month`` (1-12), ``dayofyear`` (1-366) or ``season`` (DJF, MAM, JJA, SON), each
-        forecast gets the thresholds of its valid date: ``valid_time``, or the date of the case.
+        Thresholds in the unit of the variable. A DataArray may have one new dimension, and
+        dimensions of the forecast except the members: thresholds by location, or by date. If
+        it has a dimension ``month`` (1-12), ``dayofyear`` (1-366) or ``season`` (DJF, MAM, JJA,
+        SON), each forecast gets the thresholds of its valid date: ``valid_time``, or the date of
+        the case.
     member_dim : hashable, optional
         The member dimension. Recognised by CF standard name or name (member, number, ...).
 

@@ -46,7 +46,7 @@ Missing: TypeAlias = Literal["refuse", "without"]
 """Treatment of forecasts without one of the covariates of the model."""
 
 SLOT = "xrecal_slot"
-"""Dimension of the members of a result in a task, as forecasts have their own."""
+"""Name of the dimension of result members in a task. Members of forecasts have another one."""
 
 BESIDE = {
     "novelty": {

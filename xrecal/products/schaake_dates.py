@@ -109,7 +109,7 @@ def _as_dates(labels: npt.NDArray[Any], index: Any) -> npt.NDArray[Any]:
         return labels.astype("datetime64[ns]")
     except (TypeError, ValueError):
         raise ValueError(
-            f"template holds {str(labels[0])!r}, which is no date; the calibration cases are "
+            f"template holds {str(labels[0])!r}, which is not a date; the calibration cases are "
             f"dated as {str(index[0])!r}"
         ) from None
 

@@ -102,7 +102,7 @@ def _parts_of(dataset: xr.Dataset, forms: Mapping[Hashable, Form]) -> xr.Dataset
 
 
 def forecasts_for(model: Recalibrator, dataset: xr.Dataset, variable: str | None) -> xr.Dataset:
-    """The named forecast variable, or those of the model, or all."""
+    """Return the named forecast variable, else those of the model, else all."""
     given, forms = forecast_variables(
         dataset, variable, explicit_member_dim(model, dataset), "forecast"
     )
@@ -115,7 +115,7 @@ def forecasts_for(model: Recalibrator, dataset: xr.Dataset, variable: str | None
 def observed_variables(
     dataset: xr.Dataset, variable: str | None, forms: Mapping[Hashable, Form]
 ) -> xr.DataArray | xr.Dataset:
-    """Observations of the forecasts: the named variable, the only one, or those of equal names."""
+    """Return the named variable of observations, else those named as forecasts, else the only."""
     if variable is not None:
         if variable not in dataset.data_vars:
             raise ValueError(
@@ -187,7 +187,7 @@ def location_blocks(
             why = (
                 "is pooled, so that blocks hold all of it; leave it out"
                 if name in whole
-                else f"is no dimension of locations; these are {list(map(str, sizes))}"
+                else f"is not a dimension of locations; these are {list(map(str, sizes))}"
             )
             raise ValueError(Advice(Typed("chunks"), f" names {name!r}, which {why}"))
     blocks = block_sizes(sizes, n_bytes // max(math.prod(sizes.values()), 1))

@@ -92,7 +92,7 @@ def require_sound(fitted: FittedVariable) -> dict[str, Expected]:
     expected = _expected(fitted, parameters, n)
     unknown = [name for name in state.data_vars if name not in expected]
     if unknown:
-        raise ValueError(f"{unknown[0]!r} is no array that {method!r:.80} stores")
+        raise ValueError(f"{unknown[0]!r} is not an array that {method!r:.80} stores")
     for name in expected:
         _require_array(state, name, expected[name])
         if name in parameters:
@@ -187,11 +187,11 @@ def _require_method(method: Method, pool: Pool | None) -> None:
         _require_periods(of.periods)
         n = len(of.names)
         if not 0 <= of.own < n == len(of.periods) == len(of.units):
-            raise ValueError(f"the vectors {method!r:.120} are none of several variables")
+            raise ValueError(f"the vectors {method!r:.120} are not valid for several variables")
     for shared in (as_shared(one) for one in (method, *method.mixed) if one.by_sums):
         _require_types(shared)
         if min(shared.rank, shared.places) < 1 or not math.isfinite(shared.middle_longitude):
-            raise ValueError(f"the settings {shared!r:.120} are none of a fit that places share")
+            raise ValueError(f"the settings {shared!r:.120} are not valid for a shared fit")
     if method.by_sums:
         taken = () if pool is None or pool.widths is not None else sorted(pool.taken)
         if pool is None or not as_shared(method).places == len(taken) == math.prod(pool.sizes):

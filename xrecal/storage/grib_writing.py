@@ -115,7 +115,7 @@ def _keys(dim: str, value: float) -> dict[str, int]:
     Raises
     ------
     ValueError
-        For a level that is no whole per cent, or a threshold with too many digits.
+        For a level that is not a whole per cent, or a threshold with too many digits.
     """
     if dim == "quantile":
         if abs(100 * value - round(100 * value)) > 1e-9:

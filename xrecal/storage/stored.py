@@ -160,7 +160,8 @@ def read_header(dataset: xr.Dataset, what: str) -> dict[str, Any]:
     if SCHEMA_ATTR not in dataset.attrs:
         names = ", ".join(map(str, dataset.data_vars)) or "no variables"
         raise UnreadableError(
-            f"{what} is no model of xrecal: it holds {names:.200}; open what model.save(path) wrote"
+            f"{what} is not a model of xrecal: it holds {names:.200}; open what "
+            "model.save(path) wrote"
         )
     schema = dataset.attrs[SCHEMA_ATTR]
     if not (isinstance(schema, (int, np.integer)) and schema == SCHEMA):

@@ -190,7 +190,7 @@ def _metadata_files(store: Path) -> Iterator[Path]:
             file = folder / name
             if file.exists():
                 if not file.is_file() or file.stat().st_size > LIMIT_JSON:
-                    raise ValueError(f"{file.name} is no file of at most {LIMIT_JSON} bytes")
+                    raise ValueError(f"{file.name} is not a file of at most {LIMIT_JSON} bytes")
                 yield file
 
 
@@ -226,7 +226,7 @@ def _nodes(content: Any, name: str) -> Iterator[tuple[str, Any]]:
 def _object(content: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     value = content.get(key)
     if not isinstance(value, dict):
-        raise ValueError(f"{key} of the store is no object")
+        raise ValueError(f"{key} of the store is not an object")
     return value
 
 
@@ -267,7 +267,7 @@ def _require_known_codecs(codecs: Any, allowed: Allowed, n_bytes: int) -> None:
         for options in (codec, codec.get("configuration") or {}):
             for key in ("astype", "dtype", "decode_dtype", "encode_dtype"):
                 if key in options and np.dtype(str(options[key])).kind not in "biufcmM":
-                    raise ValueError(f"is decoded to {options[key]!r}, which are no numbers")
+                    raise ValueError(f"is decoded to {options[key]!r}, which are not numbers")
             if "chunk_shape" in options:
                 _require_chunk(options["chunk_shape"], n_bytes)
             for key in ("codecs", "index_codecs"):

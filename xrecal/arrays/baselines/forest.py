@@ -30,10 +30,10 @@ LEAF, TRIED = 5, 0.4
 """Least number of cases of a leaf, and share of the predictors to try at each split."""
 
 SHARE, MOST = 0.632, 2500
-"""Share of the cases on which a tree is grown, as in a bootstrap; and their largest number."""
+"""Share of the cases that grow one tree, as in a bootstrap; largest number of these cases."""
 
 FOLDS, BLOCKS = 5, 10
-"""Number of folds of the centres, and of blocks of cases in a fold, so that it has all seasons."""
+"""Number of folds for the centres; number of blocks of cases in a fold, which cover all seasons."""
 
 NO_SPLIT = -1
 """Number that stands for a predictor at leaves and unused nodes, which have none."""

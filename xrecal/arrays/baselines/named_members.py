@@ -236,7 +236,7 @@ def _errors(members: FloatArray, observations: FloatArray) -> FloatArray:
 
 
 def mean_of_known(values: FloatArray) -> npt.NDArray[np.float64]:
-    """Mean (...) of the known values among (..., k); NaN without any."""
+    """Mean (...) of the known values among (..., k); NaN if none is known."""
     there = np.isfinite(values)
     total, n = np.where(there, values, 0.0).sum(-1), there.sum(-1)
     return np.where(n > 0, total / np.maximum(n, 1), np.nan)

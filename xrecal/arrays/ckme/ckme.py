@@ -85,9 +85,9 @@ def _best_errors(search: Search) -> int | None:
 def choose_each(
     problem: Problem, half_life: float, n_quantiles: int
 ) -> tuple[list[Choices], IntArray, FloatArray]:
-    """Choose for each support alone, with ridges of the grid.
+    """Choose the settings for each support, with ridges of the grid.
 
-    Also returns the positions of the supports that are usable at the location, and quantiles (2, S,
+    Also return the positions of the supports that are usable at the location, and quantiles (2, S,
     n, q) of held-out cases: from the folds of the search, and from earlier cases alone.
     """
     n_supports, n = len(problem.settings.supports), problem.calibration.observations.shape[1]
@@ -200,8 +200,8 @@ def fit_ckme(
         ``groups`` a fold. If groups have two or more cases on average, the fit takes the largest
         ridge unless the gain over it exceeds one standard error over the groups.
     step : array of int, shape (n,), optional
-        Step in time of each case, never descending; each is one by default. Cases of one step
-        are held out together.
+        Step in time of each case, in ascending order; by default each case is one step. A fold
+        holds out the cases of one step together.
     squared : array of float64, shape (L, n, n), optional
         Squared energy distances of the cases, if known already; or an object for each location that
         computes the entries of an index by :func:`numpy.ix_`.

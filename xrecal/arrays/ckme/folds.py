@@ -36,9 +36,9 @@ class Folds(NamedTuple):
 
 
 def gap_axis(gap: Span, step: IntArray, days: npt.NDArray[Any] | None) -> tuple[FloatArray, float]:
-    """Position of each case (n,), never descending, and the gap on the same axis.
+    """Return the position of each case (n,), in ascending order, and the gap in the same unit.
 
-    The axis is steps in time if the gap is a number of cases, and days if it is a length of time.
+    The unit is a step in time if the gap is a number of cases, and a day if it is a length of time.
     """
     if isinstance(gap, np.timedelta64 | datetime.timedelta):
         apart = measure("gap", gap, step.size, days, least=0)

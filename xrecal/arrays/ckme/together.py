@@ -13,8 +13,8 @@ from .embedding import Choices
 from .ridge_rules import GRID, GRID_STEP
 
 WORST = 2.0
-"""Largest loss of a candidate at one place, in units of the smallest loss there. A candidate that
-fails at one place, or was not tried there, then does not decide for all places."""
+"""Limit of the losses of candidates at one place, in units of the smallest loss there. Without it,
+one place where a candidate failed, or was not tried, would decide for all places."""
 
 SLACK = 0.5
 """Extra loss that a larger ridge may cost, in units of the smallest loss, times the number of

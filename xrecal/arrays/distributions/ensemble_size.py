@@ -22,7 +22,7 @@ SAME = 1e-9
 """Differences of shares up to this are rounding."""
 
 LEAST = 0.25
-"""Smallest share of the error variance that stays if forecasts have more members."""
+"""Smallest share of the variance of errors that :func:`narrowing` keeps."""
 
 
 class Past(NamedTuple):

@@ -70,14 +70,14 @@ def median_bandwidth(squared_distance: FloatArray, kernel: str = "gaussian") -> 
         Symmetric matrix of squared energy distances in the unit u; rows and columns of forecasts
         without members are NaN and ignored.
     kernel : {"gaussian", "laplace"}
-        Whether the median is taken of D² (in u) or of D.
+        Take the median of D² (in u) for a Gaussian kernel, and of D for a Laplace kernel.
 
     Returns
     -------
     float
         Median over the pairs whose D² is above 1e-12 of the largest. Identical forecasts, such
-        as those of dry days, would otherwise pull it to zero. Beyond 400 forecasts it is taken
-        over a fixed pseudo-random subset of 400.
+        as those of dry days, would otherwise pull the median to zero. Of more than 400 forecasts,
+        a fixed pseudo-random subset of 400 counts.
 
     Raises
     ------
@@ -162,7 +162,7 @@ class Features(NamedTuple):
     """Covariates as coordinates for squared distances and regressions."""
 
     values: FloatArray
-    """(L, n, k); a sine and a cosine for a circular covariate; others unchanged"""
+    """(L, n, k); a circular covariate becomes a sine and a cosine; others are unchanged"""
     circular: npt.NDArray[np.bool_]
     """(k,) whether a column is a sine or cosine."""
     predictors: IntArray = np.zeros(0, np.int64)

@@ -17,7 +17,7 @@ from xrecal.arrays.rows import as_rows, check_probability, double_blocks, locati
 from xrecal.typing import FloatArray, IntArray
 
 LEVEL_ROUNDING = 1e-9
-"""Tolerance for a probability below a level: 0.3 from weights that sum to one reaches 0.3."""
+"""Tolerance for the rounding of sums of weights: 0.3 minus this still reaches the level 0.3."""
 
 EVEN = 1e-12
 """Tolerance for even odds: sums of weights are rounded."""

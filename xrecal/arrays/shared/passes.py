@@ -61,7 +61,7 @@ def landmarks_for(n_cases: int) -> int:
 
 
 def first_regression(sample: Sample) -> Pooled:
-    """Regression of a sample of cases of all places; see :func:`.places.fit_pooled`."""
+    """Fit one regression to a sample of the cases of all places; see :func:`.places.fit_pooled`."""
     if not sample.draws.size:
         raise NothingToLearnError("there are no cases")
     return fit_pooled(*sample.cases.moments(), sample.cases.observations)
@@ -70,7 +70,7 @@ def first_regression(sample: Sample) -> Pooled:
 def second_regression(
     pooled: Pooled, sums: FloatArray, features: FloatArray, sample: Sample, folds: Folds
 ) -> Pooled:
-    """Regression without the corrections of places; see :func:`.without_places`."""
+    """Fit the regression without the corrections of places; see :func:`.without_places`."""
     places, _ = with_record(pooled, sums, features, folds)
     cases = sample.cases
     mean, variance = cases.moments()
@@ -188,8 +188,8 @@ class Shared(NamedTuple):
     features: FloatArray
     """(P, k)"""
     at_fit: tuple[Corrections, Corrections]
-    """Corrections with records, and as if no place had one. The sums of the laws are of errors
-    around these, and stay so when updates change the corrections of places."""
+    """Corrections of places that use their records, and corrections that do not. The sums of the
+    laws are over errors around these corrections, even after updates have changed the places."""
     coordinates: tuple[Coordinates, Coordinates]
     laws: tuple[SharedLaw, SharedLaw]
     sums: tuple[Sums, Sums]
