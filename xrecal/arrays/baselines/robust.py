@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from xrecal.arrays.compiled import Matrix, Vector, kernel
+from xrecal.arrays.order_statistics import median, select
 from xrecal.typing import FloatArray
 
 REACH = 20.0
@@ -46,8 +47,8 @@ def _typical_size(values: Vector, most: float) -> float:
             k += 1
     if k == 0:
         return 0.0
-    last = int(most * (k - 1))
-    largest = np.partition(size[:k], last)[last]
+    ranked = size[:k].copy()
+    largest = select(ranked, int(most * (k - 1)))
     for i in range(k):
         total += min(size[i], largest)
     return total / k
@@ -58,7 +59,7 @@ def deviations(values: Vector) -> Any:
     """Median of the values (n,), and typical size of deviations from it; 0 for a constant."""
     if values.size == 0:
         return 0.0, 0.0
-    middle = np.median(values)
+    middle = median(values)
     apart = values - middle
     for i in range(apart.size):
         if not abs(apart[i]) > TIED * abs(middle):

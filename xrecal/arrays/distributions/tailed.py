@@ -103,8 +103,9 @@ def read(values: Any, weights: Any, order: Any, shape: Any, z: Any, w: Any, tail
     The number is -1 without members, or if a weight is missing.
     """
     first = values.size - shape.size * POINTS
-    tails[:] = 0.0
-    tails[:, GROUP] = -1.0
+    for side in range(2):
+        for column in range(tails.shape[1]):
+            tails[side, column] = -1.0 if column == GROUP else 0.0
     for group in range(shape.size):
         own = slice(first + group * POINTS, first + (group + 1) * POINTS)
         _read_tail(values[own], weights[own], shape[group], group, tails)
@@ -124,7 +125,8 @@ def read(values: Any, weights: Any, order: Any, shape: Any, z: Any, w: Any, tail
         return -1
     for i in range(k):
         w[i] /= total
-    tails[:, MASS] /= total
+    for side in range(2):
+        tails[side, MASS] /= total
     return k
 
 

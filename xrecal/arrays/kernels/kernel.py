@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from xrecal.arrays.compiled import Matrix, kernel
 from xrecal.arrays.dispatch import namespace
+from xrecal.arrays.order_statistics import median
 from xrecal.typing import FloatArray, IntArray
 
 KERNELS = ("gaussian", "laplace")
@@ -135,7 +136,7 @@ def _median_above(distance: Matrix, nothing: float) -> float:
             if distance[i, j] > nothing:
                 larger[count] = distance[i, j]
                 count += 1
-    return np.median(larger[:count]) if count else np.inf
+    return median(larger[:count]) if count else np.inf
 
 
 @kernel
