@@ -12,6 +12,7 @@ from scipy.special import ndtr
 import xrecal
 from tests.cli.files import run
 from xrecal.runs.findings import findings
+from xrecal.runs.outcome import stem_of
 from xrecal.runs.watching import Watch, watched
 
 from .test_cycle_starts import FITTED, FORECASTS, STARTS, fit, morning, stems
@@ -235,6 +236,17 @@ def test_starts_without_forecasts_are_named(folder):
     done = morning(folder, [28, 29], 32)
     assert done.data["missing_starts"] == stems([27, 30, 31])
     assert f"3 starts without a forecast, {stems([27])[0]} the first" in done.data["notes"][-1]
+
+
+def test_forecasts_that_ended_long_ago_are_not_counted_as_thirty_starts(folder):
+    now = [STARTS[29] + np.timedelta64(days, "D") for days in (10, 100)]
+    done = morning(folder, [27, 28, 29], 30, "--now", now[0])
+    assert done.data["notes"][-1].startswith("9 starts without a forecast, ")
+    done = morning(folder, [27, 28, 29], 30, "--now", now[1])
+    latest = stem_of(now[1] - np.timedelta64(1, "D"))
+    assert done.data["missing_starts"][-1] == latest
+    note = "at least 30 starts without a forecast; of the latest 30, "
+    assert done.data["notes"][-1].startswith(note)
 
 
 def test_a_disk_without_room_is_refused_before_work(folder, monkeypatch):

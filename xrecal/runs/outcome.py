@@ -14,6 +14,9 @@ from xrecal.inputs.metadata import shown_units
 
 Date = np.datetime64
 
+N_STARTS = 30
+"""Number of starts before the last one for which the status lists missing parts."""
+
 
 def stem_of(start: Date) -> str:
     """File name of a start: 20261123T060000."""
@@ -140,7 +143,10 @@ class Outcome:
             stems = [stem for stem, own in self.missing.items() if own == text]
             self.notes.append(f"{len(stems)} starts, {_range(stems)}: {text}")
         if stems := self.missing_starts:
-            self.notes.append(f"{len(stems)} starts without a forecast, {_range(stems)}")
+            count = f"{len(stems)} starts without a forecast"
+            if len(stems) == N_STARTS:
+                count = f"at least {count}; of the latest {N_STARTS}"
+            self.notes.append(f"{count}, {_range(stems)}")
 
     def add_scores(self, name: Hashable, piece: xr.Dataset) -> None:
         """Add scores of a start to the sums of a variable."""

@@ -27,15 +27,12 @@ from .cycle_scores import digest_of, joined, new_ones, scored
 from .files import for_files
 from .findings import findings
 from .issued import Product
-from .outcome import Date, Outcome, shown, start_of, start_warnings, stem_of
+from .outcome import N_STARTS, Date, Outcome, shown, start_of, start_warnings, stem_of
 from .shortfalls import bytes_of, missing_in, missing_starts, require_room
 from .watching import Watch, count_alarms, watched
 
 SILENCE = np.timedelta64(14, "D")
 """Longest time without observations before a warning."""
-
-N_STARTS = 30
-"""Number of starts before the last one for which the status lists missing parts."""
 
 OF_SCORES = "xrecal_scores"
 """Attribute of a monitor: hash of its scores."""
