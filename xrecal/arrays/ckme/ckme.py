@@ -193,8 +193,9 @@ def fit_ckme(
         In days: a case this much older has half the weight. "cv" tries fractions of the period of
         the cases, and takes the half-life that forecasts later cases best from earlier ones. Blocks
         that learn from earlier and later cases would hide a drift.
-    groups : array of int, shape (n,), optional Groups that folds do not divide: calendar years, or
-    an order of the cases. The default is ``step``.
+    groups : array of int, shape (n,), optional
+        Groups that folds do not divide: calendar years, or an order of the cases. The default is
+        ``step``.
     blocks : int
         Number of folds, cut from the cases ordered by ``groups``; 0 makes each value of
         ``groups`` a fold. If groups have two or more cases on average, the fit takes the largest

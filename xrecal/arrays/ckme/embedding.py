@@ -253,7 +253,7 @@ def calibration_of(
         if array.shape != (n,):
             raise ValueError(f"{name} has shape {array.shape}, but there are {n} cases")
     if not np.issubdtype(step.dtype, np.integer):
-        raise ValueError(f"step must hold whole numbers, got {step.dtype}; days are no steps")
+        raise ValueError(f"step must hold whole numbers, got {step.dtype}; days are not steps")
     xp = namespace(observations)
     features = no_features(n_locations, n, xp) if features is None else features
     used = xp.isfinite(observations)

@@ -151,9 +151,10 @@ def assign_folds(
         time, or random numbers for the steps).
     usable : array of bool, shape (L, n)
         Cases that count at each location.
-    0 makes each group a fold; a location with more than half of its cases in one group gets five
-    blocks in time. Otherwise the usable cases are put in the order of their groups, and are cut
-    between groups into ``blocks`` parts. The parts are equal if each group is one case.
+    blocks : int
+        0 makes each group a fold; a location with more than half of its cases in one group gets
+        five blocks in time. Otherwise the usable cases are put in the order of their groups, and
+        are cut between groups into ``blocks`` parts. The parts are equal if each group is one case.
     step : array of int, shape (n,), optional
         Step in time of each case; blocks in time do not divide a step. By default each case is a
         step.

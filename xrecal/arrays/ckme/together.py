@@ -40,7 +40,9 @@ def together(
 
     Parameters
     ----------
-    (L,) choices of a search with these kernels and supports. Places without a choice do not count.
+    choices : Choices
+        (L,) choices of a search with these kernels and supports. Places without a choice do not
+        count.
     kernels : sequence of (float, float)
         Factor of the bandwidth and exponent of the kernel on covariates of each candidate.
     supports : sequence of str

@@ -81,8 +81,9 @@ def ckme_weights(
     members : array, shape (L, n) or (L, T, n)
         Observations, or centre plus errors; NaN in unused slots. Members have the floating type of
         the forecasts.
-    Probabilities in the same floating type, 0 in unused slots. NaN for a forecast without valid
-    members or covariates, and at locations without a fit.
+    weights : array, shape (L, T, n)
+        Probabilities in the same floating type, 0 in unused slots. NaN for a forecast without valid
+        members or covariates, and at locations without a fit.
     novelty : array of float64, shape (L, T)
         Only with ``return_novelty``; see :func:`ckme_novelty`.
 

@@ -98,9 +98,9 @@ def on_footing(variance: Any, new: Any, past: Past) -> tuple[Any, Any]:
 
     Returns
     -------
-    First the variances, unchanged for equal sizes. Then the part of the variance of past errors
-    that new means do not have; it is negative for fewer members.
-        not have, negative for fewer members.
+    two arrays of float64, shape (L, T)
+        First the variances, unchanged for equal sizes. Then the part of the variance of past errors
+        that new means do not have; it is negative for fewer members.
 
     Notes
     -----
@@ -123,7 +123,7 @@ def on_footing(variance: Any, new: Any, past: Past) -> tuple[Any, Any]:
 
 
 def narrowing(noise: Any, variance: Any) -> Any:
-    """Return the factor for spreads of errors if the part ``noise`` of their variance is removed."""
+    """Return the factor for spreads if the part ``noise`` of the error variance is removed."""
     xp = namespace(variance)
     share = noise / xp.where(variance > 0, variance, np.inf)
     return xp.sqrt(xp.maximum(1.0 - share, LEAST))

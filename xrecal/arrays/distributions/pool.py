@@ -44,8 +44,8 @@ def pool_weights(quantiles: FloatArray, observations: FloatArray) -> FloatArray:
 
     Returns
     -------
-    array of float64, shape (L, C) Weights that sum to one, each 0 or at least 0.005 times the
-    largest weight; NaN without a case.
+    array of float64, shape (L, C)
+        Weights that sum to one, each 0 or at least 0.005 times the largest; NaN without a case.
 
     Notes
     -----

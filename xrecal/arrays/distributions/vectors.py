@@ -38,8 +38,9 @@ def vector_energy_distance(
     y : array of float, shape (q, d, p), optional
         Ensembles to compare with. Without it, ``x`` is compared with itself; the result is then
         exactly symmetric, with zeros on the diagonal.
-    Weights >= 0 of the members, normalised over each row; equal by default. The function leaves out
-    a member with a NaN weight.
+    x_weights, y_weights : array of float, shapes (n, m) and (q, p), optional
+        Weights >= 0 of the members, normalised over each row; equal by default. The function leaves
+        out a member with a NaN weight.
 
     Returns
     -------
