@@ -44,10 +44,10 @@ SUPPORTS = (
     "regression_plain",
     "standardised_plain",
 )
-"""Kinds of support; the code of a kind is its position here. Members are past observations, or the
-ensemble mean plus past errors, or a regression on that mean plus past errors, or past errors
-divided by the EMOS spread, or past ratios of observation to ensemble mean. The kinds with "plain"
-in their names have a centre without predictors."""
+"""Kinds of support; the code of a kind is its position here. A support consists of past
+observations, of errors around the ensemble mean, of errors around a regression on this mean, of
+errors divided by the spread of EMOS, or of ratios of observation to ensemble mean. The kinds with
+"plain" in their names have a centre without predictors."""
 
 OBSERVATIONS, MEAN, REGRESSION, STANDARDISED, RATIO = range(5)
 

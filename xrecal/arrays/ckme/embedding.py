@@ -68,8 +68,7 @@ class Choices(NamedTuple):
     loss: Any = math.nan
     """(L,) mean held-out loss at the best ridge of the grid; NaN if nothing was chosen"""
     beside: Any = 0
-    """(L,) code of the best support with errors, if past observations are the best of all; else
-    0"""
+    """(L,) code of the best support with errors, if past observations are the best; else 0"""
     status: Any = 0
     """(L,) bits of :mod:`xrecal.arrays.status` that a search sets"""
     cases: Any = math.nan
@@ -145,7 +144,7 @@ class FittedCKME(NamedTuple):
 
     @classmethod
     def nothing(cls, n_features: int, n_landmarks: int) -> FittedCKME:
-        """Return an empty fit of a location with too few cases: NaN, in arrays of all types."""
+        """Return an empty fit of a location with too few cases: NaN, in the usual types."""
         missing = dict.fromkeys(("bandwidth", "ridge"), np.full(1, np.nan))
         plain = (part[0] for part in complete_fit(missing, n_features))
         one = cls(*(part * np.nan if part.dtype.kind == "f" else part for part in plain))

@@ -117,8 +117,8 @@ def thin_out(folds: Folds, size: int) -> Folds:
 def merge(folds: Folds, most: int) -> Folds:
     """Join neighbouring folds into at most ``most`` folds, which hold out their cases together.
 
-    If a joined fold would lose much training data, all folds stay as they are. An example are folds
-    that train on earlier cases only.
+    If a joined fold would lose much training data, all folds stay as they are. This applies, for
+    example, to folds that train on earlier cases only.
     """
     n_folds, n = folds.cases.shape
     if n_folds <= most:
