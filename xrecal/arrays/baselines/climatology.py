@@ -116,8 +116,8 @@ def climatology_quantiles(
     Returns
     -------
     array of float64, shape (..., k), or (..., T, k) with a window
-        The smallest observation that a share of at least q does not exceed (as
-        :func:`weighted_quantile` defines quantiles), in the unit of the observations. NaN if no
+        The smallest observation with a share of at least q of all observations at or below it, as
+        :func:`weighted_quantile` defines quantiles. In the unit of the observations; NaN if no
         observation is known.
 
     Notes

@@ -194,7 +194,8 @@ def forest_forecasts(
     Returns
     -------
     members, weights : array of float64, shape (L, T, n)
-        The weight of a case is its share of the leaf of the forecast, averaged over trees. They sum
+        The weight of a case is its share of the leaf of the forecast, averaged over trees. Weights
+        sum
         to one; NaN if a predictor is missing. Cases without an error have weight 0.
     """
     n_places, n_new = new.mean.shape

@@ -99,7 +99,7 @@ def member_biases(members: FloatArray, observations: FloatArray) -> tuple[FloatA
 def offsets_from(bias: FloatArray, error: FloatArray, n_dates: int) -> FloatArray:
     """Return biases (..., m) minus their mean, shrunk by squared errors (..., m); 0 if unknown.
 
-    The offsets grow from 0 with the number of dates above 40.
+    The offsets are 0 with 40 dates, and grow with the number of dates.
     """
     apart = bias - mean_of_known(bias)[..., np.newaxis]
     size, noise = mean_of_known(apart**2), mean_of_known(np.where(np.isnan(bias), np.nan, error))

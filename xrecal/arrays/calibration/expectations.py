@@ -230,9 +230,9 @@ def _compact(loc: FloatArray, scale: FloatArray | None, mass: FloatArray) -> For
 def unsound(forecasts: Forecasts) -> npt.NDArray[np.bool_]:
     """Mark forecasts (L, n) with invalid weights or scales.
 
-    Invalid are a negative or infinite weight or scale of a present member, and weights that do not
-    sum to one; this sum includes missing members. The function does not check forecasts without
-    members.
+    A forecast is invalid if a present member has a negative or infinite weight or scale, or if
+    weights, including those of missing members, do not sum to one. The function does not check
+    forecasts without members.
     """
     loc, scale, weights = forecasts
     there, bad = ~np.isnan(loc), np.zeros(loc.shape, dtype=bool)
