@@ -195,8 +195,7 @@ def forest_forecasts(
     -------
     members, weights : array of float64, shape (L, T, n)
         The weight of a case is its share of the leaf of the forecast, averaged over trees. Weights
-        sum
-        to one; NaN if a predictor is missing. Cases without an error have weight 0.
+        sum to one; NaN if a predictor is missing. Cases without an error have weight 0.
     """
     n_places, n_new = new.mean.shape
     members = np.full((n_places, n_new, observations.shape[1]), np.nan)

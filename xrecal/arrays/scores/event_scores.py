@@ -32,7 +32,7 @@ def brier_score(
     Returns
     -------
     array of float64, shape (..., k)
-        :math:`(p - 1\{y > t\})^2` in [0, 1], smaller is better; The fair score is smaller by
+        :math:`(p - 1\{y > t\})^2` in [0, 1], smaller is better. The fair score is smaller by
         :math:`p (1 - p) / (m - 1)`, and it is not negative if p is a multiple of 1/m. NaN if the
         observation, probability or threshold is NaN, or with fewer than two members.
 

@@ -51,7 +51,7 @@ def log_score(
     -------
     array of float64, shape of ``observations``
         :math:`-\ln \sum_i w_i \varphi((y - x_i) / h) / h`, without a unit, with the density in 1/u.
-        It has either sign; smaller is better. Equal members, or a single member, are a point mass:
+        It may be negative; smaller is better. Equal members, or a single member, are a point mass:
         the score is NaN if they equal the observation, else inf. NaN if the observation is not
         finite, no member is left, a weight is NaN, or an infinite member has positive weight.
 
@@ -120,10 +120,10 @@ def quantile_log_score(
     -------
     array of float64, shape (...)
         :math:`-\ln \frac{\tau_{i+1} - \tau_i}{z_{i+1} - z_i}` with the neighbouring quantiles z at
-        levels τ that enclose the observation. It has no unit, with the density in 1/u, and either
-        sign; smaller is better. It is inf below and above all quantiles. NaN if several quantiles
-        equal the observation, the observation or a quantile is infinite, the observation is
-        missing, or fewer than two quantiles are left.
+        levels τ that enclose the observation. It has no unit, with the density in 1/u, and may be
+        negative; smaller is better. It is inf below and above all quantiles. NaN if several
+        quantiles equal the observation, the observation or a quantile is infinite, the observation
+        is missing, or fewer than two quantiles are left.
 
     Raises
     ------
@@ -199,7 +199,7 @@ def normal_log_score(
     -------
     ndarray of float64, shape (...)
         :math:`-\ln \sum_k w_k \varphi((y - \mu_k) / \sigma_k) / \sigma_k`, without a unit, with the
-        density in 1/u. It has either sign; smaller is better. A component of scale 0 is a point
+        density in 1/u. It may be negative; smaller is better. A component of scale 0 is a point
         mass and adds no density. Without any other component, the score is inf; if its location
         equals the observation, the score is NaN. NaN if an input is missing or the observation is
         infinite.
