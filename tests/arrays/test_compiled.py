@@ -358,7 +358,7 @@ print(len(told), str(told[0].message))
     [
         ({"HOME": "/nonexistent"}, "there is no folder /nonexistent"),
         ({"XDG_CACHE_HOME": "/nonexistent"}, "there is no folder /nonexistent"),
-        ({FOLDER: "cache"}, "no absolute path"),
+        ({FOLDER: "cache"}, "not an absolute path"),
     ],
 )
 def test_without_a_home_compiled_code_stays_in_memory(changes, told, tmp_path):

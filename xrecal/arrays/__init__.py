@@ -28,7 +28,7 @@ from typing import Any
 from .dispatch import HOME, offered
 
 SMALLEST_RIDGE = 1e-12
-"""Smallest weight: with less, rounding would decide the weights of several equal forecasts."""
+"""Smallest weight; with a smaller one, rounding would decide the weights of equal forecasts."""
 
 __all__ = sorted(HOME)
 

@@ -14,9 +14,9 @@ class Typed(NamedTuple):
 
     name: str
     value: Any = None
-    """None for the name alone, ``...`` for any value."""
+    """None if only the name is typed, ``...`` for any value."""
     python: str | None = None
-    """Code to type in Python, if it is not ``name=value``."""
+    """Code to type in Python, if it differs from ``name=value``."""
 
     def __str__(self) -> str:
         if self.python is not None:
@@ -54,11 +54,11 @@ class Advice(str):
         return text
 
     def worded(self, write: Callable[[Typed], str]) -> str:
-        """Return the text with the parts to type written by another function."""
+        """Return the text; the function ``write`` words the parts that a reader may type."""
         return "".join(write(one) if isinstance(one, Typed) else one for one in self.parts)
 
 
 def text_of(error: Exception) -> str:
-    """Text of an error, with its parts if it has any."""
+    """Return the text of an error, with its parts if it has any."""
     text = error.args[0] if error.args else ""
     return text if isinstance(text, Advice) else str(error)

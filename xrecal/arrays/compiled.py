@@ -33,12 +33,13 @@ from .compiled_files import CompiledFiles
 
 
 class _Form(NamedTuple):
-    """Properties of an array in compiled code: its rows are contiguous in memory."""
+    """Properties of an array in compiled code, whose rows are contiguous in memory."""
 
     dtype: str
     axes: int
     filled: bool = False
-    """True if the function writes to it; others may be read-only, such as arrays from Dask"""
+    """True if the function writes to the array; others may be read-only, such as arrays from
+    Dask"""
 
 
 Vector: TypeAlias = Annotated[FloatArray, _Form("float64", 1)]
@@ -60,9 +61,9 @@ OutIndices: TypeAlias = Annotated[IntArray, _Form("int64", 1, filled=True)]
 OutIndexMatrix: TypeAlias = Annotated[IntArray, _Form("int64", 2, filled=True)]
 
 
-# Numba numbers compiled functions 1, 2, 3 in each process, to distinguish functions of one name and
-# other closures. Code of two processes, loaded into a third one, would call the wrong functions.
-# Random numbers are never equal, also after a fork.
+# Numba numbers compiled functions 1, 2, 3 in each process. The numbers distinguish functions with
+# one name and other closures. If a third process loaded code of two processes, it would call the
+# wrong functions. Random numbers are never equal, also after a fork.
 FunctionIdentity._unique_ids = iter(lambda: secrets.randbits(63), None)  # type: ignore[assignment]
 
 
@@ -100,7 +101,7 @@ def kernel(function: Callable[..., Any]) -> Any:
     """Compile a function that Python calls.
 
     Do not pass compiled functions as arguments: Numba checks arguments at every call, which takes
-    as long as a small fold and holds the GIL. Make one kernel for each of them instead.
+    as long as a small fold and holds the GIL. Make one kernel for each compiled function instead.
     """
     if config.DISABLE_JIT:  # type: ignore[attr-defined]
         return function
@@ -114,24 +115,24 @@ _kernels: list[Kernel] = []
 inner = njit(  # type: ignore[call-overload]
     nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True
 )
-"""Compile a function that only compiled functions call: without a wrapper for Python it compiles
-faster, for any types."""
+"""Compile a function that only compiled functions call, for any types. Without a wrapper for
+Python, it compiles faster."""
 
 
 def all_kernels() -> list[Kernel]:
-    """Compiled functions of all imported modules."""
+    """Return the compiled functions of all imported modules."""
     return list(_kernels)
 
 
 @cache
 def declared_types(function: Callable[..., Any]) -> tuple[types.Type, ...]:
-    """Numba's types of the arguments of a function, by its annotations."""
+    """Return Numba's types of the arguments of a function, from its annotations."""
     hints = get_type_hints(function, include_extras=True)
     return tuple(_type_of(hints[name]) for name in inspect.signature(function).parameters)
 
 
 def _type_of(annotation: Any, within: bool = False) -> types.Type:
-    """Numba type of a number, an array, or a tuple of these.
+    """Return the Numba type of a number, an array, or a tuple of these.
 
     Numba accepts a writable array for a read-only one, but not within tuples. Arrays in tuples come
     from this package and are writable.
@@ -159,7 +160,7 @@ _NUMBERS = {float: types.float64, int: types.int64, bool: types.boolean}
 def copy(values: Any, out: Any) -> None:
     """Copy values (n,) to ``out``.
 
-    Assigning to a slice would compile its error messages for 2 s.
+    Assigning to a slice would take 2 s longer, as Numba compiles its error messages.
     """
     for i in range(out.size):
         out[i] = values[i]

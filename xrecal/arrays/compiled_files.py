@@ -2,9 +2,9 @@
 
 Each compiled function has its own file. The file name is a digest of everything that determines its
 content: the code of the function and of functions that it calls, its types, the processor, and the
-versions of Python, Numba, llvmlite and NumPy. So processes that start together write equivalent
-files, and there is no index that they could damage. A file appears under its name only when it is
-complete.
+versions of Python, Numba, llvmlite and NumPy. Processes that start together therefore write
+equivalent files. They cannot damage an index, because there is none. A file appears under its name
+only when it is complete.
 
 The file is a pickle with machine code. Its digest detects accidents, not forgery. Like the compiled
 files of Python, it belongs in a folder that only its users can write to.
@@ -59,13 +59,13 @@ def folder() -> Path:
     Raises
     ------
     OSError
-        If it is not an absolute path, or the user has no home: anybody may have written code in
-        another folder.
+        If the folder is not an absolute path, or the user has no home. In any other folder,
+        somebody else may have written the code.
     """
     given = os.environ.get(FOLDER)
     path = Path(given or platformdirs.user_cache_dir("xrecal", appauthor=False)) / "compiled"
     if not path.is_absolute():
-        raise OSError(errno.EINVAL, "no absolute path", str(path))
+        raise OSError(errno.EINVAL, "not an absolute path", str(path))
     cache = path.parents[1]
     home = cache if str(cache) == os.environ.get("XDG_CACHE_HOME") else cache.parent
     if not given and not home.is_dir():
@@ -77,13 +77,13 @@ class CompiledFiles(NullCache):
     """The file of one function, in the interface of Numba."""
 
     error: OSError | None = None
-    """Error of a file that this process could not write"""
+    """Error at a file that this process could not write"""
 
     def __init__(self, function: Callable[..., Any], types: Callable[..., Any]) -> None:
         self._function, self._types = function, types
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Load the compiled function; None without a valid file."""
+        """Load the compiled function; return None without a valid file."""
         rtsys.initialize(target_context)  # compiled code needs only the memory functions of Numba
         name = self._name(target_context.codegen())
         try:
@@ -96,7 +96,7 @@ class CompiledFiles(NullCache):
         return CompileResult._rebuild(target_context, *pickle.loads(payload))
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Write the compiled function; if this fails, it lives as long as the process."""
+        """Write the compiled function; if this fails, only this process can use the code."""
         name, payload = self._name(data.codegen), dumps(_reduced(data))
         try:
             folder().mkdir(parents=True, exist_ok=True)
@@ -105,7 +105,7 @@ class CompiledFiles(NullCache):
             _note(error)
 
     def _name(self, codegen: Any) -> str:
-        """Name of the file."""
+        """Return the name of the file."""
         decisive = (
             *_VERSIONS,
             codegen.magic_tuple(),
@@ -117,11 +117,11 @@ class CompiledFiles(NullCache):
 
 
 def _reduced(compiled: Any) -> tuple[Any, ...]:
-    """Stored part of a compiled function.
+    """Return the part of a compiled function to store.
 
-    Each function within it has an environment, which names its module. The environments of Numba's
-    own functions are empty, but importing their modules takes longer than a day's work at a
-    station.
+    Each function within the code has an environment, which names its module. The environments of
+    Numba's own functions are empty, but importing their modules takes longer than all forecasts of
+    a station for a day.
     """
     *parts, environments = compiled._reduce()
     return *parts, [
@@ -143,7 +143,7 @@ class _Bare:
 
 
 def _environment(name: str) -> Any:
-    """Environment of this name; an empty environment if the process has none."""
+    """Return the environment of this name; an empty one if the process has none."""
     found = lookup_environment(name)
     if found is None:
         found = Environment({})
@@ -153,7 +153,7 @@ def _environment(name: str) -> Any:
 
 
 def _digest(*parts: bytes) -> bytes:
-    """SHA-256 of some bytes, each with its length."""
+    """Compute SHA-256 of some bytes, each with its length."""
     digest = hashlib.sha256()
     for part in parts:
         digest.update(b"%d:" % len(part))
@@ -162,7 +162,7 @@ def _digest(*parts: bytes) -> bytes:
 
 
 def _note(error: OSError) -> None:
-    """Warn once per process that its compiled code is not stored, and how to change this."""
+    """Warn once per process that it could not store its compiled code, and how to change this."""
     if CompiledFiles.error is None:
         CompiledFiles.error = error
         warnings.warn(
@@ -173,9 +173,9 @@ def _note(error: OSError) -> None:
 
 
 def _content(function: Callable[..., Any]) -> Iterator[Any]:
-    """Everything that determines the machine code of a function, in a fixed order.
+    """Yield everything that determines the machine code of a function, in a fixed order.
 
-    Numba compiles called functions into it, so this descends into them.
+    Numba compiles called functions into it, so this function descends into them.
     """
     seen: set[Any] = set()
     waiting: list[Any] = [function]
@@ -198,7 +198,7 @@ def _content(function: Callable[..., Any]) -> Iterator[Any]:
 
 
 def _names(code: CodeType) -> Iterator[str]:
-    """Global names in a function, and in those defined within it."""
+    """Yield the global names in a function, and in functions defined within it."""
     yield from code.co_names
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
@@ -206,7 +206,7 @@ def _names(code: CodeType) -> Iterator[str]:
 
 
 def _instructions(code: CodeType) -> Iterator[Any]:
-    """Instructions and constants of a function, and of those defined within it."""
+    """Yield instructions and constants of a function, and of functions defined within it."""
     yield code.co_code, code.co_names, code.co_varnames
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
@@ -216,7 +216,7 @@ def _instructions(code: CodeType) -> Iterator[Any]:
 
 
 def _constant(value: Any) -> Any:
-    """Part of a global value that determines compiled code."""
+    """Return the part of a global value that determines compiled code."""
     if isinstance(value, ModuleType):
         return value.__name__
     if isinstance(value, (type, FunctionType)):

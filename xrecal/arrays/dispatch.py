@@ -91,12 +91,11 @@ _FOR_DEVICES = {
     "device.ensembles": "squared_energy_distance",
     "kernels.kernel": "features",
 }
-"""Modules, and their functions for arrays on a device: distances, choice, fit and prediction of the
-embedding."""
+"""Modules, and their functions for arrays on a device, which fit and apply the embedding."""
 
 
 def _by_name(modules: dict[str, str]) -> dict[str, str]:
-    """Module of each name."""
+    """Return the module of each name."""
     return {name: module for module, names in modules.items() for name in names.split()}
 
 
@@ -107,7 +106,7 @@ DISTANCES = {DEVICE: "xrecal.arrays.device.distance_cuda"}
 """Modules that compare ensembles pair by pair, for each array library."""
 
 DESCRIBING = frozenset({"choices", "circular", "days", "groups", "predictors", "step"})
-"""Arguments that describe cases but hold no data; they stay on the host."""
+"""Arguments that describe cases but hold no data, so they stay on the host."""
 
 Described = Iterator[tuple[str, bool]]
 
@@ -118,7 +117,7 @@ def is_on_device(array: object) -> bool:
 
 
 def namespace(array: object) -> Any:
-    """Functions of the library of an array."""
+    """Return the library of an array, with its functions."""
     name = type(array).__module__.partition(".")[0]
     if name in ("numpy", DEVICE):
         return import_module(name)
@@ -126,12 +125,12 @@ def namespace(array: object) -> Any:
 
 
 def distances_for(array: object) -> ModuleType:
-    """Module that compares ensembles, for the library of an array."""
+    """Return the module that compares ensembles, for the library of an array."""
     return import_module(DISTANCES[type(array).__module__.partition(".")[0]])
 
 
 def to_host(array: Any) -> Any:
-    """NumPy copy of an array, for decisions on the host."""
+    """Return a NumPy copy of an array, for decisions on the host."""
     if is_on_device(array):
         return import_module(DEVICE).asnumpy(array)
     return np.asarray(array)
@@ -143,7 +142,7 @@ def as_array(values: Any) -> Any:
 
 
 def contiguous(values: Any) -> Any:
-    """Array with contiguous rows, in the same memory."""
+    """Return an array with contiguous rows, in the same memory."""
     return namespace(values).asarray(values, order="C")
 
 
@@ -156,7 +155,7 @@ def offered(name: str) -> Any:
 
 @cache
 def _public(name: str) -> Any:
-    """A class, or a function that selects the library of its arrays."""
+    """Return a class, or a function that selects the library of its arrays."""
     public = getattr(import_module(f"xrecal.arrays.{HOME[name]}"), name)
     return public if isinstance(public, type) else by_library(public)
 
@@ -165,14 +164,14 @@ def by_library(function: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap a public function so that it selects the library of its arrays.
 
     NumPy arrays go to the function itself, and arrays on a device to its counterpart for devices.
-    If there is none, or if arrays on host and device are mixed, the call raises TypeError and
-    states what to copy.
+    If there is no counterpart, or if arrays on host and device are mixed, the call raises TypeError
+    and states what to copy.
     """
     name = function.__name__
 
     @wraps(function)
     def dispatched(*args: Any, **kwargs: Any) -> Any:
-        # Before the library is imported, nobody has its arrays.
+        # Before the library is imported, there are none of its arrays.
         if sys.modules.get(DEVICE) is None or not _any_on_device((*args, *kwargs.values())):
             return function(*args, **kwargs)
         _refuse_mixture(function, args, kwargs)
@@ -189,7 +188,7 @@ def _any_on_device(values: tuple[Any, ...]) -> bool:
 
 
 def _described(named: tuple[str, Any]) -> Described:
-    """Name of each array in a value or tuple of arrays, and whether it is on a device."""
+    """Return the name of each array in a value or tuple, and whether it is on a device."""
     name, value = named
     if isinstance(value, (tuple, list)):
         fields = getattr(value, "_fields", (name,) * len(value))
@@ -232,7 +231,7 @@ def only_on_host(what: str) -> str:
 
 @cache
 def device_function(name: str) -> Callable[..., Any]:
-    """Function of a name for arrays on a device; TypeError if there is none."""
+    """Return the function of a name for arrays on a device; raise TypeError if there is none."""
     if name not in ON_DEVICE:
         raise TypeError(only_on_host(name))
     function = getattr(import_module(f"xrecal.arrays.{ON_DEVICE[name]}"), name)

@@ -1,7 +1,7 @@
 """Order statistics of values in compiled code.
 
-Numba's ``np.median`` and ``np.partition`` would compile for five seconds, most of it their checks
-and error messages.
+Numba's ``np.median`` and ``np.partition`` would compile for five seconds, most of it for their
+checks and error messages.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from .compiled import OutVector, Vector, copy, kernel
 
 @kernel
 def select(values: OutVector, k: int) -> float:
-    """Return the value with ``k`` smaller or equal ones before it, in order (O(n) on average).
+    """Return the value that has ``k`` values before it in ascending order; O(n) on average.
 
-    Reorders the finite values (n,): smaller and equal ones come before position k, larger and equal
-    ones after it.
+    The function reorders the finite values (n,): smaller and equal values come before position k,
+    larger and equal values after it.
 
     References
     ----------

@@ -1,7 +1,8 @@
-"""Usual values of a predictor: median and range of the record; detection of values outside.
+"""Usual values of a predictor (median and range of the record), and detection of other values.
 
-A predictor may break (another unit, another archive, a fill value) or be missing. Neither may move
-or remove a forecast, so such values are replaced by the median of the record.
+A predictor may break, because of another unit, another archive or a fill value, or it may be
+missing. Neither may shift a forecast or remove it, so the median of the record replaces such
+values.
 """
 
 from __future__ import annotations
@@ -17,21 +18,21 @@ from xrecal.typing import FloatArray
 from .dispatch import namespace
 
 MARGIN = 0.5
-"""Share of the range of the record by which a predictor may exceed either end."""
+"""Share of the range of the record by which a predictor may exceed the record at either end."""
 
 ROUNDING = 1e-6
-"""Share of its size by which a predictor may also exceed its range, for rounding to other types."""
+"""Share of its size by which a predictor may also exceed the range, for rounding to other types."""
 
 FEWEST = 20
 """Least numbers of cases with and without a value for which an indicator is learned."""
 
 COARSE = 10
-"""A predictor is continuous if its smallest step, times this number, is less than its mean step
+"""A predictor is continuous if this number times its smallest step is less than the mean step
 between values of the record."""
 
 INDICATOR = 2.0**0.5
-"""Indicator of a missing value. Like sines and cosines it has the weight 1/2 in squared distances,
-so a missing and a known value are as far apart as two typical known values."""
+"""Kind of an indicator of a missing value. Like sines and cosines, it has the weight 1/2 in squared
+distances. So a missing and a known value are as far apart as two typical known values."""
 
 
 class Usual(NamedTuple):
@@ -46,41 +47,42 @@ class Usual(NamedTuple):
     known: npt.NDArray[np.bool_]
     """True if the record has a value."""
     mixed: npt.NDArray[np.bool_]
-    """True if the record has enough cases with a value and enough without one."""
+    """True if the record has enough cases with a value and enough cases without a value."""
     never_zero: npt.NDArray[np.bool_]
-    """True if zero must be a fill value: inside a continuous range, and never in the record."""
+    """True if zero must be a fill value: it is inside a continuous range, but not in the record."""
     first: FloatArray
     """Smallest value of the record; 0 for a circular or unknown predictor."""
     last: FloatArray
     """Largest value of the record."""
 
     def broken(self, values: FloatArray) -> npt.NDArray[np.bool_]:
-        """Mark values (L, T) outside the plausible range; missing ones are not marked."""
+        """Mark values (L, T) outside the plausible range, except missing values."""
         xp = namespace(values)
         far = (values < self.low) | (values > self.high) | xp.isinf(values)
         broken: npt.NDArray[np.bool_] = far | (self.never_zero & (values == 0))
         return broken
 
     def unusable(self, values: FloatArray) -> npt.NDArray[np.bool_]:
-        """Mark values (L, T) that are missing or broken, or of a predictor without known values."""
+        """Mark values (L, T) that are missing or broken, or whose predictor has no known values."""
         gone: npt.NDArray[np.bool_] = namespace(values).isnan(values) | ~self.known
         return self.broken(values) | gone
 
 
 N_NUMBERS = len(Usual._fields)
-"""Numbers stored for each predictor."""
+"""Names of the numbers stored for each predictor."""
 
 NO_PREDICTORS = np.empty((1, 0, N_NUMBERS))
 """Usual values of no predictor at one place, in the form of :func:`stacked`."""
 
 
 def usual_of(record: FloatArray, period: float | None = None) -> Usual:
-    """Usual values of a predictor.
+    """Compute the usual values of a predictor.
 
     Parameters
     ----------
     record : array of float, shape (L, n)
-        Its values in the cases of L places, NaN if missing; infinite values count as missing.
+        Values of the predictor in the cases of L places, NaN if missing; infinite values count as
+        missing.
     period : float, optional
         Period of a circular predictor, which has no range.
 
@@ -132,7 +134,7 @@ def stacked(usual: Sequence[Usual]) -> FloatArray:
 
 
 def unstacked(numbers: FloatArray) -> list[Usual]:
-    """Usual values of p predictors from numbers (L, p, 8) of :func:`stacked`."""
+    """Return the usual values of p predictors from numbers (L, p, 8) of :func:`stacked`."""
     flags = [name in ("known", "mixed", "never_zero") for name in Usual._fields]
     return [
         Usual(*(a > 0 if flag else a for a, flag in zip(one, flags, strict=True)))

@@ -1,4 +1,4 @@
-"""Arguments over locations as rows, in blocks that fit into memory; checks of numbers."""
+"""Arguments over locations as rows, in blocks that fit into memory; and checks of numbers."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from xrecal.typing import FloatArray
 from .status import FEWEST
 
 ROUNDING = 1e-6
-"""Tolerance of probabilities outside [0, 1], also for float32; they count as 0 or 1."""
+"""Tolerance for probabilities outside [0, 1], also in float32; these count as 0 or 1."""
 
 # Approximate bytes of copies of cases: they are made for a block of locations at a time.
 WORKSPACE = 64_000_000
 
 MET = 4096
-"""Digests of contents seen before."""
+"""Digests of contents that this process has seen."""
 
 Made = TypeVar("Made")
 
 
 def as_rows(**arrays: npt.ArrayLike) -> tuple[list[Any], tuple[int, ...]]:
-    """Arrays (..., n) of one shape as rows (L, n), and the shape (...) of the locations.
+    """Return arrays (..., n) of one shape as rows (L, n), and the shape (...) of the locations.
 
-    Raises ValueError with the names unless all have the same shape with an axis of cases.
+    Raises ValueError with the names unless all arrays have the same shape with an axis of cases.
     """
     given = {name: np.asarray(array) for name, array in arrays.items()}
     shapes = {name: array.shape for name, array in given.items()}
@@ -88,16 +88,17 @@ def is_whole(value: object) -> bool:
 def mean_of_known(
     values: FloatArray, known: npt.NDArray[np.bool_], fewest: int = FEWEST
 ) -> FloatArray:
-    """Means (...) of values (..., n) over the known cases; NaN with too few cases."""
+    """Return means (...) of values (..., n) over the known cases; NaN with too few cases."""
     count = known.sum(-1)
     total = np.where(known, values, 0.0).sum(-1)
     return np.asarray(total / np.where(count < fewest, np.nan, count))
 
 
 def double_blocks(*arrays: FloatArray) -> Iterator[tuple[slice, tuple[FloatArray, ...]]]:
-    """Slices of locations, and arrays (L, ...) there as contiguous float64 for compiled code.
+    """Yield slices of locations, and arrays (L, ...) there as contiguous float64.
 
-    A few locations at a time, so that arrays of single precision are not all converted at once.
+    A slice has only a few locations, so that arrays of single precision are not all converted at
+    once.
     """
     n_locations = arrays[0].shape[0]
     values = sum(array.size for array in arrays)
@@ -106,14 +107,14 @@ def double_blocks(*arrays: FloatArray) -> Iterator[tuple[slice, tuple[FloatArray
 
 
 def location_blocks(n_locations: int, bytes_each: int) -> Iterator[slice]:
-    """Slices of locations whose arrays fit the workspace, at least one location each."""
+    """Yield slices of locations whose arrays fit into the workspace, at least one location each."""
     step = max(1, WORKSPACE // max(bytes_each, 1))
     for start in range(0, n_locations, step):
         yield slice(start, start + step)
 
 
 class Kept(Generic[Made]):
-    """Cache of results for contents seen before; the oldest results are dropped first.
+    """Cache of results for contents seen before; it drops the oldest results first.
 
     The key is a digest of all contents on which a result depends. A model that issues forecasts day
     after day, or one product after the other, sees the same cases again and again.
@@ -127,7 +128,7 @@ class Kept(Generic[Made]):
     def get(
         self, contents: Iterable[Any], n_bytes: int, make: Callable[[], Iterable[Made]]
     ) -> Iterable[Made]:
-        """Return the stored result for the contents, or make one of about so many bytes."""
+        """Return the stored result for the contents, or make a result of about so many bytes."""
         key = digest(contents)
         with self._lock:
             if key in self._known:
@@ -147,7 +148,7 @@ class Kept(Generic[Made]):
 
 
 def digest(contents: Iterable[Any]) -> bytes:
-    """Digest of arrays, their types and shapes, and texts; None is allowed."""
+    """Compute a digest of arrays, their types and shapes, and texts; None is allowed."""
     found, told = sha256(), []  # processors have instructions for it
     for part in contents:
         if isinstance(part, np.ndarray):

@@ -1,7 +1,7 @@
-"""Autocorrelation of successive cases, and waves as uncertain as their mean.
+"""Autocorrelation of successive cases, and slow waves that show how uncertain their mean is.
 
-A series of n cases is the sum of its mean and of n - 1 cosines; the j-th has j half waves. If b
-successive cases count as one, the waves up to n / b - 1 are slow: they are as uncertain as the
+A series of n cases is the sum of its mean and of n - 1 cosines; the j-th cosine has j half waves.
+If b successive cases count as one, the waves up to n / b - 1 are slow: they are as uncertain as the
 mean, whatever the dependence. So they measure the uncertainty of the mean.
 """
 
@@ -13,10 +13,11 @@ import numpy.typing as npt
 from xrecal.typing import FloatArray, IntArray
 
 SHARE = 0.7
-"""Share of the frequency at which the spectrum of a first-order process is half of that at zero."""
+"""Share of waves to use, of the frequency at which a first-order spectrum is half its height at
+0."""
 
 CAUTION = 0.5
-"""Standard errors added to an autocorrelation, as underestimating it is worse."""
+"""Standard errors added to an autocorrelation, because a value too small does more harm."""
 
 LARGEST = 0.995
 """Largest autocorrelation."""
@@ -25,11 +26,11 @@ FEWEST_WAVES = 3
 """Least number of slow waves for an estimate of the uncertainty of their mean."""
 
 CLEAR = 2.58
-"""Standard errors beyond which an autocorrelation is significant: 0.5 % of independent series."""
+"""Standard errors beyond which autocorrelation is significant: 0.5 % of independent series are."""
 
 
 def block_lengths(autocorrelation: FloatArray, n: IntArray, share: float = SHARE) -> IntArray:
-    r"""Number b of successive cases that count as one, from their lag-1 autocorrelation.
+    r"""Return the number b of successive cases that count as one, by lag-1 autocorrelation.
 
     Parameters
     ----------
@@ -37,7 +38,7 @@ def block_lengths(autocorrelation: FloatArray, n: IntArray, share: float = SHARE
         Estimates from n cases about their mean, in [-1, 1].
     n : array of int, shape (...)
     share : float
-        Share of the frequency below up to which waves are used.
+        Share of the frequency below, in Notes, up to which waves are used.
 
     Returns
     -------
@@ -47,9 +48,10 @@ def block_lengths(autocorrelation: FloatArray, n: IntArray, share: float = SHARE
     Notes
     -----
     The spectrum of an autoregressive process of first order with autocorrelation :math:`\rho` falls
-    to half of its height at zero at the frequency :math:`(1 - \rho) / \sqrt \rho`. The n / b - 1
-    waves used reach ``share`` of it: with 0.7 a t-test at 5 % rejects about 6 %. The estimate is
-    increased by its bias, :math:`(1 + 3 \rho) / n`, and half of its standard error.
+    to half of its height at frequency zero at the frequency :math:`(1 - \rho) / \sqrt \rho`. The n
+    / b - 1 waves used reach ``share`` of this frequency: with 0.7, a t-test at 5 % rejects about 6
+    %. The estimate is increased by its bias, :math:`(1 + 3 \rho) / n`, and half of its standard
+    error.
     """
     n = np.maximum(n, 1)
     rho = autocorrelation + (1 + 3 * np.maximum(autocorrelation, 0)) / n + CAUTION / np.sqrt(n)
@@ -59,7 +61,7 @@ def block_lengths(autocorrelation: FloatArray, n: IntArray, share: float = SHARE
 
 
 def neighbour_correlation(series: FloatArray) -> FloatArray:
-    """Lag-1 autocorrelation (...) of series (..., n) about their mean; 0 if constant."""
+    """Return the lag-1 autocorrelation (...) of series (..., n) about their mean; 0 if constant."""
     deviation = series - series.mean(-1, keepdims=True)
     # Rounding errors of a constant series would be autocorrelated.
     deviation[np.ptp(series, axis=-1) == 0.0] = 0.0
@@ -74,7 +76,7 @@ def is_dependent(autocorrelation: FloatArray, n: IntArray) -> npt.NDArray[np.boo
 
 
 def waves(series: FloatArray, n_waves: int) -> FloatArray:
-    """Scaled sum and first cosines (n_waves + 1, ...) of series (n, ...), each of unit length.
+    """Return the scaled sum and first cosines (n_waves + 1, ...) of series, each of unit length.
 
     For Gaussian series of mean zero, rows are independent with one distribution if the spectrum is
     flat there.
@@ -85,16 +87,16 @@ def waves(series: FloatArray, n_waves: int) -> FloatArray:
 
 
 def rotations(rng: np.random.Generator, n_resamples: int, n_waves: int) -> FloatArray:
-    """Random directions (n_resamples, n_waves + 1): images of the scaled sum under rotations."""
+    """Draw directions (n_resamples, n_waves + 1): images of the scaled sum under rotations."""
     directions = rng.standard_normal((n_resamples, n_waves + 1))
     directions /= np.sqrt(np.einsum("bi,bi->b", directions, directions))[:, np.newaxis]
     return directions
 
 
 def dates_of(known: npt.NDArray[np.bool_], simultaneous: int) -> IntArray:
-    """Date number, from 0 without gaps, of each known case among cases (n,).
+    """Return the date number, from 0 without gaps, of each known case among cases (n,).
 
-    ``simultaneous`` successive cases have one date.
+    Each date has ``simultaneous`` successive cases.
     """
     date = np.flatnonzero(known) // simultaneous
     return np.unique(date, return_inverse=True)[1].astype(np.int64)

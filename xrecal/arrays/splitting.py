@@ -1,4 +1,4 @@
-"""Splits of cases into training and test, for honest evaluation."""
+"""Splits of cases into training and test cases, for honest evaluation."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BoolArray: TypeAlias = npt.NDArray[np.bool_]
 Span: TypeAlias = int | np.timedelta64 | datetime.timedelta
 """A length along the cases: a number of cases, or a length of time (such as pandas.Timedelta)."""
 
-# Advice on more training cases, by kind of split. The keys are also the allowed kinds.
+# Advice to get more training cases, by kind of split. The keys are also the allowed kinds.
 _MORE_TRAINING = {
     "year": "a smaller gap",
     "block": "a smaller gap or more blocks",
@@ -41,7 +41,7 @@ class Step(NamedTuple):
     """Cases predicted by one state of a model that keeps learning."""
 
     fits: bool
-    """True if the model is fitted to the learned cases; otherwise it is updated with them."""
+    """True if the model is fitted to the learned cases; otherwise they update it."""
     learn: IntArray
     """Positions of learned cases; empty without new cases, and before the first fit."""
     test: IntArray
@@ -54,8 +54,8 @@ class Rolling(NamedTuple):
     every: Span | None
     """Time between two updates."""
     refit: Span | None = None
-    """Time between two fits, counted from the first test: the first step at or after it fits. By
-    default there is one fit."""
+    """Time between two fits, counted from the first test: a fit is at the first step at or after
+    this time. By default there is one fit."""
     window: Span | None = None
     blocks: int = 5
 
@@ -80,7 +80,7 @@ def splits(
     window: Span | None = None,
     every: Span | None = None,
 ) -> list[Split]:
-    """Split cases, given in order of time, into those to train on and those to test on.
+    """Split cases, given in order of time, into training cases and test cases.
 
     ``"year"``
         Each year is tested once, on a model of all years before and after it.
@@ -93,8 +93,8 @@ def splits(
         As in operation: a model is fitted every ``every`` to the last ``window`` of cases, and
         tested until the next fit.
 
-    The first two also learn from the future. This is right for exchangeable cases, but too
-    favourable if the climate or the forecast model drifts. The last two use only the past.
+    The first two kinds also learn from the future. This is right for exchangeable cases, but too
+    favourable if the climate or the forecast model drifts. The last two kinds use only the past.
 
     Parameters
     ----------
@@ -108,31 +108,32 @@ def splits(
         Date of each case, in days since any day, in ascending order; equal dates are allowed.
         Needed if an argument is a length of time.
     gap : int or timedelta, default 0
-        Training leaves out cases up to this far from a tested case: 3 leaves out three cases on
-        each side of it (only before it, if the split uses only the past). Give at least the lead
-        time plus the memory of the weather, so that the model knows no tested observation.
+        Training leaves out cases up to this far from a tested case. For example, 3 leaves out three
+        cases on each side of the tested case, or only before it if the split uses only the past.
+        Give at least the lead time plus the memory of the weather, so that the model knows no
+        tested observation.
     blocks : int, default 5
         Number of parts, at least 2; part sizes differ by one case at most. Without a window,
         rolling tests begin after the first part.
     window : int or timedelta, optional
         Length of the past that a rolling model learns from, back from the first case that it
-        predicts; the gap is part of it. Tests begin when the first window is full. By default all
-        the past.
+        predicts; the gap is part of it. Tests begin when the first window is full. By default the
+        model learns from all the past.
     every : int or timedelta, optional
-        Time between two fits of a rolling model, counted from the first one; needed with
+        Time between two fits of a rolling model, counted from the first fit; needed with
         ``by="rolling"``.
 
     Returns
     -------
     list of Split
-        In order of time. No case is tested twice; a case that is never predicted (such as the first
-        ones, if the split uses only the past) is in no test. Masks cost 2 n bytes per split.
+        In order of time. No case is tested twice. A case that is never predicted, such as the first
+        one if the split uses only the past, is in no test. Masks cost 2 n bytes per split.
 
     Raises
     ------
     ValueError
-        If ``by`` is none of these, an argument is missing, does not belong to ``by`` or is out of
-        its range, a timedelta is given without ``days``, or a split leaves no training cases.
+        If ``by`` is not one of these, an argument is missing, does not belong to ``by`` or is out
+        of its range, a timedelta is given without ``days``, or a split leaves no training cases.
 
     References
     ----------
@@ -185,14 +186,14 @@ def splits(
 def replay(
     known: IntArray, rolling: Rolling, *, days: FloatArray | None = None, least: int = 1
 ) -> list[Step]:
-    """Steps of a model that is updated when cases become known, and refitted at times.
+    """Return the steps of a model that is updated when cases become known, and refitted at times.
 
     Parameters
     ----------
     known : array of int, shape (n,) or (n, k)
-        Number of the first case that is issued after this case, or each of its k parts, is known.
-        It is larger than the number of the case itself, and n or more if the case never becomes
-        known. Cases are in the order of time.
+        For each case, or each of its k parts: number of the first case that is issued after this
+        case is known. It is larger than the number of the case itself, and n or more if the case
+        never becomes known. Cases are in the order of time.
     rolling : Rolling
         A fit learns from the window; later updates learn from cases that become known after it.
     days : array of float, shape (n,), optional
@@ -241,7 +242,7 @@ def replay(
 
 
 def _years(n: int, year: IntArray | None) -> IntArray:
-    """Number of the year of each case (n,), from 0."""
+    """Return the number of the year of each case (n,), from 0."""
     if year is None:
         raise ValueError(
             Advice(
@@ -263,7 +264,7 @@ def _years(n: int, year: IntArray | None) -> IntArray:
 
 
 def _blocks(n: int, blocks: int) -> IntArray:
-    """Part of each case (n,), of ``blocks`` contiguous parts of equal size."""
+    """Return the part of each case (n,), of ``blocks`` contiguous parts of equal size."""
     whole = _whole(blocks)
     if whole is None or whole < 2:
         raise ValueError(f"blocks is {blocks!r}; give a whole number of at least 2")
@@ -280,7 +281,7 @@ def _refits(
     blocks: int,
     name: str = "every",
 ) -> IntArray:
-    """Number of the fit that predicts each case (n,), from 0; -1 before the first fit."""
+    """Return the number (n,) of the fit that predicts each case, from 0; -1 before the first."""
     if every is None:
         raise ValueError(
             Advice(
@@ -303,15 +304,15 @@ def _refits(
     since = step.position - step.position[start]
     fit = np.floor((since + ROUNDING) / step.length)
     fit[:start] = -1
-    # Long breaks between cases (such as one season a year) skip numbers: count only fits with
+    # Long breaks between cases (such as one season a year) skip numbers, so count only fits with
     # cases.
     return np.cumsum(np.diff(fit, prepend=-1) > 0) - 1
 
 
 def distance_to(held: IntArray, position: FloatArray) -> FloatArray:
-    """Distance (n,) of cases at ascending positions (n,) to the nearest of the cases ``held``."""
+    """Return distances (n,) of cases, at ascending positions, to the nearest case of ``held``."""
     case = np.arange(position.size)
-    # Compare with the held-out cases before and after: the nearer one decides.
+    # Compare with the held-out cases before and after each case: the nearer one decides.
     behind = np.searchsorted(held, case)
     before, behind = np.maximum(behind - 1, 0), np.minimum(behind, held.size - 1)
     nearest: FloatArray = np.minimum(
@@ -321,7 +322,7 @@ def distance_to(held: IntArray, position: FloatArray) -> FloatArray:
 
 
 def _before(test: BoolArray, apart: Measure, reach: Measure | None) -> BoolArray:
-    """Training cases: before the first tested one by more than the gap, within the reach."""
+    """Mark training cases: before the first tested one by more than the gap, within the reach."""
     first = int(test.argmax())
     train: BoolArray = np.arange(test.size) < first
     train &= apart.position[first] - apart.position > apart.length + ROUNDING
@@ -331,7 +332,7 @@ def _before(test: BoolArray, apart: Measure, reach: Measure | None) -> BoolArray
 
 
 def measure(name: str, span: Span, n: int, days: FloatArray | None, *, least: int = 1) -> Measure:
-    """A length in cases or days, and the positions of the cases in the same unit."""
+    """Return a length in cases or days, and the positions of the cases in the same unit."""
     if isinstance(span, np.timedelta64 | datetime.timedelta):
         length = _in_days(name, span)
         if not (length > 0 or (length == 0 and least == 0)):  # also refuses NaT

@@ -1,4 +1,4 @@
-"""Status of a location: bits that a fit or a test reports, added up; 0 means ok."""
+"""Status of a location: a sum of bits that a fit or a test reports; 0 means ok."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ TOO_FEW = 1
 """Fewer complete cases than ``min_samples``: everything is NaN there."""
 
 IDENTICAL = 2
-"""All calibration forecasts are equal: the result is climatology, given the covariates, if any."""
+"""All calibration forecasts are equal: the result is climatology, given any covariates."""
 
 RIDGE_EDGE = 4
-"""The best ridge is the smallest or largest one tried (1 means almost no skill in the forecast)."""
+"""The best ridge is the smallest or largest one tried. The largest (1) means almost no skill."""
 
 INVALID = 8
 """Cases with infinite values, negative weights or negative scales were left out."""
@@ -24,7 +24,7 @@ CONSTANT = 64
 """A covariate is constant over all cases, so it has no effect."""
 
 FILL = 1024
-"""Members or observations at least a million times all others were taken as missing."""
+"""Members or observations that are at least a million times all others count as missing."""
 
 MEANINGS = {
     TOO_FEW: "too_few_cases",
@@ -38,7 +38,7 @@ MEANINGS = {
 }
 
 FEWEST, ENOUGH = 2, 10
-"""Numbers of cases below which a diagnostic is NaN, and below which it is flagged as uncertain."""
+"""Two numbers of cases: a diagnostic with fewer cases is NaN, or is flagged as uncertain."""
 
 FEW = 128
 """Fewer than ten complete cases: values are given, but uncertain."""
@@ -73,4 +73,4 @@ EVIDENCE_MEANINGS = {
     SEASONAL: "relative_to_the_season",
     NO_EVENT: "event_or_category_in_none_or_all_cases",
 }
-"""Bits of a test of calibration, with the meaning of ``TOO_FEW`` there: fewer than two cases."""
+"""Bits of a test of calibration; ``TOO_FEW`` there means fewer than two cases."""

@@ -1,4 +1,4 @@
-"""Atomic file writes: write to a temporary file, read it back, and move it into place."""
+"""Atomic writes of files: write to a temporary file, read it back, and move it into place."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from pathlib import Path
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write a file; the old one stays unless the new one is complete on disk.
+    """Write a file; the old file stays unless the new one is complete on disk.
 
     Raises
     ------
     OSError
-        If it cannot be written, as on a full disk, or reads back differently.
+        If the file cannot be written, as on a full disk, or reads back differently.
     """
     place = Path(os.path.realpath(path))  # a link stays a link
     draft = place.with_name(f".{uuid.uuid4().hex}")

@@ -70,7 +70,7 @@ def test_cases_of_one_date_count_together(rng):
     found = serial_uniform_test(np.repeat(p, 4), 2, simultaneous=4)
     assert found.p_value == serial_uniform_test(p, 2).p_value
     assert found.block_length == 2
-    with pytest.raises(ValueError, match="50 cases are no multiple of simultaneous=4"):
+    with pytest.raises(ValueError, match="50 cases are not a multiple of simultaneous=4"):
         serial_uniform_test(p, simultaneous=4)
     with pytest.raises(ValueError, match="block_length is 0; give a whole number from 1"):
         serial_uniform_test(p, 0)

@@ -1,4 +1,4 @@
-"""Climatology, which ignores the forecast: all past observations, or those of the same season."""
+"""Climatology, which ignores the forecast: past observations of all dates or of one season."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from xrecal.typing import FloatArray
 DAYS_PER_YEAR = 365.0
 
 ROUNDING = 1e-6
-"""Tolerance in days for the ends of a window: fractions of a year are rounded."""
+"""Tolerance in days for the ends of a window, because fractions of a year are rounded."""
 
 
 def climatology_weights(
@@ -24,7 +24,7 @@ def climatology_weights(
     features: Features | None = None,
     new_features: Features | None = None,
 ) -> FloatArray:
-    """Weights for past observations that do not depend on a forecast.
+    """Compute weights for past observations that do not depend on a forecast.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ def climatology_quantiles(
     new_season: FloatArray | None = None,
     window: float | None = None,
 ) -> FloatArray:
-    """Quantiles of past observations with equal weights: all, or those of the same season.
+    """Compute quantiles of past observations with equal weights: all, or those of the same season.
 
     Parameters
     ----------
@@ -116,12 +116,13 @@ def climatology_quantiles(
     Returns
     -------
     array of float64, shape (..., k), or (..., T, k) with a window
-        The smallest observation with a share of at least q at or below it (definition of
-        :func:`weighted_quantile`), in the unit of the observations; NaN if none is known.
+        The smallest observation with a share of at least q of all observations at or below it, as
+        :func:`weighted_quantile` defines quantiles. In the unit of the observations; NaN if no
+        observation is known.
 
     Notes
     -----
-    O(n log n); with a window, for each of T dates.
+    The cost is O(n log n); with a window, it is O(n log n) for each of T dates.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Conformal prediction: interval ends that past cases would have needed."""
+"""Conformal prediction: ends of intervals that would have held past observations."""
 
 from __future__ import annotations
 
@@ -7,25 +7,26 @@ import numpy as np
 from xrecal.typing import FloatArray
 
 ROUNDING = 1e-9
-"""Tolerance for rounding when weights are summed up to a share: (1 - 0.7) * 10 would be above 3."""
+"""Tolerance for rounding of sums of weights: without it, (1 - 0.7) * 10 would be above 3."""
 
 
 def conformal_levels(pit: FloatArray, alpha: float) -> FloatArray:
-    r"""Levels between which the next observation lies with probability 1 - alpha or more.
+    r"""Compute levels between which the next observation lies with probability 1 - alpha or more.
 
     Parameters
     ----------
     pit : array of float, shape (L, n)
-        Past probability integral transforms in [0, 1]; NaN: unknown.
+        Past probability integral transforms in [0, 1]; NaN if unknown.
     alpha : float
         Probability outside the interval, between 0 and 1.
 
     Returns
     -------
     array of float64, shape (L, 2)
-        :math:`1/2 - Q` and :math:`1/2 + Q` in [0, 1], with Q the k-th smallest of
-        :math:`|pit - 1/2|`, k the smallest integer at least (1 - alpha)(n + 1). If k exceeds the
-        number n of known values, Q is 1/2: too few to exclude any value. NaN without known values.
+        :math:`1/2 - Q` and :math:`1/2 + Q` in [0, 1], where Q is the k-th smallest :math:`|pit -
+        1/2|`, and k is the smallest integer that is at least (1 - alpha)(n + 1). If k exceeds the
+        number n of known values, these are too few to exclude any value, and Q is 1/2. NaN without
+        known values.
 
     Raises
     ------
@@ -59,7 +60,7 @@ def conformal_levels(pit: FloatArray, alpha: float) -> FloatArray:
 def conformal_margins(
     misses: FloatArray, alpha: float, weights: FloatArray | None = None
 ) -> FloatArray:
-    r"""Margins that the next case exceeds with probability alpha or less.
+    r"""Compute margins that the next case exceeds with probability alpha or less.
 
     Parameters
     ----------
@@ -74,10 +75,10 @@ def conformal_margins(
     Returns
     -------
     array of float64, shape (L,), or (L, T) with weights
-        The k-th smallest miss, k the smallest integer at least (1 - alpha)(n + 1), in the unit of
-        the misses. If k exceeds the number n of known misses, no margin is large enough. The result
-        is then the largest miss; the next one exceeds it with probability 1/(n + 1). NaN without
-        known misses.
+        The k-th smallest miss, in the unit of the misses, where k is the smallest integer that is
+        at least (1 - alpha)(n + 1). If k exceeds the number n of known misses, no margin is large
+        enough. The result is then the largest miss; the next miss exceeds it with probability 1/(n
+        + 1). NaN without known misses.
 
     Raises
     ------
@@ -86,9 +87,9 @@ def conformal_margins(
 
     Notes
     -----
-    O(n log n) per location, O(T n) more with weights. If the ends depend on the forecasts alone, no
-    cases are needed to fit them, so all cases are exchangeable with the next one [1]_. Each end has
-    its own margin [1]_, as a bias makes only one of them too short.
+    The cost is O(n log n) per location, and O(T n) more with weights. If the ends depend on the
+    forecasts alone, no cases are needed to fit them, so all cases are exchangeable with the next
+    one [1]_. Each end has its own margin [1]_, because a bias makes only one end too short.
 
     References
     ----------
@@ -113,10 +114,11 @@ def conformal_margins(
 def smallest_holding(
     score: FloatArray, share: float, weights: FloatArray | None = None
 ) -> FloatArray:
-    """Smallest score such that a share of the cases, including the new one, is at or below it.
+    """Return the smallest score that a share of the cases, including the new one, does not exceed.
 
     The new case has average weight, and its own score may be the largest. So the result, (L,) or
-    (L, T) with weights (L, T, n), is infinite with too few cases. NaN without any.
+    (L, T) with weights (L, T, n), is infinite with too few cases. The result is NaN without any
+    score.
     """
     known = ~np.isnan(score)
     n = known.sum(-1)

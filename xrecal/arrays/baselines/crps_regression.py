@@ -1,7 +1,7 @@
 """Compiled minimum-CRPS regression, for the model of `emos`.
 
-The order of parameters is a, b, c, d, g_1..g_K, h_1..h_K; the first 4 or 4 + K of them make simpler
-models. The code has loops, as array expressions would take seconds to compile.
+The parameters are in the order a, b, c, d, g_1..g_K, h_1..h_K. The first 4, or 4 + K, of them make
+simpler models. The code has loops, because array expressions would take seconds to compile.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ LARGEST_EXPONENT = 300.0  # limit of the exponent of the spread's factor, agains
 RIDGE = 1.0
 """Weight of (sum g² + sum h²) / n relative to the mean CRPS, with g relative to least squares.
 
-For standardised regressors and residuals. Without it g and h would grow without limit if a few
-cases lie on a line or at a bound, as 20 to 60 cases may. The CRPS has a curvature of 0.28 in h, so
-the ridge reduces h by 20 % with n = 30, and by 0.7 % with n = 1000, where the sampling error is
-0.025.
+Regressors and residuals are standardised. Without this ridge, g and h would grow without limit if a
+few cases lie on a line or at a bound, which happens with 20 to 60 cases. The CRPS has a curvature
+of 0.28 in h, so the ridge reduces h by 20 % with n = 30, and by 0.7 % with n = 1000, where the
+sampling error is 0.025.
 """
 
 
@@ -38,9 +38,9 @@ the ridge reduces h by 20 % with n = 30, and by 0.7 % with n = 1000, where the s
 def _bounded_crps(w, alpha, omega):  # type: ignore[no-untyped-def]
     """CRPS of N(0, 1) censored to [alpha, omega] at w within, and derivatives for location-scale.
 
-    With w = (y - mu) / sigma, and bounds in the same scale. Returns CRPS / sigma, its derivatives
-    by mu and by sigma, and sigma times the second derivatives: by mu twice, by both, by sigma
-    twice.
+    Here w = (y - mu) / sigma, and the bounds have the same scale. The function returns CRPS /
+    sigma, its derivatives by mu and by sigma, and sigma times three second derivatives: by mu
+    twice, by mu and sigma, and by sigma twice.
     """
     odds = math.erf(w / SQRT_2)  # 2 Phi(w) - 1
     density = 2.0 * math.exp(-0.5 * w * w) / SQRT_2_PI
@@ -152,9 +152,9 @@ def _newton_step(hessian, gradient, damping, step):  # type: ignore[no-untyped-d
 def _minimise_crps(parameters, size, cases, ridge):  # type: ignore[no-untyped-def]
     """Minimise `mean_crps` over the first `size` parameters, overwritten, by damped Newton steps.
 
-    Returns the minimum and whether the gradient vanished. The damping grows until a step lowers the
-    CRPS by a part of the fall that the slope predicts: with bounds the CRPS is not convex, even in
-    mu and sigma.
+    The function returns the minimum, and whether the gradient vanished. The damping grows until a
+    step lowers the CRPS by a part of the fall that the slope predicts: with bounds the CRPS is not
+    convex, even in mu and sigma.
     """
     step, trial = np.zeros(size), parameters.copy()
     gradient, hessian = np.empty(size), np.empty((size, size))
@@ -186,7 +186,7 @@ def _minimise_crps(parameters, size, cases, ridge):  # type: ignore[no-untyped-d
 
 @inner
 def _moments(values):  # type: ignore[no-untyped-def]
-    """Mean and standard deviation; the latter is 0 for values that differ by rounding only."""
+    """Return mean and standard deviation, which is 0 for values that differ only by rounding."""
     mean, square, largest = 0.0, 0.0, 0.0
     for value in values:
         mean += value / values.size
@@ -200,8 +200,8 @@ def _moments(values):  # type: ignore[no-untyped-def]
 def _subtract_line(cases, line, y_std):  # type: ignore[no-untyped-def]
     """Subtract from centred y a least-squares line on the first m predictors; return the RMS left.
 
-    In units of this RMS all parameters are about 1. `line` (m,) becomes the slopes. Slopes are
-    fitted one after the other, until nothing changes. So predictors may repeat each other, and the
+    In units of this RMS all parameters are about 1. `line` (m,) becomes the slopes. The function
+    fits slopes one after the other, until nothing changes. So predictors may repeat each other. The
     later search makes up for slow progress.
     """
     line.fill(0.0)
@@ -225,7 +225,7 @@ def _subtract_line(cases, line, y_std):  # type: ignore[no-untyped-def]
 
 @inner
 def _standardise(x, v, r, v_mean):  # type: ignore[no-untyped-def]
-    """Cases (n, 5 + K) without y: relative v, standardised x and r; means, deviations (1 + K,)."""
+    """Return cases (n, 5 + K) without y: relative v, standardised x and r; means, deviations."""
     cases, column = np.zeros((x.size, 5 + r.shape[1])), np.empty(x.size)
     mean, std = np.empty(1 + r.shape[1]), np.empty(1 + r.shape[1])
     for k in range(mean.size):
@@ -257,9 +257,9 @@ def fit_location(
     returns whether the search converged.
     """
     v_mean, v_std = _moments(v)
-    # With one scale for all cases and no bounds the CRPS is convex: one start is enough.
+    # With one scale for all cases and without bounds, the CRPS is convex, so one start is enough.
     is_convex = v_std == 0.0 and lower == -np.inf and upper == np.inf
-    # With a constant spread the cases cannot separate c from d: all of it goes to c.
+    # With a constant spread, the cases cannot separate c from d, so c gets all of it.
     cases, mean, std = _standardise(x, v, r, v_mean if v_std > 0.0 else 0.0)
     bounded, parameters, trial = np.empty(y.size), coefficients.copy(), coefficients.copy()
     for i in range(y.size):
@@ -309,10 +309,10 @@ def fit_varying(
     coefficients: FloatArray,
     ridge: FloatArray | None = None,
 ) -> bool:
-    """Call :func:`fit_location` with the regressors r (n, K) that vary; others get 0.
+    """Call :func:`fit_location` with the regressors r (n, K) that vary; other coefficients are 0.
 
-    So constant regressors, such as indicators without missing values, take no time. They do not
-    count as coefficients if cases are few. A ``ridge`` (K,) shrinks coefficients in location and
+    So constant regressors, such as indicators without missing values, take no time. If cases are
+    few, they do not count as coefficients. A ``ridge`` (K,) shrinks coefficients of location and
     spread.
     """
     ridge = np.zeros(r.shape[1]) if ridge is None else ridge
@@ -325,7 +325,7 @@ def fit_varying(
 
 
 def place_coefficients(own: FloatArray, columns: IntArray, coefficients: FloatArray) -> None:
-    """Fill coefficients (4 + 2K,) from those of some regressors; others get 0."""
+    """Fill coefficients (4 + 2K,) from those of some regressors; other regressors get 0."""
     k = coefficients.size // 2 - 2
     coefficients[:] = 0.0
     coefficients[:4] = own[:4]
@@ -352,7 +352,7 @@ def _in_units(parameters, line, mean, std, unit, coefficients):  # type: ignore[
 
 @inner
 def predict_case(coefficients, x, v, r):  # type: ignore[no-untyped-def]
-    """Location and scale for ensemble mean x, variance v and regressors r (K,)."""
+    """Return location and scale for ensemble mean x, variance v and regressors r (K,)."""
     loc, exponent = coefficients[0] + coefficients[1] * x, 0.0
     for k in range(r.size):
         loc += coefficients[4 + k] * r[k]

@@ -38,7 +38,7 @@ def fit_emos(
     means, observations : array_like, shape (L, n)
         Ensemble means and observations, in the unit of the variable.
     variances : array_like, shape (L, n)
-        Ensemble variances (>= 0), in its square.
+        Ensemble variances (>= 0), in the square of this unit.
     regressors : array_like, shape (L, n, K) or (n, K), optional
         Further regressors of location and spread, in any units; K = 0 by default.
     lower, upper : array_like, shape (L,) or (), optional
@@ -47,8 +47,8 @@ def fit_emos(
     in_spread : bool
         Whether the spread depends on the regressors too; otherwise h is 0.
     predictors : array of int, optional
-        Columns of the regressors that are shrunk or left out, as cross-validation suggests: all but
-        season and place.
+        Columns of the regressors that the fit shrinks or leaves out, as cross-validation suggests.
+        They are all columns except season and place.
     min_samples : int
         Locations with fewer complete cases get NaN coefficients.
 
@@ -59,33 +59,34 @@ def fit_emos(
         of the variable by that of the regressor) and h_1..h_K (1 by that of the regressor) of
         N(a + b mean + g'r, (c² + d² variance) exp(2 h'r)), censored to the bounds.
     n_cases : ndarray of int32, shape (L,)
-        Complete cases: a NaN or infinite value in any of the inputs drops the case.
+        Number of complete cases; a NaN or infinite value in any input makes a case incomplete.
     converged : ndarray of bool, shape (L,)
         Whether the search ended at a zero of the gradient.
 
     Raises
     ------
     ValueError
-        For shapes that do not match, a negative variance, bounds that leave no values, or
-        min_samples below 1.
+        If shapes do not match, a variance is negative, bounds leave no values, or min_samples is
+        below 1.
 
     Notes
     -----
-    O(n (4 + 2K)²) per step, 10 to 20 steps from each of two starts. Coefficients that the cases do
-    not identify are 0: b for a constant ensemble mean, d for a constant variance, g_k and h_k for a
-    constant regressor, c and d if a line fits exactly, g and h with fewer than two cases for each
-    coefficient. h is also 0 if c and d would overflow, as the mean of a regressor is too large for
-    its deviation: then subtract a reference from it. If a regressor is given twice, only the sum of
-    its coefficients is identified.
+    The cost is O(n (4 + 2K)²) per step, with 10 to 20 steps from each of two starts. Coefficients
+    that the cases do not identify are 0: b for a constant ensemble mean, d for a constant variance,
+    g_k and h_k for a constant regressor, c and d if a line fits exactly, g and h with fewer than
+    two cases for each coefficient. h is also 0 if c and d would overflow, because the mean of a
+    regressor is too large for its deviation. In this case, subtract a reference from the regressor.
+    If a regressor is given twice, only the sum of its coefficients is identified.
 
     A ridge (sum g² + sum h²) / n keeps the forecast finite if a few cases lie on a line or at a
     bound. It is relative to least squares for g, for regressors of standard deviation 1, and for a
     CRPS in units of the residuals of least squares. It reduces h by 20 % with n = 30 and by 0.7 %
-    with n = 1000. It does not help outside the range of the regressors in the fit, where the spread
-    grows exponentially: fit harmonics of the season to cases from all seasons.
+    with n = 1000. The ridge does not help outside the range of the regressors in the fit, where the
+    spread grows exponentially. So fit harmonics of the season to cases from all seasons.
 
-    Errors of the mean are cut at 1000 typical deviations from the median error. Beyond that only
-    the sign of an error matters, and sums with larger errors would lose all others in rounding.
+    Errors of the mean are cut at 1000 typical deviations from the median error. Beyond this limit
+    only the sign of an error matters; sums with larger errors would lose all other errors in
+    rounding.
 
     References
     ----------
@@ -138,12 +139,12 @@ def predict_emos(
     variances: npt.ArrayLike,
     regressors: npt.ArrayLike | None = None,
 ) -> tuple[FloatArray, FloatArray]:
-    """Location and scale of the Gaussian forecasts, before bounds, for new ensembles.
+    """Predict location and scale of the Gaussian forecasts, before bounds, for new ensembles.
 
     Parameters
     ----------
     coefficients : array_like, shape (L, 4 + 2K)
-        From `fit_emos`.
+        Result of `fit_emos`.
     means, variances : array_like, shape (L, T)
         Means and variances of the new ensembles, in the unit of the variable and its square.
     regressors : array_like, shape (L, T, K) or (T, K), optional
@@ -158,7 +159,7 @@ def predict_emos(
     Raises
     ------
     ValueError
-        For shapes that do not match, or a negative variance.
+        If shapes do not match, or a variance is negative.
 
     Examples
     --------

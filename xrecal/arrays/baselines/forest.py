@@ -1,8 +1,8 @@
-"""Regression forest with past errors as leaves: cases in the leaf of a forecast get weight.
+"""Regression forest with past errors in its leaves: cases in the leaf of a forecast get weight.
 
-Trees are grown on errors around the centre of EMOS, in units of its spread. The error of each case
-is relative to a centre that was fitted without it. scikit-learn grows the trees. They are stored as
-arrays of a fixed shape, so forecasts need only NumPy and Numba.
+Trees are grown on errors around the location of EMOS ("centre"), in units of its spread. The error
+of each case is relative to a centre that was fitted without it. scikit-learn grows the trees. They
+are stored as arrays of a fixed shape, so forecasts need only NumPy and Numba.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from xrecal.typing import FloatArray, IntArray
 from .robust import EDGE, cut
 
 LEAF, TRIED = 5, 0.4
-"""Least number of cases of a leaf, and share of the predictors to try at each split."""
+"""Least number of cases in a leaf, and share of the predictors to try at each split."""
 
 SHARE, MOST = 0.632, 2500
-"""Share of the cases that grow one tree, as in a bootstrap; largest number of these cases."""
+"""Share of the cases on which one tree is grown, as in a bootstrap; largest number of them."""
 
 FOLDS, BLOCKS = 5, 10
 """Number of folds for the centres; number of blocks of cases in a fold, which cover all seasons."""
 
 NO_SPLIT = -1
-"""Number that stands for a predictor at leaves and unused nodes, which have none."""
+"""Number in place of a predictor at leaves and unused nodes, which do not split."""
 
 LARGEST = 1e38
-"""Limit of predictors: trees store them in single precision."""
+"""Limit of predictors, because trees store them in single precision."""
 
 INSTALL = "pip install 'xrecal[predictors]'"
 
@@ -54,11 +54,11 @@ class Predictors(NamedTuple):
     season: FloatArray
     """(L, n, c) features of the centre"""
     others: FloatArray
-    """(L, n, k) features of the trees alone"""
+    """(L, n, k) features for the trees alone"""
 
     @property
     def columns(self) -> FloatArray:
-        """All predictors (L, n, 2 + c + k) of the trees, as numbers of single precision."""
+        """Return all predictors (L, n, 2 + c + k) of the trees, in single precision."""
         moments = np.stack([self.mean, np.sqrt(self.variance)], axis=-1)
         whole = np.concatenate([moments, self.season, self.others], axis=-1)
         return np.asarray(np.clip(whole, -LARGEST, LARGEST), np.float32)
@@ -96,12 +96,12 @@ def require_forest() -> None:
 
 
 def most_nodes(n: int) -> int:
-    """Greatest number of nodes that a tree can have with n cases."""
+    """Return the greatest number of nodes that a tree can have with n cases."""
     return 2 * max(_grown_on(n) // LEAF, 1) - 1
 
 
 def _grown_on(n: int) -> int:
-    """Number of the n cases that a tree is grown on."""
+    """Return the number of the n cases on which a tree is grown."""
     return max(min(int(SHARE * n), MOST), 1)
 
 
@@ -194,8 +194,8 @@ def forest_forecasts(
     Returns
     -------
     members, weights : array of float64, shape (L, T, n)
-        Weights are the mean share, over trees, of each case in the leaf of the forecast. They sum
-        to one; NaN if a predictor is missing. Cases without an error have weight 0.
+        The weight of a case is its share of the leaf of the forecast, averaged over trees. Weights
+        sum to one; NaN if a predictor is missing. Cases without an error have weight 0.
     """
     n_places, n_new = new.mean.shape
     members = np.full((n_places, n_new, observations.shape[1]), np.nan)
@@ -227,7 +227,7 @@ def _sample(
     place: int,
     used: slice | IntArray,
 ) -> Sample:
-    """Some cases of a place, as a sample for fitting centres."""
+    """Select some cases of a place, as a sample for fitting centres."""
     mean, variance, season, target = (
         np.array(part[place, used], np.float64, order="C")
         for part in (cases.mean, cases.variance, cases.season, observations)
@@ -237,7 +237,7 @@ def _sample(
 
 
 def _centred(of: Sample, centre: FloatArray) -> FloatArray:
-    """Centres and spreads (2, n)."""
+    """Return centres and spreads (2, n)."""
     centred = np.empty((2, of.mean.size))
     fill_centres(STANDARDISED, centre, of.mean, of.variance, of.features, centred)
     centred[1] = np.maximum(centred[1], SMALLEST_DIVISOR)
@@ -245,15 +245,15 @@ def _centred(of: Sample, centre: FloatArray) -> FloatArray:
 
 
 def _errors(sample: Sample, centre: FloatArray) -> FloatArray:
-    """Errors (n,) of the cases of a sample in units of the spread."""
+    """Return errors (n,) of the cases of a sample in units of the spread."""
     loc, spread = _centred(sample, centre)
     return np.asarray((sample.target - loc) / spread)
 
 
 def _held_out_errors(sample: Sample, fold: IntArray, centre: FloatArray) -> FloatArray:
-    """Errors (n,) around centres without the fold of each case.
+    """Return errors (n,) around centres that were fitted without the fold of the case.
 
-    With few cases, around ``centre``.
+    With few cases, errors are around ``centre``.
     """
     errors = _errors(sample, centre)
     for f in range(FOLDS):
@@ -266,7 +266,7 @@ def _held_out_errors(sample: Sample, fold: IntArray, centre: FloatArray) -> Floa
 
 
 def _on_bounds(errors: FloatArray, sample: Sample) -> FloatArray:
-    """Errors (n,), infinite for observations on a bound."""
+    """Return the errors (n,), infinite for observations on a bound."""
     at_low, at_high = sample.target <= sample.low, sample.target >= sample.high
     return np.where(at_low, -np.inf, np.where(at_high, np.inf, errors))
 
@@ -278,7 +278,7 @@ def _members(
     place: int,
     used: IntArray,
 ) -> FloatArray:
-    """Members (T, k) of the forecasts of a place, from the errors of some cases."""
+    """Return members (T, k) of the forecasts of a place, from the errors of some cases."""
     sample = _sample(new, new.mean, (fitted.lower, fitted.upper), place, slice(None))
     low, high, error = sample.low, sample.high, fitted.error[place, used]
     loc, spread = _centred(sample, fitted.centre[place])[..., np.newaxis]
@@ -327,7 +327,7 @@ def fill_leaves(
     columns: Matrix,
     leaf: OutIndexMatrix,
 ) -> None:
-    """Leaf (trees, n) of cases with predictors (n, k) in trees (trees, nodes)."""
+    """Find the leaf (trees, n) of cases with predictors (n, k) in trees (trees, nodes)."""
     for tree in range(leaf.shape[0]):
         for i in range(leaf.shape[1]):
             node, column = 0, predictor[tree, 0]
@@ -342,7 +342,7 @@ def fill_leaves(
 
 @kernel
 def fill_shares(leaf: IndexMatrix, new: IndexMatrix, n_nodes: int, shares: OutMatrix) -> None:
-    """Mean shares (T, n) of cases in leaves of forecasts, from leaves (trees, n) and (trees, T).
+    """Add mean shares (T, n) of cases in leaves of forecasts, from leaves (trees, n), (trees, T).
 
     ``shares`` must be zero before. Trees without a case in the leaf of a forecast are ignored.
     """

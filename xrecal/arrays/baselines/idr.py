@@ -1,4 +1,4 @@
-"""Isotonic distributional regression: a larger index never means smaller observations.
+"""Isotonic distributional regression: a larger index means observations at least as large.
 
 The index is the ensemble mean, or a linear function of it and other variables, such as the season.
 """
@@ -31,7 +31,7 @@ def fit_index(means: FloatArray, observations: FloatArray, regressors: FloatArra
     -------
     array of float64, shape (L, 2 + K)
         Intercept, slope on the mean (>= 0) and coefficients of the regressors; NaN at locations
-        with fewer than 2 complete cases. A NaN or infinite value drops its case.
+        with fewer than 2 complete cases. The function ignores a case with a NaN or infinite value.
 
     Raises
     ------
@@ -41,11 +41,11 @@ def fit_index(means: FloatArray, observations: FloatArray, regressors: FloatArra
     Notes
     -----
     The line is that of :func:`fit_emos` with a constant spread and without bounds, so a few
-    outlying observations do not change it much. Cases with a mean or regressor more than 20 typical
-    deviations from the median are ignored. Coefficients that the cases do not identify are 0, such
-    as that of a constant. If a regressor is given twice, only the sum of its coefficients is
-    identified. If the slope on the mean would be negative, it is 0 and the others are fitted
-    without the mean: the index must not decrease with the forecast.
+    outlying observations do not change it much. The fit ignores cases with a mean or regressor more
+    than 20 typical deviations from the median. Coefficients that the cases do not identify are 0,
+    such as the coefficient of a constant. If a regressor is given twice, only the sum of its
+    coefficients is identified. The index must not decrease with the forecast. So if the slope on
+    the mean would be negative, it is 0, and the other coefficients are fitted without the mean.
 
     O(n K²) per step, about 20 steps per location. Isotonic distributional regression on such an
     index is a distributional index model [1]_.
@@ -79,12 +79,12 @@ def fit_index(means: FloatArray, observations: FloatArray, regressors: FloatArra
 
 
 def index_of(coefficients: FloatArray, means: FloatArray, regressors: FloatArray) -> FloatArray:
-    """Index of forecasts.
+    """Compute the index of forecasts.
 
     Parameters
     ----------
     coefficients : array of float, shape (L, 2 + K)
-        From :func:`fit_index`.
+        Result of :func:`fit_index`.
     means, regressors : array of float, shapes (L, T) and (L, T, K)
         As in the fit.
 
@@ -113,23 +113,24 @@ def index_of(coefficients: FloatArray, means: FloatArray, regressors: FloatArray
             f"got {coefficients.shape}"
         )
     index = np.repeat(coefficients[:, :1], means.shape[1], axis=1).astype(np.float64)
-    # One column after the other: in a matrix product the order of sums depends on its size.
+    # One column after another: in a matrix product, the order of sums depends on the size.
     for k, column in enumerate([means, *np.moveaxis(regressors, 2, 0)], start=1):
         index += coefficients[:, k, np.newaxis] * np.where(np.isfinite(column), column, np.nan)
     return index
 
 
 def idr_weights(new_index: FloatArray, index: FloatArray, observations: FloatArray) -> FloatArray:
-    r"""Probabilities of the past observations for new values of the index.
+    r"""Compute probabilities of the past observations for new values of the index.
 
     Parameters
     ----------
     new_index : array of float, shape (L, T)
         Index of the new forecasts.
     index : array of float, shape (L, n)
-        Index of the past forecasts, in any unit; at these values only its order matters.
+        Index of the past forecasts, in any unit. For forecasts at these values only the order
+        matters.
     observations : array of float, shape (L, n)
-        Observations; a NaN or infinite value here or in ``index`` drops the case.
+        Observations. A case does not count if it has a NaN or infinite value here or in ``index``.
 
     Returns
     -------
@@ -146,12 +147,13 @@ def idr_weights(new_index: FloatArray, index: FloatArray, observations: FloatArr
     -----
     At each distinct observation z the conditional CDF :math:`P(Y \le z \mid x)` is the antitonic
     least-squares regression of :math:`1\{y_i \le z\}` on the index. Cases with the same index share
-    one CDF. Cases with the same observation have equal parts of its step. Between two past values
-    of the index, CDFs are interpolated linearly. Beyond the smallest and the largest they stay
-    constant, so a forecast outside the past range gets the CDF of the most extreme past forecast.
-    With a constant index all observations have the same weight.
+    one CDF. Cases with the same observation have equal parts of the step of the CDF. Between two
+    past values of the index, CDFs are interpolated linearly. Beyond the smallest and the largest
+    value they stay constant, so a forecast outside the past range gets the CDF of the most extreme
+    past forecast. With a constant index all observations have the same weight.
 
-    O(n²) per location for all CDFs, and O(n) per new forecast; no n × n matrix is stored.
+    The cost is O(n²) per location for all CDFs, and O(n) per new forecast. The function stores no n
+    × n matrix.
 
     References
     ----------
@@ -198,7 +200,7 @@ def _check_regressors(means: FloatArray, regressors: FloatArray) -> None:
 
 
 class OrderedCases(NamedTuple):
-    """Cases (L, n) in the form that the loops need, usable ones first."""
+    """Cases (L, n) in the form that the loops need, with the usable ones first."""
 
     minus: Matrix
     """minus the index, ascending, so that CDFs ascend with it"""
@@ -207,7 +209,7 @@ class OrderedCases(NamedTuple):
     slot: IndexMatrix
     """case of each observation"""
     number: IndexMatrix
-    """number of its index among the distinct ones"""
+    """number of the case's index among the distinct values of the index"""
     n_used: Indices
     """(L,) number of usable cases"""
 
@@ -276,9 +278,9 @@ def fill_weights(new: Matrix, cases: OrderedCases, out: OutCube) -> None:
 
 @inner
 def _place(value, knots, last):  # type: ignore[no-untyped-def]
-    """Position of a value among ascending knots 0 to `last`: knot below, and fraction to the next.
+    """Find a value among ascending knots 0 to `last`: knot below, and fraction to the next knot.
 
-    Outside their range, the position of the nearest end.
+    For a value outside the range of the knots, it is the position of the nearest end.
     """
     if value <= knots[0]:
         return 0, 0.0
@@ -299,7 +301,7 @@ def _raise(j, of, arrays, spare, blocks, cdf):  # type: ignore[no-untyped-def]
     """Update an isotonic regression (n + 1,) of hits/counts after a one at knot j has risen.
 
     Levels before the block of the knot do not change. The block splits, and its parts may pool with
-    later blocks. See [1]_, and the short form of [2]_.
+    later blocks. See [1]_; the short form is from [2]_.
 
     References
     ----------

@@ -1,7 +1,7 @@
-"""Evidence in short records for a season in the errors, or for a jump at one date.
+"""Evidence from short records for a season in the errors, or for a jump at one date.
 
 If a record has each season once, held-out cases cannot decide: the cases nearest in season are also
-the nearest in time. A jump that is learned as a season would be forecast to return.
+the nearest in time. A fit that takes a jump for a season forecasts that the jump returns.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ FAR = 1.345
 """Robust standard deviations beyond which an error gets less weight."""
 
 ODDS = 99.0
-"""Prior odds: number of records with a season in the errors for each record with a jump."""
+"""Prior odds: number of records with a season in the errors, for each record with a jump."""
 
 LEAST = 1e-12
-"""Least share of the variance of the errors that an explanation leaves."""
+"""Least share of the variance of the errors that remains after an explanation."""
 
 
 def season_kept(means: FloatArray, observations: FloatArray, days: FloatArray) -> FloatArray:
-    r"""Share of their weight, 0 to 1, that components given the season keep.
+    r"""Return the share, 0 to 1, of their weight that components with the season keep.
 
     Parameters
     ----------
@@ -41,19 +41,19 @@ def season_kept(means: FloatArray, observations: FloatArray, days: FloatArray) -
     Returns
     -------
     array of float64, shape (L,)
-        Near 1, unless a jump explains the errors much better than the season. 1 for records of two
-        years or more, as held-out cases decide there.
+        Near 1, unless a jump explains the errors much better than the season does. It is 1 for
+        records of two years or more, because held-out cases can then decide.
 
     Notes
     -----
-    A line of the observations on the means, with Huber weights, is extended in two ways: by a sine
-    and a cosine of the year, or by a constant from one case on. Let :math:`p` be the posterior
-    probability of the jump, for normal errors, a jump at any date with equal probability, and prior
-    odds of 99 to 1 for the season. For a record of Y years the share is
+    Two models extend a line of the observations on the means, with Huber weights. One adds a sine
+    and a cosine of the year, the other a constant from one case on. Let :math:`p` be the posterior
+    probability of the jump. It assumes normal errors, an equal probability of a jump at any date,
+    and prior odds of 99 to 1 for the season. For a record of Y years the share is
 
     .. math:: 1 - p \, \min(\max(2 - Y, 0), 1).
 
-    n cases with errors of autocorrelation :math:`\rho` count as
+    If errors are autocorrelated, n cases with errors of autocorrelation :math:`\rho` count as only
     :math:`n (1 - \rho) / (1 + \rho)`. O(n) per place.
     """
     kept = np.ones(observations.shape[0])
@@ -70,7 +70,7 @@ def season_kept(means: FloatArray, observations: FloatArray, days: FloatArray) -
 
 
 def _log_ratio(mean: FloatArray, observed: FloatArray, days: FloatArray) -> float:
-    """Log of the likelihood ratio of a season and a jump; 0 without errors."""
+    """Return the log of the likelihood ratio of a season and a jump; 0 without errors."""
     intercept, slope = fit_line(mean, np.empty((mean.size, 0)), observed)
     root = _root_weights(observed - intercept - slope * mean)
     line, _ = np.linalg.qr(np.stack([root, root * (mean - mean.mean())], axis=-1))
@@ -91,7 +91,7 @@ def _log_ratio(mean: FloatArray, observed: FloatArray, days: FloatArray) -> floa
 
 
 def _root_weights(errors: FloatArray) -> FloatArray:
-    """Square roots of Huber weights of errors (n,) of a robust line."""
+    """Return square roots of the Huber weights of errors (n,) of a robust line."""
     size = np.abs(errors)
     edge = FAR * 1.4826 * float(np.median(size))
     return np.sqrt(np.where(size > edge, edge / np.where(size > edge, size, 1.0), 1.0))
@@ -100,7 +100,7 @@ def _root_weights(errors: FloatArray) -> FloatArray:
 def _left_by_season(
     errors: FloatArray, root: FloatArray, line: FloatArray, days: FloatArray
 ) -> FloatArray:
-    """Weighted errors (n,) around a line (n, 2) that a sine and a cosine leave."""
+    """Return weighted errors (n,) around a line (n, 2), after a fit of a sine and a cosine."""
     angle = 2 * np.pi * days / YEAR
     season = root[:, np.newaxis] * np.stack([np.cos(angle), np.sin(angle)], axis=-1)
     season -= line @ (line.T @ season)
@@ -110,7 +110,7 @@ def _left_by_season(
 def _left_by_jumps(
     errors: FloatArray, root: FloatArray, line: FloatArray, where: npt.NDArray[np.bool_]
 ) -> tuple[FloatArray, FloatArray]:
-    """Sums of squares left by jumps, and the weighted errors (n,) left by the best of them.
+    """Return sums of squares after each jump, and weighted errors (n,) after the best jump.
 
     ``where`` (n - 1,) marks the cases, after the first, at which a jump is possible.
     """

@@ -1,7 +1,7 @@
 """Minimum-CRPS regressions with shrunk predictors.
 
 A predictor is a regressor other than season and place. Many predictors hurt if cases are few. So
-they get a ridge, chosen by the errors of held-out cases, or are left out altogether.
+the fit gives them a ridge, which it chooses by the errors of held-out cases, or leaves them out.
 """
 
 from __future__ import annotations
@@ -17,29 +17,29 @@ from .crps_regression import fit_varying, place_coefficients
 from .robust import EDGE, believed, cut
 
 NONE = np.zeros(0, np.int64)
-"""No predictors, as column numbers."""
+"""Column numbers if there are no predictors."""
 
 RIDGES = (math.inf, 1.0, 1e-1, 1e-2, 1e-3)
-"""Ridges to try, as shares of the number of cases, for predictors of standard deviation 1. The
-infinite one leaves them out."""
+"""Ridges to try, as shares of the number of cases, for predictors of standard deviation 1. An
+infinite ridge leaves predictors out."""
 
 BLOCKS = 20
 """Number of blocks of successive cases, each held out once."""
 
 ERRORS_ABOVE = 1.0
-"""The loss of the chosen ridge may exceed the smallest by this many standard errors."""
+"""Standard errors by which the loss of the chosen ridge may exceed the smallest loss."""
 
 CASES_PER_REGRESSOR = 3
-"""Least number of cases for predictors: with fewer, any predictor can seem to help."""
+"""Least number of cases for predictors: with fewer cases, any predictor can seem to help."""
 
 CURVATURE = 0.282
-"""Curvature of the CRPS of a normal distribution in squared errors, for unit standard deviation."""
+"""Curvature of the CRPS of a normal distribution in squared errors, at standard deviation 1."""
 
 SMALLEST = 0.05
-"""Smallest error, as a share of their mean size, before its logarithm is taken."""
+"""Least size of an error, as a share of the mean size, before its logarithm is taken."""
 
 TINY = 1e-9
-"""Ridge of other regressors, so that repeated ones do no harm."""
+"""Ridge of the other regressors, so that repeated ones do no harm."""
 
 
 def fit_shrunk(
@@ -89,20 +89,20 @@ def choose_ridge(known: FloatArray, predictors: FloatArray, error: FloatArray) -
     known : array of float64, shape (n, q)
         Regressors of a regression without ridge.
     predictors : array of float64, shape (n, p)
-        Regressors that may be added to it.
+        Regressors that may be added to this regression.
     error : array of float64, shape (n,)
         Errors of the regression without predictors, in the order of time.
 
     Returns
     -------
     float
-        The largest of :data:`RIDGES` with nearly the smallest mean absolute error of least squares:
-        at most :data:`ERRORS_ABOVE` standard errors over the blocks above it.
+        The largest of :data:`RIDGES` with nearly the smallest mean absolute error of least squares.
+        The error may exceed the smallest by :data:`ERRORS_ABOVE` standard errors over the blocks.
 
     Notes
     -----
-    Errors far from the median are cut. Sums of squares of each block are subtracted from those of
-    all cases: O(n (q + p)²), and each ridge takes O((q + p)³) for each block.
+    Errors far from the median are cut. The sums of squares of each block are subtracted from the
+    sums of all cases. This takes O(n (q + p)²), and O((q + p)³) for each ridge and block.
     """
     n, q = known.shape
     if n < max(2 * BLOCKS, CASES_PER_REGRESSOR * (q + predictors.shape[1])):
@@ -130,13 +130,13 @@ def choose_ridge(known: FloatArray, predictors: FloatArray, error: FloatArray) -
 
 
 def _log_size(error: FloatArray, spread: FloatArray) -> FloatArray:
-    """Logarithm (n,) of the size of errors in units of their spread, limited from below."""
+    """Return the logarithm (n,) of error sizes, relative to the spread, limited from below."""
     size = np.abs(error) / np.where(spread > 0.0, spread, 1.0)
     return np.asarray(np.log(np.maximum(size, SMALLEST * size.mean() or 1.0)))
 
 
 def _standard(columns: FloatArray) -> FloatArray:
-    """Columns (n, k) less their mean, in units of their standard deviation; 0 if constant."""
+    """Return columns (n, k) minus their means, over their standard deviations; 0 if constant."""
     apart = columns - columns.mean(0)
     std = apart.std(0)
     varies = std > TINY * np.abs(columns).max(0, initial=0.0)
@@ -151,7 +151,7 @@ def fit_line(
     high: float = np.inf,
     predictors: IntArray = NONE,
 ) -> FloatArray:
-    """Minimum-CRPS line, for errors of one spread.
+    """Fit a minimum-CRPS line, for errors of constant spread.
 
     Parameters
     ----------
@@ -162,7 +162,7 @@ def fit_line(
     low, high : float
         Bounds of the variable, infinite without a bound; targets beyond a bound are moved to it.
     predictors : array of int, optional
-        Columns of the regressors that are shrunk.
+        Columns of the regressors that the fit shrinks.
 
     Returns
     -------
@@ -171,9 +171,9 @@ def fit_line(
 
     Notes
     -----
-    This is the location of EMOS without the spread of the ensemble. Cases that are not
-    :func:`~xrecal.arrays.baselines.robust.believed` are left out. If the slope on the mean would be
-    negative, it is 0 and the others are fitted without the mean.
+    This is the location of EMOS without the spread of the ensemble. The fit leaves out cases that
+    are not :func:`~xrecal.arrays.baselines.robust.believed`. If the slope on the mean would be
+    negative, it is 0, and the other coefficients are fitted without the mean.
     """
     near = believed(np.column_stack([mean, regressors]))
     x, y = np.ascontiguousarray(mean[near]), cut(target[near])

@@ -21,16 +21,16 @@ from .lines import BLOCKS
 from .robust import cut, deviations
 
 PSEUDO_CASES = (math.inf, 1000.0, 300.0, 100.0)
-"""Ridges to try, as a number of cases with errors of equal size; infinite for equal weights."""
+"""Ridges to try, as numbers of cases with errors of equal size; infinite for equal weights."""
 
 FAR = 3.0
-"""Limit of errors, in typical errors of the mean: a spike must not decide the weights."""
+"""Limit of errors, in typical errors of the mean, so that a spike does not decide the weights."""
 
 NEAR = 2.0
 """Limit of errors before their mean is a bias, in typical deviations."""
 
 LEAST = 0.02
-"""Share of the weights that is equal, so that a day with any one model has a forecast."""
+"""Share of the weights that is equal for all, so that a day with any one model has a forecast."""
 
 CORRELATED = 0.9
 """Largest autocorrelation in the error of an offset."""
@@ -39,21 +39,21 @@ FEWEST = 2 * BLOCKS
 """Least number of dates: with fewer, models have equal weights and no offsets."""
 
 CASES_OF_NONE = 30.0
-"""Number of added cases without an offset, as biases of models change with the season."""
+"""Number of artificial cases without an offset, as biases of models change with the season."""
 
 ONE = float(2**20)
-"""Integer that represents a squared typical error: integer sums do not depend on their order."""
+"""Integer for one squared typical error: integer sums do not depend on their order."""
 
 ROUNDING = 1e-12
 
 
 def sums_size(n_members: int) -> int:
-    """Length of :func:`error_sums`."""
+    """Return the length of the result of :func:`error_sums`."""
     return BLOCKS * (n_members**2 + 1)
 
 
 def member_biases(members: FloatArray, observations: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Biases of members and the squared errors of their differences.
+    """Compute biases of members and the squared errors of their differences.
 
     Parameters
     ----------
@@ -65,10 +65,11 @@ def member_biases(members: FloatArray, observations: FloatArray) -> tuple[FloatA
     Returns
     -------
     bias : array of float64, shape (L, m)
-        Mean of member minus observation, with far errors cut, in the unit of the variable. NaN
+        Mean of member minus observation, in the unit of the variable; large errors are limited. NaN
         without a case, and 0 if the observations have a bound: a shift would move members off it.
     error : array of float64, shape (L, m)
-        Squared standard error of the bias minus the bias of all members, with autocorrelation.
+        Squared standard error of the bias minus the mean bias of all members; it allows for
+        autocorrelation.
 
     Notes
     -----
@@ -96,9 +97,9 @@ def member_biases(members: FloatArray, observations: FloatArray) -> tuple[FloatA
 
 
 def offsets_from(bias: FloatArray, error: FloatArray, n_dates: int) -> FloatArray:
-    """Biases (..., m) minus their mean, shrunk by their squared errors (..., m); 0 if unknown.
+    """Return biases (..., m) minus their mean, shrunk by squared errors (..., m); 0 if unknown.
 
-    They grow from 0 at 40 dates on.
+    The offsets are 0 with 40 dates, and grow with the number of dates.
     """
     apart = bias - mean_of_known(bias)[..., np.newaxis]
     size, noise = mean_of_known(apart**2), mean_of_known(np.where(np.isnan(bias), np.nan, error))
@@ -109,7 +110,7 @@ def offsets_from(bias: FloatArray, error: FloatArray, n_dates: int) -> FloatArra
 
 
 def error_sums(members: FloatArray, observations: FloatArray, bias: FloatArray) -> IntArray:
-    """Products of errors of members without their biases, summed over places, for each block.
+    """Sum products of errors of members, without their biases, over places, for each block.
 
     Parameters
     ----------
@@ -147,14 +148,14 @@ def error_sums(members: FloatArray, observations: FloatArray, bias: FloatArray) 
 
 
 def member_weights(sums: IntArray, n_dates: int, n_members: int) -> FloatArray:
-    """Weights of members from sums of errors of all places.
+    """Compute weights of members from sums of errors over all places.
 
     Parameters
     ----------
     sums : array of int64, shape (BLOCKS (m² + 1),)
-        From :func:`error_sums`.
+        Result of :func:`error_sums`.
     n_dates : int
-        Number of dates, in units of which the ridge is defined: places of one date depend on each
+        Number of dates, which is the unit of the ridge, because places of one date depend on each
         other.
     n_members : int
         Members m.
@@ -190,12 +191,12 @@ def member_weights(sums: IntArray, n_dates: int, n_members: int) -> FloatArray:
 
 
 def _on_simplex(square: FloatArray, ridge: float) -> FloatArray:
-    """Weights w on the simplex that minimise w'Sw + ridge t |w - 1/m|².
+    """Find weights w on the simplex that minimise w'Sw + ridge t |w - 1/m|².
 
-    T is the mean of S's diagonal.
+    Here t is the mean of the diagonal of S.
 
-    By an active set: from equal weights towards the minimum of the free ones, as long as none
-    becomes negative.
+    The method is an active set: it moves from equal weights towards the minimum of the free
+    weights, as long as no weight becomes negative.
     """
     m = len(square)
     weights, free = np.full(m, 1 / m), np.ones(m, np.bool_)
@@ -223,20 +224,20 @@ def _on_simplex(square: FloatArray, ridge: float) -> FloatArray:
 
 
 def as_weighted(forecasts: Forecasts, weights: FloatArray, offsets: FloatArray) -> Forecasts:
-    """Ensembles (L, n, m) with weights, minus offsets, both (L, m)."""
+    """Make ensembles (L, n, m) with weights, minus offsets, both (L, m)."""
     loc = forecasts.loc - offsets[:, np.newaxis].astype(forecasts.loc.dtype)
     each = np.broadcast_to(weights[:, np.newaxis].astype(loc.dtype), loc.shape)
     return Forecasts(loc, None, np.array(each))
 
 
 def _errors(members: FloatArray, observations: FloatArray) -> FloatArray:
-    """Member minus observation (n, m), NaN if not finite."""
+    """Return member minus observation (n, m), NaN if not finite."""
     errors = members.astype(np.float64) - observations[:, np.newaxis]
     return np.where(np.isfinite(errors), errors, np.nan)
 
 
 def mean_of_known(values: FloatArray) -> npt.NDArray[np.float64]:
-    """Mean (...) of the known values among (..., k); NaN if none is known."""
+    """Return the mean (...) of the known values among (..., k); NaN if no value is known."""
     there = np.isfinite(values)
     total, n = np.where(there, values, 0.0).sum(-1), there.sum(-1)
     return np.where(n > 0, total / np.maximum(n, 1), np.nan)

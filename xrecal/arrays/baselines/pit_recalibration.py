@@ -14,11 +14,11 @@ from xrecal.arrays.rows import location_blocks
 from xrecal.typing import FloatArray
 
 SMALLEST_LEVEL = 2.0**-53
-"""Levels of normal forecasts stay this far inside (0, 1): quantiles within 8.2 deviations."""
+"""Distance that levels of normal forecasts keep from 0 and 1: quantiles within 8.2 deviations."""
 
 
 def pit_values(forecasts: Forecasts, observations: FloatArray, uniform: FloatArray) -> FloatArray:
-    r"""Probability integral transform of observations, randomised where the CDF jumps.
+    r"""Compute the probability integral transform of observations, randomised at jumps of the CDF.
 
     Parameters
     ----------
@@ -42,8 +42,8 @@ def pit_values(forecasts: Forecasts, observations: FloatArray, uniform: FloatArr
 
     Notes
     -----
-    O(m) per forecast. Uniform on (0, 1) if y is drawn from F, whatever F. An observation outside
-    the range of an ensemble has 0 or 1.
+    The cost is O(m) per forecast. The result is uniform on (0, 1) if y is drawn from F, for any F.
+    It is 0 or 1 for an observation outside the range of an ensemble.
 
     References
     ----------
@@ -80,7 +80,7 @@ def pit_values(forecasts: Forecasts, observations: FloatArray, uniform: FloatArr
 
 
 def _valid(forecasts: Forecasts) -> tuple[FloatArray, FloatArray | None, FloatArray]:
-    """Parts as contiguous float64, with weight 0 for ignored or invalid members."""
+    """Return parts as contiguous float64, with weight 0 for ignored or invalid members."""
     loc, scale, weights = forecasts
     mass = np.ones(loc.shape) if weights is None else np.array(weights, np.float64, order="C")
     left_out = np.isnan(loc) | np.isnan(mass) | (verdicts(forecasts) != VALID)[..., np.newaxis]
@@ -92,14 +92,14 @@ def _valid(forecasts: Forecasts) -> tuple[FloatArray, FloatArray | None, FloatAr
 
 
 def recalibrated_members(forecasts: Forecasts, levels: FloatArray) -> FloatArray:
-    r"""Quantiles of forecasts at the levels of past observations.
+    r"""Compute quantiles of forecasts at the levels of past observations.
 
     Parameters
     ----------
     forecasts : Forecasts
         New forecasts, arrays (L, T, m).
     levels : array of float, shape (L, n)
-        Past probability integral transforms in [0, 1], from :func:`pit_values`; NaN: unknown.
+        Past probability integral transforms in [0, 1], from :func:`pit_values`; NaN if unknown.
 
     Returns
     -------
@@ -114,12 +114,12 @@ def recalibrated_members(forecasts: Forecasts, levels: FloatArray) -> FloatArray
 
     Notes
     -----
-    With F the forecast and G the empirical distribution of the levels, the members that are not
-    NaN have the distribution :math:`G(F(\cdot))` if they have equal weights. For ensembles the
-    quantile is the smallest member z with F(z) at least the level, the smallest of all at level 0,
-    so the result never leaves their range. Normal distributions have no finite quantile at 0 and 1.
-    So their levels are clipped to ``SMALLEST_LEVEL`` and 1 minus it, the smallest distance to 1 in
-    float64; observations farther out are moved in to 8.2 deviations.
+    Let F be the forecast, and G the empirical distribution of the levels. The members that are not
+    NaN have the distribution :math:`G(F(\cdot))` if they have equal weights. For ensembles, the
+    quantile is the smallest member z whose F(z) reaches the level, and at level 0 the smallest
+    member. So the result stays in the range of the members. Normal distributions have no finite
+    quantile at 0 and 1. So their levels are clipped to ``SMALLEST_LEVEL`` and 1 minus this. This is
+    the smallest distance to 1 in float64. Observations farther out are moved in to 8.2 deviations.
 
     O(n) per forecast, after sorting members and levels; for mixtures about ten evaluations of the
     CDF per level.

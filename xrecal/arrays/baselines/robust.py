@@ -19,8 +19,8 @@ REACH = 20.0
 """Typical deviations from the median within which predictors are plausible."""
 
 EDGE = 8.0
-"""Limit of values in typical deviations from the median, before their standard deviation is taken.
-An outlier at 100 then adds about a fifth to it."""
+"""Limit of values, in typical deviations from the median, for a standard deviation. An outlier at
+100 then adds about a fifth to the standard deviation."""
 
 FAR = 1000.0
 """Limit of a line's targets, in typical deviations: beyond it, only the sign matters."""
@@ -30,16 +30,17 @@ TIED = 1e-12
 
 
 def typical_size(values: FloatArray, most: float = 0.99) -> float:
-    """Mean size of the nonzero values (n,), with the largest ones cut; 0 without any.
+    """Return the mean size of the nonzero values (n,), with the largest ones limited; else 0.
 
-    Values beyond the quantile ``most`` are cut to it. Most values may be zero, as at a dry place.
+    Values beyond the quantile ``most`` become that quantile. Most values may be zero, as at a dry
+    place.
     """
     return float(_typical_size(np.ascontiguousarray(values, np.float64), most))
 
 
 @kernel
 def _typical_size(values: Vector, most: float) -> float:
-    """See :func:`typical_size`."""
+    """Do the work of :func:`typical_size`."""
     size, k, total = np.empty(values.size), 0, 0.0
     for value in values:
         if value != 0.0:
@@ -56,7 +57,7 @@ def _typical_size(values: Vector, most: float) -> float:
 
 @kernel
 def deviations(values: Vector) -> Any:
-    """Median of the values (n,), and typical size of deviations from it; 0 for a constant."""
+    """Return the median of values (n,) and typical size of deviations from it; 0 for a constant."""
     if values.size == 0:
         return 0.0, 0.0
     middle = median(values)
@@ -69,9 +70,9 @@ def deviations(values: Vector) -> Any:
 
 @kernel
 def believed(predictors: Matrix) -> Any:
-    """Mark cases (n,) with all predictors (n, k) plausible, that is near their median.
+    """Mark cases (n,) whose predictors (n, k) are all plausible, which means near their median.
 
-    A line would go through a case far away, whatever its target.
+    A line would go through a distant case, whatever the target of this case.
     """
     near = np.ones(predictors.shape[0], np.bool_)
     for k in range(predictors.shape[1]):
@@ -83,10 +84,10 @@ def believed(predictors: Matrix) -> Any:
 
 
 def cut(values: FloatArray, past: FloatArray | None = None, far: float = FAR) -> FloatArray:
-    """Cut values (n,) that are too many typical deviations from the median.
+    """Limit values (n,) that are too many typical deviations from the median.
 
-    Median and deviations are of past values, or of these if None. By default the limit is very far
-    away: values beyond it would drown all others in rounding errors.
+    Median and deviations are those of ``past``, or of ``values`` if ``past`` is None. The default
+    limit is very far away. Values beyond it would drown all other values in rounding errors.
     """
     of = np.ascontiguousarray(values if past is None else past, np.float64)
     middle, typical = deviations(of)
@@ -96,7 +97,7 @@ def cut(values: FloatArray, past: FloatArray | None = None, far: float = FAR) ->
 
 
 def without_wild_errors(mean: FloatArray, observations: FloatArray) -> FloatArray:
-    """Observations (n,), with errors of the mean limited by :func:`cut`."""
+    """Return observations (n,), with errors of the mean limited by :func:`cut`."""
     errors = observations - mean
     near = cut(errors)
     return np.where(near == errors, observations, mean + near)

@@ -10,13 +10,13 @@ from xrecal.arrays.compiled import Cube, OutVector, inner, kernel
 from xrecal.typing import FloatArray
 
 SMALLEST = 4
-"""Least number of cases: with fewer, the U-centred products have no degrees of freedom."""
+"""Least number of cases; with fewer, the U-centred products have no degrees of freedom."""
 
 CONSTANT = 1e-12  # centred distances below this fraction of the distances are rounding errors
 
 
 def distance_correlation(x: FloatArray, y: FloatArray) -> FloatArray:
-    r"""Bias-corrected squared distance correlation.
+    r"""Compute the bias-corrected squared distance correlation.
 
     Parameters
     ----------
@@ -28,10 +28,10 @@ def distance_correlation(x: FloatArray, y: FloatArray) -> FloatArray:
     Returns
     -------
     array of float64, shape (...)
-        :math:`R^*_n` in [-1, 1]: 0 on average for independent quantities (the uncorrected form is
-        positive), 1 if distances are equal up to a factor. It estimates the square of the distance
-        correlation and may be negative. NaN with fewer than 4 cases, or if all cases, or all but
-        one, are equal.
+        :math:`R^*_n` in [-1, 1]. It is 0 on average for independent quantities, for which the
+        uncorrected form is positive. It is 1 if distances are equal up to a factor. It estimates
+        the square of the distance correlation and may be negative. NaN with fewer than 4 cases, or
+        if all cases, or all but one, are equal.
 
     Raises
     ------
@@ -132,7 +132,7 @@ def _row_means(points, kept, row):  # type: ignore[no-untyped-def]
 
 @inner
 def _correlation(x, y, kept, rows, means):  # type: ignore[no-untyped-def]
-    """Correlation of centred distances; NaN if one of them is zero up to rounding.
+    """Return the correlation of centred distances; NaN if one of them is zero up to rounding.
 
     `rows` and `means` come from :func:`_row_means`, for x and for y.
     """

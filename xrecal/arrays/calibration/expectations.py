@@ -20,7 +20,7 @@ from .laplace_kernel import (
     median_positive_gap,
 )
 
-# Tolerance for the sum of weights: float32 weights and rounded ones pass.
+# Tolerance for the sum of weights, so that float32 weights and rounded weights pass.
 SUM_TOLERANCE = 1e-3
 
 
@@ -32,20 +32,20 @@ class Points(NamedTuple):
     weights: FloatArray
     """(N,), positive"""
     owner: IntArray
-    """(N,) number of the forecast"""
+    """(N,) number of the forecast that each point belongs to"""
 
 
 def laplace_expectations(
     forecasts: Forecasts, observations: FloatArray, bandwidth: float
 ) -> tuple[FloatArray, FloatArray]:
-    r"""Mean Laplace kernel between forecasts and observations, and between forecasts.
+    r"""Compute the mean Laplace kernel of forecasts with observations, and of forecasts.
 
     Parameters
     ----------
     forecasts : Forecasts
         n forecasts of one location in the unit u: arrays (n, m), or ``loc`` (m,) and ``weights``
-        (n, m) for points that all forecasts share. NaN members are left out. Weights must sum to
-        one within 1e-3, and are then normalised over the members present.
+        (n, m) for points that all forecasts share. NaN marks a missing member. Weights must sum to
+        one within 1e-3; the function normalises them over the members present.
     observations : array of float, shape (n,)
         In u.
     bandwidth : float
@@ -57,8 +57,8 @@ def laplace_expectations(
         :math:`A_{ij} = E\,l(Z_i, y_j)` in [0, 1]; NaN for a forecast without members or a NaN
         observation.
     within : array of float64, shape (n, n)
-        :math:`M_{ij} = E\,l(Z_i, Z'_j)` in [0, 1], Z and Z' independent for i = j too; NaN for
-        a forecast without members. Symmetric and positive semi-definite.
+        :math:`M_{ij} = E\,l(Z_i, Z'_j)` in [0, 1], where Z and Z' are independent also for i = j.
+        NaN for a forecast without members. Symmetric and positive semi-definite.
 
     Raises
     ------
@@ -109,7 +109,7 @@ def laplace_expectations(
 
 
 def expectations(parts: Forecasts, y: FloatArray, theta: float) -> tuple[FloatArray, FloatArray]:
-    """Expectations (n, q) and (n, n) of :func:`normalised` forecasts and finite y (q,)."""
+    """Compute expectations (n, q), (n, n) of :func:`normalised` forecasts and finite y (q,)."""
     return cross_expectations(parts, y, theta), within_expectations(parts, theta)
 
 
@@ -178,11 +178,11 @@ def _filled(parts: Forecasts) -> tuple[FloatArray, FloatArray | None, FloatArray
 
 
 def normalised(forecasts: Forecasts) -> Forecasts:
-    """Forecasts (n, m) of one location for compiled code, or ValueError.
+    """Return forecasts (n, m) of one location for compiled code, or raise ValueError.
 
-    The result is float64, with weights that sum to one; weight 0 and value 0 for ignored members.
-    Members without weight are removed if they are the majority. Shared members are removed if no
-    forecast gives them weight.
+    The result is float64, with weights that sum to one. Ignored members have weight 0 and value 0.
+    The function removes members without weight if they are the majority, and shared members to
+    which no forecast gives weight.
     """
     loc, scale, weights = (
         None if part is None else np.asarray(part, dtype=np.float64) for part in forecasts
@@ -230,9 +230,9 @@ def _compact(loc: FloatArray, scale: FloatArray | None, mass: FloatArray) -> For
 def unsound(forecasts: Forecasts) -> npt.NDArray[np.bool_]:
     """Mark forecasts (L, n) with invalid weights or scales.
 
-    A negative or infinite weight or scale of a member present is invalid, and so are weights that
-    do not sum to one, including those of missing members. Forecasts without members are not
-    checked.
+    A forecast is invalid if a present member has a negative or infinite weight or scale, or if
+    weights, including those of missing members, do not sum to one. The function does not check
+    forecasts without members.
     """
     loc, scale, weights = forecasts
     there, bad = ~np.isnan(loc), np.zeros(loc.shape, dtype=bool)
@@ -267,7 +267,7 @@ def _check_sound(forecasts: Forecasts) -> None:
 
 
 def target_bandwidth(observations: FloatArray) -> float:
-    """Median distance between different observations.
+    """Compute the median distance between different observations.
 
     Parameters
     ----------
@@ -277,12 +277,13 @@ def target_bandwidth(observations: FloatArray) -> float:
     Returns
     -------
     float
-        Exact median of the positive :math:`|y_i - y_j|` over pairs i < j, in u; NaN without any.
+        Exact median of the positive :math:`|y_i - y_j|` over pairs i < j, in u; NaN without such
+        pairs.
 
     Raises
     ------
     ValueError
-        If there is an infinite observation, or not one axis.
+        If an observation is infinite, or the array does not have one axis.
 
     Notes
     -----

@@ -19,7 +19,7 @@ LANES = 64
 # their inverses overflow.
 SPAN = 30.0
 
-# Smaller sums become zero: arithmetic with subnormal numbers is a hundred times slower.
+# Smaller sums become zero, because arithmetic with subnormal numbers is a hundred times slower.
 TINY = 1e-250
 
 SQRT_2 = math.sqrt(2.0)
@@ -63,7 +63,7 @@ def fill_within_points(
 
 @inner
 def _rise_and_fall(z: Any, theta: float) -> Any:
-    """``exp((z - base) / theta)`` at each point, and the factor of earlier ones at a new base."""
+    """Return ``exp((z - base) / theta)`` at each point, and a factor for earlier points."""
     rise, fall = np.empty(z.size), np.ones(z.size)
     base = z[0] if z.size else 0.0
     for p in range(z.size):
@@ -95,7 +95,7 @@ def fill_cross_points(
     """``E l(Z_i, y_j)`` into (q, n), a row for each of the ascending y (q,).
 
     Points between two neighbours of y are added to the sums one by one. All n sums are updated only
-    at each y: O(N + q n).
+    at each y, so the cost is O(N + q n).
     """
     state = np.zeros(out.shape[1])
     p = 0
@@ -119,7 +119,7 @@ def fill_cross_points(
 
 @kernel
 def fill_cross_shared(z: Vector, weights: Matrix, y: Vector, theta: float, out: OutMatrix) -> None:
-    """As :func:`fill_cross_points` for points (S,) that all forecasts share, weights (S, n)."""
+    """Do as :func:`fill_cross_points` for points (S,) and weights (S, n) of shared members."""
     state = np.zeros(out.shape[1])
     s = 0
     for j in range(y.size):
@@ -154,7 +154,7 @@ def _add(state: Any, row: Any, factor: float) -> None:
 
 @kernel
 def fill_behind(z: Vector, weights: Matrix, theta: float, out: OutMatrix) -> None:
-    """``sum_{t < s} l(z_t, z_s) w_t + w_s / 2`` (S, n): half of L W', the rest its transpose."""
+    """Fill ``sum_{t < s} l(z_t, z_s) w_t + w_s / 2`` (S, n): the lower half of L times W'."""
     state = np.zeros(weights.shape[1])
     for s in range(z.size):
         if s > 0:
@@ -168,7 +168,7 @@ def fill_behind(z: Vector, weights: Matrix, theta: float, out: OutMatrix) -> Non
 def mean_laplace(gap: float, scale: float, theta: float) -> float:
     """``E exp(-|X| / theta)`` for X normal around ``gap`` with standard deviation ``scale`` >= 0.
 
-    Computed as ``exp(-d²/2s²) / 2`` times the sum of ``erfcx((s/theta -+ d/s) / sqrt 2)``, in an
+    The result is ``exp(-d²/2s²) / 2`` times the sum of ``erfcx((s/theta -+ d/s) / sqrt 2)``, in an
     order without overflow.
     """
     gap = abs(gap)
@@ -258,7 +258,7 @@ def _pairs_within(z: Any, gap: float) -> int:
 def _gap_of_rank(z: Any, rank: int) -> Any:
     """Difference of a given rank (from 1) among all pairs, by bisection over the floats themselves.
 
-    Positive floats have the order of their bits read as integers.
+    Positive floats are in the same order as their bits, read as integers.
     """
     gap = np.empty(1)
     bits = gap.view(np.int64)

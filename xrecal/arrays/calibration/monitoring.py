@@ -1,7 +1,7 @@
 """Monitoring of calibration while forecasts verify: test martingales and a change detector.
 
-Both multiply bets against a uniform probability integral transform. Each bet depends only on
-information at the issue of its forecast, so evidence may be looked at after every case.
+Both multiply bets (densities) against a uniform probability integral transform. Each bet depends
+only on information at the issue of its forecast, so evidence may be looked at after every case.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ BINS, PSEUDO_IN_BIN = 10, 5
 """Bins of the histogram bet, and the number of cases with which each starts."""
 
 TAIL = 1e-3
-"""Transforms nearer to 0 or 1 than this have the same bet. An observation outside all members of a
-recalibrated forecast has the transform 0 or 1; alone it would be infinite evidence."""
+"""All transforms that are nearer to 0 or 1 than this have the same bet. An observation outside all
+members of a recalibrated forecast has the transform 0 or 1; without the limit, one such case would
+be infinite evidence."""
 
 LARGEST = 690.0
 """Log of the largest e-value that is reported; doubles end at 709."""
@@ -46,7 +47,7 @@ BETS = (
 def calibration_e_values(
     pit: FloatArray, lag: npt.ArrayLike = 1, stretch: IntArray | None = None
 ) -> FloatArray:
-    r"""E-values: evidence against calibration, valid after each case.
+    r"""Compute e-values: evidence against calibration, valid after each case.
 
     Parameters
     ----------
@@ -55,8 +56,8 @@ def calibration_e_values(
         averaged over places. A missing case (NaN) does not change the evidence; a place without any
         case does not count.
     lag : int or array of int, shape (...)
-        Cases from the issue of a forecast to its verification, at least 1: when case t is issued,
-        cases up to t - lag have verified.
+        Number of cases from the issue of a forecast to its verification, at least 1: when case
+        t is issued, cases up to t - lag have verified.
     stretch : array of int, shape (n,), optional
         Number of the stretch that each case belongs to. The test restarts, without memory, where
         the number changes.
@@ -74,14 +75,15 @@ def calibration_e_values(
 
     Notes
     -----
-    There are two bets, densities f on (0, 1). One is of a normal distribution of
-    :math:`\Phi^{-1}(u)`, with the moments of past cases and of ten standard normal ones. The other
-    is a histogram of ten bins that start with five cases each. Products of :math:`f_t(u_t)` are
-    martingales if :math:`u_t` is uniform given all information at issue, as :math:`f_t` depends on
-    this alone [1]_. The mean of both bets, and the mean over places, are martingales, too. With a
-    lag of h, the test follows h martingales, each with every h-th case. They have different
-    information, so the result is the largest of them, divided by h. Within 0.001 of 0 and of 1 the
-    normal bet is constant. O(p (h + n)) per location, plus O(h n).
+    There are two bets, densities f on (0, 1). The first is a normal density of
+    :math:`\Phi^{-1}(u)`, with the moments of past cases and of ten standard normal values. The
+    second is a histogram of ten bins that start with five cases each. Products of :math:`f_t(u_t)`
+    are martingales if :math:`u_t` is uniform given all information at issue, because :math:`f_t`
+    depends on this information alone [1]_. The mean of both bets, and the mean over places, are
+    martingales, too. With a lag of h, the test follows h martingales, each with every h-th case.
+    These martingales have different information, so the result is the largest of them, divided by
+    h. Within 0.001 of 0 and of 1 the normal bet is constant. O(p (h + n)) per location, plus O(h
+    n).
 
     References
     ----------
@@ -124,8 +126,8 @@ def calibration_changes(
     Returns
     -------
     statistic : array of float64, shape (..., n)
-        At least 0; the detector reports a change at a case where it reaches ``run_length``, and
-        restarts after it. NaN without any case.
+        At least 0. The detector reports a change at a case where the statistic reaches
+        ``run_length``, and restarts after this case. NaN without any case.
     since : array of int64, shape (..., n)
         First case of the last detected change; -1 before the first detection.
 
@@ -140,9 +142,10 @@ def calibration_changes(
     The statistic is the mean of CUSUMs :math:`D_t = \max(D_{t-1}, 1) f(u_t)`, one for each of nine
     normal densities f of :math:`\Phi^{-1}(u)`. The densities are fixed, so the detector stays fast
     after a long calm. For any stopping time, the mean of :math:`D` is at most the mean number of
-    cases [1]_. With a lag of h there are h such statistics, each with every h-th case. The largest
-    is halved, as at most a share :math:`t / A` of runs reaches A in one of them within t cases. The
-    change began where the largest CUSUM was last below 1. O(p (h + n)) per location, plus O(h n).
+    cases [1]_. With a lag of h there are h such statistics, each with every h-th case. The result
+    is half of the largest statistic, because at most a share :math:`t / A` of runs reaches A in one
+    of the h statistics within t cases. The change began where the largest CUSUM was last below 1.
+    O(p (h + n)) per location, plus O(h n).
 
     References
     ----------
@@ -170,7 +173,7 @@ def calibration_changes(
 
 
 def _transforms(pit: FloatArray) -> tuple[FloatArray, FloatArray, tuple[int, ...]]:
-    """Transforms (L, p, n) away from 0 and 1, their normal quantiles, and the shape (...)."""
+    """Return transforms (L, p, n) away from 0 and 1, their normal quantiles, and the shape."""
     from scipy.special import ndtri
 
     pit = np.asarray(pit)
@@ -183,7 +186,7 @@ def _transforms(pit: FloatArray) -> tuple[FloatArray, FloatArray, tuple[int, ...
 
 
 def check_lags(lag: npt.ArrayLike, shape: tuple[int, ...]) -> IntArray:
-    """Lags (L,) of all locations."""
+    """Return the lags (L,) of all locations."""
     lags = np.asarray(lag)
     if not np.issubdtype(lags.dtype, np.integer) or (lags < 1).any():
         raise ValueError(f"lag is {lag!r}; give whole numbers of cases from 1")
@@ -194,7 +197,7 @@ def check_lags(lag: npt.ArrayLike, shape: tuple[int, ...]) -> IntArray:
 def _fill_e_values(
     pit: Cube, z: Cube, lags: Indices, stretch: Indices, e_values: OutMatrix
 ) -> None:
-    """E-values (L, n) of transforms (L, p, n)."""
+    """Fill e-values (L, n) of transforms (L, p, n)."""
     n = pit.shape[2]
     for location in range(len(pit)):
         known = _known(pit[location])
@@ -210,7 +213,7 @@ def _fill_e_values(
 
 @inner
 def _one_stretch(part: Any, start: int, stop: int, e_values: Any) -> None:
-    """E-values of the cases from ``start`` to ``stop``, without influence of earlier cases."""
+    """Fill e-values of the cases from ``start`` to ``stop``, without influence of earlier cases."""
     pit, z, known, lag = part
     log_e = np.zeros((lag, len(pit), 2))
     log_mean = np.zeros(lag)
@@ -248,7 +251,7 @@ def _bin(u: float) -> int:
 
 @inner
 def _log_bet(u: float, z: float, mean: float, std: float) -> float:
-    """Log of a normal density over the standard one; constant in the tails."""
+    """Return the log of a normal density over the standard one; constant in the tails."""
     if u <= TAIL or u >= 1 - TAIL:
         beyond = (abs(z) - mean if z > 0 else abs(z) + mean) / std
         mass = 0.5 * math.erfc(beyond / math.sqrt(2.0))
@@ -258,7 +261,7 @@ def _log_bet(u: float, z: float, mean: float, std: float) -> float:
 
 @inner
 def _log_mean(log_e: Any, known: Any) -> float:
-    """Log of the mean of e-values (p, 2) over places with cases."""
+    """Return the log of the mean of e-values (p, 2) over places with cases."""
     largest = -np.inf
     for i in range(len(known)):
         if known[i] and max(log_e[i, 0], log_e[i, 1]) > largest:

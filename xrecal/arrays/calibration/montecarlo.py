@@ -1,4 +1,4 @@
-"""Test of calibration by observations drawn from the forecasts."""
+"""Test of calibration with observations that are drawn from the forecasts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .expectations import cross_expectations, target_bandwidth
 from .laplace_kernel import SPAN, TINY, mean_laplace
 from .skce import TIES, chunks, forecast_similarity, generator, usable_cases
 
-# Number of tries to draw observations that differ, for the bandwidth of their kernel.
+# Number of attempts to draw observations that differ, for the bandwidth of their kernel.
 TRIES = 20
 
 
@@ -28,7 +28,7 @@ def montecarlo_test(
     location_number: int = 0,
     augmented: bool = False,
 ) -> float:
-    r"""Test whether forecasts are calibrated, by observations drawn from them.
+    r"""Test whether forecasts are calibrated, with observations drawn from them.
 
     Parameters
     ----------
@@ -52,9 +52,9 @@ def montecarlo_test(
     Notes
     -----
     The level is exact for any number of independent cases, as the hypothesis states the
-    distribution of the observations. The bandwidth of their kernel must not depend on them: it is
-    the median positive distance among one draw from each forecast. (If twenty draws show no
-    difference, it is that of the observations.)
+    distribution of the observations. The bandwidth of the kernel on observations must not depend on
+    the observations. It is the median positive distance among one draw from each forecast. If
+    twenty draws show no difference, it is the median distance of the observations.
 
     For weighted points, sums over forecasts are computed once at each point that can be drawn, so a
     resample costs O(n²) additions. For mixtures of k normal distributions it takes O(n² k) closed
@@ -82,7 +82,7 @@ def montecarlo_p_value(
     n_resamples: int,
     rng: np.random.Generator,
 ) -> float:
-    """p-value for :func:`normalised` forecasts and two or more finite observations y (n,)."""
+    """Compute the p-value for :func:`normalised` forecasts and finite observations y (n,)."""
     n = y.size
     off = similarity - np.diag(np.diag(similarity))
     drawing = _Drawing(parts, rng)
@@ -120,7 +120,7 @@ class _Drawing:
         self.last = weights.shape[-1] - 1 - np.argmax(weights[:, ::-1] > 0, axis=-1)
 
     def draw(self, size: int) -> tuple[FloatArray, IntArray]:
-        """Values (size, n), and the positions of their points among all points, row by row."""
+        """Draw values (size, n), and the positions of their points among all points, row by row."""
         level = self.rng.random((size, self.n))
         point = np.empty(level.shape, dtype=np.int64)
         fill_points(level, self.total, self.last, point)
@@ -140,9 +140,9 @@ def _drawn_bandwidth(drawing: _Drawing, y: FloatArray) -> float:
 
 
 def _errors_at_points(parts: Forecasts, off: FloatArray, theta: float) -> FloatArray:
-    """Sums ``sum_i k_ij E l(Z_i, z)`` for each point z of each forecast j, row by row.
+    """Compute sums ``sum_i k_ij E l(Z_i, z)`` for each point z of each forecast j, row by row.
 
-    Computed for some of the points at a time.
+    The computation runs over some of the points at a time.
     """
     loc, _, weights = parts
     assert weights is not None
@@ -179,7 +179,7 @@ def fill_points(level: Matrix, total: Matrix, last: Indices, out: OutIndexMatrix
 def fill_pair_sums(values: Matrix, similarity: Matrix, theta: float, out: OutVector) -> None:
     """Fill ``sum_ij k_ij exp(-|y_i - y_j| / theta)`` for each row y of values (b, n); k_ii = 0.
 
-    In ascending order, each y meets the earlier ones. They are stored as ``exp((y' - base) /
+    In ascending order, each y meets the earlier values of y. They are stored as ``exp((y' - base) /
     theta)``, relative to a base not far below.
     """
     n = values.shape[1]

@@ -19,20 +19,20 @@ class Flatness(NamedTuple):
     """Tests of flat rank histograms, arrays (...) of float64; p-values are small if not flat."""
 
     statistic: FloatArray
-    """Pearson's chi-square, with one degree of freedom less than ranks"""
+    """Pearson's chi-square; its degrees of freedom are the number of ranks minus one"""
     p_value: FloatArray
     slope: FloatArray
-    """Linear component, approximately standard normal if flat; positive if forecasts are too low"""
+    """Linear component: approximately standard normal if flat, positive if forecasts are too low"""
     slope_p_value: FloatArray
     convexity: FloatArray
-    """U-shaped component, standard normal if flat (nearly); positive if the spread is too small"""
+    """U-shaped component: nearly standard normal if flat, positive if the spread is too small"""
     convexity_p_value: FloatArray
 
 
 def observation_ranks(
     observations: FloatArray, members: FloatArray, uniform: FloatArray
 ) -> tuple[FloatArray, IntArray]:
-    """Rank of each observation among the members of its ensemble; ties are drawn.
+    """Find the rank of each observation among the members of its ensemble; draw among ties.
 
     Parameters
     ----------
@@ -46,11 +46,11 @@ def observation_ranks(
     Returns
     -------
     rank : array of float64, shape (...)
-        Number of members below the observation, from 0 to m. Among k members equal to it (dry
-        days), each of the k + 1 places is equally likely. NaN where the observation, the number
-        or any member is missing or infinite.
+        Number of members below the observation, from 0 to m. If k members equal the observation, as
+        on dry days, each of the k + 1 ranks is equally likely. NaN where the observation, the
+        number or any member is missing or infinite.
     n_members : array of int64, shape (...)
-        Members that are not NaN, from 0 to m.
+        Number of members that are not NaN, from 0 to m.
 
     Raises
     ------
@@ -59,8 +59,8 @@ def observation_ranks(
 
     Notes
     -----
-    A rank among fewer members is on another scale, so a case with a missing member has no rank.
-    Remove slots that are empty in all cases first. O(m) per case.
+    A rank among fewer members is on another scale, so a case with a missing member has no rank. If
+    a member is missing in all cases, remove it first. O(m) per case.
 
     References
     ----------
@@ -98,14 +98,14 @@ def observation_ranks(
 
 
 def rank_counts(ranks: FloatArray, n_ranks: int) -> FloatArray:
-    """Rank histogram: number of cases of each rank.
+    """Count the cases of each rank: the rank histogram.
 
     Parameters
     ----------
     ranks : array of float, shape (..., n)
-        Whole numbers from 0 to n_ranks - 1, as from :func:`observation_ranks`; NaN are left out.
+        Whole numbers from 0 to n_ranks - 1, as from :func:`observation_ranks`; NaN does not count.
     n_ranks : int
-        One more than members, at least 2.
+        Number of members plus one, at least 2.
 
     Returns
     -------
@@ -146,24 +146,26 @@ def flatness_test(counts: FloatArray) -> Flatness:
     Returns
     -------
     Flatness
-        Arrays of shape (...). NaN where a count is NaN or there are fewer than 2 cases, and for
-        the convexity of 2 ranks, which have none.
+        Arrays of shape (...). NaN where a count is NaN or there are fewer than 2 cases. The
+        convexity is NaN for 2 ranks, which cannot have a U shape.
 
     Raises
     ------
     ValueError
-        If a count is negative or infinite, or there are fewer than 2 of them.
+        If a count is negative or infinite, or there are fewer than 2 counts.
 
     Notes
     -----
-    With :math:`x_i = (n_i - e) / \sqrt e` and the same expected count e in each rank, chi-square
-    is :math:`\sum x_i^2`. Slope and convexity are :math:`\sum u_i x_i` with contrasts u that are
-    linear and quadratic in i, orthogonal to each other and to a constant, of length one: their
-    squares are two of the k - 1 independent parts of chi-square [1]_. Each looks for one shape, so
-    they find a bias or a wrong spread with fewer cases than chi-square.
+    With :math:`x_i = (n_i - e) / \sqrt e` and the same expected count e in each rank, chi-square is
+    :math:`\sum x_i^2`. Slope and convexity are :math:`\sum u_i x_i` with contrasts u that are
+    linear and quadratic in i. The contrasts are orthogonal to each other and to a constant, and
+    have length one. So the squares of slope and convexity are two of the k - 1 independent parts of
+    chi-square [1]_. Each looks for one shape, so they detect a bias or a wrong spread with fewer
+    cases than chi-square.
 
-    p-values of chi-square are accurate from about 5 expected cases per rank; the parts have one
-    degree of freedom. They are valid for independent cases and too small for autocorrelated ones.
+    p-values of chi-square are accurate from about 5 expected cases per rank. Slope and convexity
+    have one degree of freedom each. All p-values are valid for independent cases, and too small for
+    autocorrelated ones.
 
     References
     ----------
@@ -193,7 +195,7 @@ def flatness_test(counts: FloatArray) -> Flatness:
 
 
 def _contrasts(k: int) -> tuple[FloatArray, FloatArray]:
-    """Linear and quadratic contrasts (k,) of length one; the quadratic one is NaN for 2 ranks."""
+    """Return linear and quadratic contrasts (k,) of length one; quadratic is NaN for 2 ranks."""
     linear = np.arange(k) - (k - 1) / 2
     quadratic = linear**2 - (linear**2).mean()
     if k == 2:

@@ -32,16 +32,16 @@ class Decomposition(NamedTuple):
     """
 
     miscalibration: FloatArray
-    """Gain of recalibration: score of the forecast minus that of the recalibrated one"""
+    """Gain of recalibration: score of the forecast minus score of the recalibrated forecast"""
     discrimination: FloatArray
-    """Gain of the recalibrated forecast over a constant one"""
+    """Gain of the recalibrated forecast over the best constant forecast"""
     uncertainty: FloatArray
     """Score of the best constant forecast"""
     score: FloatArray
 
 
 def corp(probability: FloatArray, event: FloatArray) -> tuple[FloatArray, Decomposition]:
-    r"""Reliability of probabilities of an event, and the parts of their Brier score.
+    r"""Compute the reliability of probabilities of an event, and the parts of their Brier score.
 
     Parameters
     ----------
@@ -65,10 +65,11 @@ def corp(probability: FloatArray, event: FloatArray) -> tuple[FloatArray, Decomp
 
     Notes
     -----
-    Consistent, optimally binned, reproducible reliability by pool-adjacent-violators [1]_: the
-    increasing function of the forecast with the smallest Brier score. Cases with the same
-    forecast have the same value. The regression is scored on the cases that it is fitted to, so
-    with few cases even a calibrated forecast shows some miscalibration. O(n log n) per location.
+    The method is CORP: consistent, optimally binned, reproducible reliability by
+    pool-adjacent-violators [1]_. It finds the increasing function of the forecast with the smallest
+    Brier score. Cases with the same forecast have the same value. The regression is scored on the
+    cases that it is fitted to, so with few cases even a calibrated forecast shows some
+    miscalibration. O(n log n) per location.
 
     References
     ----------
@@ -97,7 +98,8 @@ def corp(probability: FloatArray, event: FloatArray) -> tuple[FloatArray, Decomp
         _fill_means(ascending, hits, known.sum(-1), fitted)
         np.put_along_axis(recalibrated[block], order, fitted, axis=-1)
         r, rate = recalibrated[block], mean_of_known(event, known)
-        # Sum the contribution of each case: zero parts are exactly zero, without cancellation.
+        # Sum the contribution of each case, so that zero parts are exactly zero, without
+        # cancellation.
         parts[0, block] = mean_of_known((forecast - r) * (forecast + r - 2 * event), known)
         parts[1, block] = mean_of_known((r - rate[:, np.newaxis]) ** 2, known)
         parts[2, block] = rate * (1 - rate)
@@ -108,7 +110,7 @@ def corp(probability: FloatArray, event: FloatArray) -> tuple[FloatArray, Decomp
 def quantile_reliability(
     forecast_quantile: FloatArray, observations: FloatArray, level: float
 ) -> tuple[FloatArray, Decomposition]:
-    r"""Reliability of quantile forecasts, and the parts of their quantile score.
+    r"""Compute the reliability of quantile forecasts, and the parts of their quantile score.
 
     Parameters
     ----------
@@ -136,11 +138,12 @@ def quantile_reliability(
 
     Notes
     -----
-    The increasing function of the forecast with the smallest score [1]_. If several functions have
-    this score, the lowest one: the smallest observation at which the CDF reaches the level. This is
-    the quantile of isotonic distributional regression on the forecast [2]_, by
-    pool-adjacent-violators [3]_ without its CDFs. Cases with the same forecast have the same value.
-    O(n log n) time per location on most data, at worst O(n²), and O(n) memory.
+    The recalibrated forecast is the increasing function of the forecast with the smallest score
+    [1]_. If several functions have this score, it is the lowest one: the smallest observation at
+    which the CDF reaches the level. This is the quantile of isotonic distributional regression on
+    the forecast [2]_, computed by pool-adjacent-violators [3]_ without the CDFs. Cases with the
+    same forecast have the same value. O(n log n) time per location on most data, at worst O(n²),
+    and O(n) memory.
 
     References
     ----------
@@ -222,7 +225,7 @@ def _fill_quantiles(
 ) -> None:
     """Fill isotonic quantiles (L, n) of observations, sorted by forecast, then by observation.
 
-    Usable cases come first. Each block is a sorted run of observations; pooling merges two.
+    Usable cases come first. Each block is a sorted run of observations; pooling merges two runs.
     """
     n = forecast.shape[1]
     run, spare, value, start = np.empty(n), np.empty(n), np.empty(n), np.empty(n + 1, np.int64)
@@ -248,7 +251,7 @@ def _fill_quantiles(
 
 @inner
 def _lower_quantile(run, start, end, level):  # type: ignore[no-untyped-def]
-    """Smallest of ascending values from `start` to `end` at which their CDF reaches the level."""
+    """Return the smallest of ascending values from `start` to `end` whose CDF reaches the level."""
     position = int(np.ceil((level - LEVEL_ROUNDING) * (end - start))) - 1
     return run[start + max(position, 0)]
 

@@ -29,16 +29,16 @@ from xrecal.typing import FloatArray, IntArray
 
 from .expectations import expectations, normalised, take_cases, target_bandwidth
 
-# Number of random numbers and products in memory at a time: resamples times cases.
+# Number of random numbers and products in memory at a time (resamples times cases).
 RESAMPLED = 1_000_000
 
 SHARE = 0.45
-"""Share of the waves of :mod:`xrecal.arrays.serial`, as a sum of squares has larger errors."""
+"""Share of the waves of :mod:`xrecal.arrays.serial` to use; a sum of squares has larger errors."""
 
 COMPONENTS, ITERATIONS = 2, 12
-"""Number of error directions checked for dependence, and iterations to find them."""
+"""Number of error directions checked for dependence, and number of iterations to find them."""
 
-# Statistics within this share of the largest term are equal: otherwise rounding would decide
+# Statistics within this share of the largest term count as equal. Otherwise rounding would decide
 # between a sample and an equal resample.
 TIES = 1e-12
 
@@ -46,7 +46,7 @@ TIES = 1e-12
 def skce_matrix(
     similarity: FloatArray, target: FloatArray, cross: FloatArray, within: FloatArray
 ) -> FloatArray:
-    r"""Terms of the squared kernel calibration error (SKCE) for all pairs of cases.
+    r"""Compute the terms of the squared kernel calibration error (SKCE) for all pairs of cases.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def skce_matrix(
     cross : array of float, shape (n, n)
         :math:`A_{ij} = E\,l(Z_i, y_j)` with Z from forecast i.
     within : array of float, shape (n, n)
-        :math:`M_{ij} = E\,l(Z_i, Z'_j)`, independent for i = j too, symmetric.
+        :math:`M_{ij} = E\,l(Z_i, Z'_j)`, where Z and Z' are independent also for i = j; symmetric.
 
     Returns
     -------
@@ -69,7 +69,7 @@ def skce_matrix(
     Raises
     ------
     ValueError
-        If the four are not square and of one shape.
+        If the four matrices are not square and of one shape.
 
     References
     ----------
@@ -94,7 +94,7 @@ def skce_matrix(
 
 
 def skce_unbiased(matrix: FloatArray) -> float:
-    r"""Unbiased estimate of the SKCE, :math:`\frac{2}{n (n-1)} \sum_{i<j} h_{ij}`.
+    r"""Compute the unbiased estimate of the SKCE, :math:`\frac{2}{n (n-1)} \sum_{i<j} h_{ij}`.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ def skce_unbiased(matrix: FloatArray) -> float:
     Returns
     -------
     float
-        Below 2, may be negative; NaN with fewer than two cases.
+        Below 2, possibly negative; NaN with fewer than two cases.
 
     Raises
     ------
@@ -122,10 +122,10 @@ def skce_unbiased(matrix: FloatArray) -> float:
 
 
 def skce_biased(matrix: FloatArray) -> float:
-    r"""Biased estimate :math:`n^{-2} \sum_{ij} h_{ij} \ge 0`, including the terms i = j.
+    r"""Compute the biased estimate :math:`n^{-2} \sum_{ij} h_{ij} \ge 0`, with the terms i = j.
 
-    Parameters and errors as in :func:`skce_unbiased`; NaN without cases. Too large by about the
-    mean of :math:`h_{ii}` over n.
+    Parameters and errors as in :func:`skce_unbiased`; NaN without cases. The estimate is too large
+    by about the mean of :math:`h_{ii}`, divided by n.
 
     Examples
     --------
@@ -139,7 +139,7 @@ def skce_biased(matrix: FloatArray) -> float:
 def case_matrix(
     forecasts: Forecasts, observations: FloatArray, *, augmented: bool = False
 ) -> FloatArray:
-    r"""Matrix h of :func:`skce_matrix` for the cases of one location.
+    r"""Compute the matrix h of :func:`skce_matrix` for the cases of one location.
 
     Parameters
     ----------
@@ -150,16 +150,18 @@ def case_matrix(
     augmented : bool
         Whether each observation joins its own ensemble, which then has m + 1 equal members. The
         distribution of a few exchangeable members is not calibrated, and the test detects this with
-        enough cases. The augmented one is calibrated if observation and members are exchangeable.
+        enough cases. The augmented ensemble is calibrated if observation and members are
+        exchangeable.
 
     Returns
     -------
     array of float64, shape (p, p)
         Terms for the p cases with forecast and observation, without cases with infinite values. The
-        kernel on forecasts is :math:`\exp(-D^2/s)`, that on observations
-        :math:`\exp(-|y-y'|/\theta)`, with the median positive distance of each as s and theta. The
-        first kernel is 1 if all forecasts are equal; the result is NaN if all observations are
-        equal. Costs O(n² m), O(n² m²) for mixtures, and about five arrays (n, n).
+        kernel on forecasts is :math:`\exp(-D^2/s)`, the kernel on observations is
+        :math:`\exp(-|y-y'|/\theta)`. Here s and theta are the median positive distances of
+        forecasts and of observations. The first kernel is 1 if all forecasts are equal; the result
+        is NaN if all observations are equal. Costs O(n² m), O(n² m²) for mixtures, and about five
+        arrays (n, n).
 
     Raises
     ------
@@ -189,23 +191,23 @@ def skce_blocks(
     bandwidth: float | None = None,
     augmented: bool = False,
 ) -> FloatArray:
-    """Unbiased estimates of the SKCE from consecutive blocks of cases, for many cases.
+    """Compute unbiased estimates of the SKCE from consecutive blocks of cases, for many cases.
 
     Parameters
     ----------
     forecasts, observations, augmented
         As in :func:`case_matrix`.
     block_length : int
-        Cases b in a block, at least 2. Cases left over at the end are ignored.
+        Number b of cases in a block, at least 2. Cases left over at the end are ignored.
     forecast_bandwidth, bandwidth : float, optional
-        s of the kernel on forecasts and theta of the kernel on observations, in u. By default the
-        median positive distance: among at most 400 forecasts, always the same ones, and among all
-        observations.
+        s of the kernel on forecasts and theta of the kernel on observations, in u. Each is by
+        default a median positive distance: s among at most 400 forecasts, always the same ones, and
+        theta among all observations.
 
     Returns
     -------
     array of float64, shape (p // b,)
-        The mean of these estimates the SKCE without bias; NaN if all observations are equal.
+        The mean of these values estimates the SKCE without bias; NaN if all observations are equal.
 
     Raises
     ------
@@ -247,10 +249,10 @@ def skce_test(
     matrix : array of float, shape (n, n)
         h of :func:`skce_matrix`.
     test : {"bootstrap", "wild", "serial"}
-        Resampled cases; random signs, which keep their level better below 100 cases; or rotated
-        waves, for dependent cases.
+        "bootstrap" resamples cases. "wild" takes random signs, which keep their level better below
+        100 cases. "serial" rotates waves, for dependent cases.
     n_resamples : int, default 1000
-        B.
+        Number B of resamples.
     seed, location_number : int
         Random numbers depend only on these two.
     block_length : int, optional
@@ -288,9 +290,10 @@ def skce_test(
     distribution [4]_. :math:`a_0` selects the sum. This is the test of
     :func:`xrecal.arrays.diebold_mariano` for many dimensions, by rotations [5]_.
 
-    Ignored serial dependence makes p-values too small. With random signs, strong dependence needs
-    blocks many times longer than its range, and few blocks leave little power. O(B n²) as matrix
-    products, "serial" O(n² log n + B n² / b²); memory for 1e6 random numbers, or for one resample.
+    A test that ignores serial dependence has p-values that are too small. With random signs, strong
+    dependence needs blocks many times longer than its range, and few blocks leave little power. The
+    cost is O(B n²) as matrix products, and O(n² log n + B n² / b²) for "serial". The memory is for
+    1e6 random numbers, or for one resample.
 
     References
     ----------
@@ -331,7 +334,7 @@ def skce_test(
 
 
 def skce_block_length(matrix: FloatArray) -> int:
-    """Number of successive cases that count as one in the serial test of a matrix.
+    """Find the number of successive cases that count as one in the serial test of a matrix.
 
     Parameters
     ----------
@@ -341,8 +344,8 @@ def skce_block_length(matrix: FloatArray) -> int:
     Returns
     -------
     int
-        At least 1. Computed from the lag-1 autocorrelations of the two leading principal components
-        of the errors; the larger result counts.
+        At least 1. It follows from the lag-1 autocorrelations of the two leading principal
+        components of the errors; the larger result counts.
 
     Raises
     ------
@@ -366,7 +369,7 @@ def skce_block_length(matrix: FloatArray) -> int:
 
 
 def block_p_value(estimates: FloatArray) -> float:
-    r"""p-value of estimates from separate blocks of cases, :func:`skce_blocks`.
+    r"""Compute the p-value of estimates from separate blocks of cases, from :func:`skce_blocks`.
 
     Parameters
     ----------
@@ -376,18 +379,18 @@ def block_p_value(estimates: FloatArray) -> float:
     Returns
     -------
     float
-        :math:`1 - \Phi(z)`, with z the mean over its standard error. Equal estimates give 0 if
-        they are positive, else 1. NaN with fewer than two blocks.
+        :math:`1 - \Phi(z)`, where z is the mean divided by its standard error. Equal estimates give
+        0 if they are positive, else 1. NaN with fewer than two blocks.
 
     Raises
     ------
     ValueError
-        If there is not one axis.
+        If the estimates do not have one axis.
 
     Notes
     -----
-    O(q). A normal approximation for many blocks. The order of cases decides which cases share a
-    block.
+    The test is a normal approximation for many blocks, O(q). The order of cases decides which cases
+    share a block.
 
     References
     ----------
@@ -422,7 +425,7 @@ def check_matrix(matrix: FloatArray) -> FloatArray:
 def usable_cases(
     forecasts: Forecasts, observations: FloatArray, augmented: bool = False
 ) -> tuple[Forecasts, FloatArray]:
-    """:func:`normalised` forecasts and observations of the cases that have both."""
+    """Return :func:`normalised` forecasts and observations of the cases that have both."""
     y = np.asarray(observations, dtype=np.float64)
     by_case = one_row_each(forecasts)
     if y.shape != by_case.loc.shape[:1]:
@@ -447,7 +450,7 @@ def usable_cases(
 
 
 def one_row_each(forecasts: Forecasts) -> Forecasts:
-    """Forecasts with a row of ``loc`` for each case, also if cases share one."""
+    """Return forecasts with a row of ``loc`` for each case, also if cases share one row."""
     loc, scale, weights = forecasts
     if weights is not None and np.ndim(weights) == np.ndim(loc) + 1:
         return Forecasts(np.broadcast_to(loc[..., np.newaxis, :], weights.shape), scale, weights)
@@ -474,7 +477,7 @@ def forecast_similarity(parts: Forecasts) -> tuple[FloatArray, bool]:
 def subset_bandwidth(parts: Forecasts) -> float:
     """Median positive distance among at most 400 forecasts; infinite if all are equal.
 
-    If the chosen forecasts are all equal, it is taken among forecasts that differ.
+    If the chosen forecasts are all equal, the median is taken among forecasts that differ.
     """
     loc, scale, weights = parts
     chosen = subset(len(weights), MEDIAN_CASES)  # type: ignore[arg-type]
@@ -571,7 +574,7 @@ def error_correlation(h: FloatArray) -> FloatArray:
     """Lag-1 autocorrelations (2,) of the leading principal components of errors.
 
     Errors of cases are vectors with products h (n, n), relative to their mean. The components come
-    from orthogonal iteration. Large components are accurate; small ones matter less.
+    from orthogonal iteration. Large components are accurate; small components matter less.
     """
     n = len(h)
     centred = h - h.mean(0)
@@ -599,7 +602,7 @@ def serial_p_value(
 ) -> float:
     """p-value of rotations of the slow waves of a float64 matrix; see :func:`skce_test`.
 
-    NaN with too few waves: fewer than 1 if the block length is given, else fewer than 3.
+    NaN if waves are too few: fewer than 1 if the block length is given, else fewer than 3.
     """
     n_waves = len(h) // block_length - 1
     if n_waves < (1 if given else FEWEST_WAVES) or np.isnan(h).any():
@@ -625,7 +628,7 @@ def generator(seed: int, location_number: int) -> np.random.Generator:
 
 
 def chunks(n_resamples: int, n: int) -> Iterator[int]:
-    """Numbers of resamples, of n numbers each, to draw at a time; always the same split."""
+    """Yield numbers of resamples, of n numbers each, to draw at a time; always the same split."""
     step = max(1, RESAMPLED // max(n, 1))
     for start in range(0, n_resamples, step):
         yield min(step, n_resamples - start)
@@ -633,7 +636,7 @@ def chunks(n_resamples: int, n: int) -> Iterator[int]:
 
 @kernel
 def fill_counts(drawn: IndexMatrix32, out: OutMatrix) -> None:
-    """Fill how often each case is drawn (b, n), from case numbers (b, n)."""
+    """Count how often each case is drawn (b, n), from case numbers (b, n)."""
     for b in range(drawn.shape[0]):
         for i in range(drawn.shape[1]):
             out[b, i] = 0.0

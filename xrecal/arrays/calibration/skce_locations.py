@@ -51,7 +51,7 @@ TESTS = ("serial", "bootstrap", "wild", "montecarlo", "block")
 ROUNDING = 1e-12
 HARMONICS = 2
 MOST = 0.5
-"""Share of the variance of forecast means above which the annual cycle is removed."""
+"""Share of the variance of forecast means from which on the test removes the annual cycle."""
 
 FEWEST_DATED = 20
 """Least number of cases for an annual cycle."""
@@ -65,7 +65,7 @@ class SkceSettings(NamedTuple):
     :func:`xrecal.arrays.montecarlo_test` and :func:`xrecal.arrays.block_p_value`; None for no
     test"""
     n_resamples: int = 1000
-    """Number of resamples of all tests but "block", which draws nothing"""
+    """Number of resamples of all tests except "block", which draws none"""
     seed: int = 0
     """Seed of random numbers"""
     block_length: int | None = None
@@ -102,7 +102,7 @@ def skce_locations(
     location_numbers: IntArray | None = None,
     season: FloatArray | None = None,
 ) -> SkceEstimates:
-    """Squared kernel calibration error of forecasts, and a test of it, at each location.
+    """Compute the SKCE of forecasts, and a test of it, at each location.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ def skce_locations(
     observations : array of float, shape (L, n)
         In u, cases in order of time.
     settings : SkceSettings
-        The test and its numbers; no test by default.
+        The test and its numbers; by default no test.
     location_numbers : array of int, shape (L,), optional
         Number from 0 of each location in the whole data set. Its random numbers depend on this
         number, so results do not depend on chunks. 0, 1, ... by default.
@@ -124,12 +124,12 @@ def skce_locations(
     Returns
     -------
     SkceEstimates
-        Estimates are the mean over blocks for "block", NaN with fewer cases than one block.
+        For "block", an estimate is the mean over blocks, NaN with fewer cases than one block.
         p-values are in (0, 1], for "block" in [0, 1]; NaN without a test, with fewer than two
-        blocks, or with too few cases for their dependence. Both are NaN with fewer than two cases
-        with forecast and observation, if all observations are equal, or if any forecast has invalid
-        weights or scales. Cases with infinite values are left out; the cases before and after then
-        count as successive.
+        blocks, or with too few cases for their dependence. Estimate and p-value are NaN with fewer
+        than two cases with forecast and observation, if all observations are equal, or if any
+        forecast has invalid weights or scales. The function leaves out cases with infinite values;
+        the cases before and after such a case then count as successive.
 
     Raises
     ------
@@ -139,8 +139,8 @@ def skce_locations(
 
     Notes
     -----
-    O(n² m + B n²) time and a few arrays (n, n) per location; O(n b m) with "block". Each location
-    has its own test, so with many locations some tests reject by chance.
+    The cost is O(n² m + B n²) time and a few arrays (n, n) per location; with "block" it is O(n b
+    m). Each location has its own test, so with many locations some tests reject by chance.
 
     Examples
     --------
@@ -213,7 +213,7 @@ def _one(
     settings: SkceSettings,
     number: int,
 ) -> tuple[float, float, int, int]:
-    """SKCE, p-value, status and block length of one location."""
+    """Compute SKCE, p-value, status and block length of one location."""
     by_case = one_row_each(forecasts)
     if unsound(by_case).any():
         return np.nan, np.nan, REFUSED, 0
@@ -245,17 +245,17 @@ def _one(
 
 
 def default_block(n: int) -> int:
-    """Default number of cases in a block: the root of n, rounded down."""
+    """Return the default number of cases in a block: the root of n, rounded down."""
     return max(math.isqrt(n), 2)
 
 
 def relative_to_season(
     parts: Forecasts, y: FloatArray, season: FloatArray
 ) -> tuple[Forecasts, FloatArray] | None:
-    """Normalised forecasts and observations (n,) minus the annual cycle of the forecasts, if any.
+    """Return normalised forecasts and observations (n,) minus the annual cycle, if there is one.
 
-    The cycle depends on forecasts and dates only, so forecasts calibrated given both stay
-    calibrated.
+    The cycle depends on forecasts and dates only. So forecasts that are calibrated given forecast
+    and date stay calibrated.
     """
     loc, scale, weights = parts
     assert weights is not None  # set by normalised()
@@ -268,10 +268,11 @@ def relative_to_season(
 
 
 def annual_cycle(centre: FloatArray, season: FloatArray) -> FloatArray | None:
-    """Annual cycle (n,) of means of forecasts (n,), around their mean; None if there is none.
+    """Return the annual cycle (n,) of means of forecasts (n,), around their mean; or None.
 
-    A least-squares fit of yearly and half-yearly waves to the fractions of the year (n,). None if
-    it explains at most half of the variance, after correction for degrees of freedom.
+    The cycle is a least-squares fit of yearly and half-yearly waves to the fractions of the year
+    (n,). It is None if it explains at most half of the variance, after correction for degrees of
+    freedom.
     """
     known = np.isfinite(season)
     n = int(known.sum())
@@ -307,7 +308,7 @@ def _from_matrix(
     settings: SkceSettings,
     number: int,
 ) -> tuple[float, float, bool, int, int]:
-    """SKCE, p-value, whether forecasts are equal, block length, and bits of the status."""
+    """Return SKCE, p-value, whether forecasts are equal, block length, and bits of the status."""
     similarity, identical = forecast_similarity(parts)
     h = matrix_of(parts, y, similarity, theta)
     rng, n_resamples = generator(settings.seed, number), settings.n_resamples

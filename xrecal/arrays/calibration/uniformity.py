@@ -1,4 +1,4 @@
-"""Probability integral transforms, and tests that they are uniform, as for calibrated forecasts."""
+"""Probability integral transforms, and tests that they are uniform, as if calibrated."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LEVELS = np.arange(1, 64) / 64
 
 
 def pit_counts(pit: FloatArray, bins: int = 10) -> FloatArray:
-    """PIT histogram: number of cases in equal bins.
+    """Count the cases in equal bins: the PIT histogram.
 
     Parameters
     ----------
@@ -48,8 +48,9 @@ def pit_counts(pit: FloatArray, bins: int = 10) -> FloatArray:
 
     Notes
     -----
-    Bins as in :func:`numpy.histogram`. O(n) per location. :func:`xrecal.arrays.flatness_test` tests
-    the counts: a hump shows too much spread, a U too little, a slope a bias.
+    Bins are those of :func:`numpy.histogram`. O(n) per location.
+    :func:`xrecal.arrays.flatness_test` tests the counts. A hump shows too much spread, a U too
+    little spread, and a slope a bias.
 
     Examples
     --------
@@ -68,7 +69,7 @@ def pit_counts(pit: FloatArray, bins: int = 10) -> FloatArray:
 
 
 def count_by_bin(place: IntArray, known: npt.NDArray[np.bool_], n_bins: int) -> FloatArray:
-    """Number of known cases (L, n) in each bin 0, 1, ..., (L, n_bins); NaN with too few cases."""
+    """Count the known cases (L, n) in each bin 0, 1, ..., (L, n_bins); NaN with too few cases."""
     first = n_bins * np.arange(len(place))[:, np.newaxis]
     counted = np.bincount((place + first)[known], minlength=n_bins * len(place))
     counts = counted.reshape(len(place), n_bins).astype(np.float64)
@@ -82,13 +83,13 @@ def uniform_test(pit: FloatArray) -> tuple[FloatArray, FloatArray]:
     Parameters
     ----------
     pit : array of float, shape (..., n)
-        As in :func:`pit_counts`. They must be randomised if forecasts have atoms; otherwise dry
-        days count against a calibrated forecast.
+        As in :func:`pit_counts`. They must be randomised if forecasts give single values a
+        probability; otherwise dry days count against a calibrated forecast.
 
     Returns
     -------
     statistic, p_value : array of float64, shape (...)
-        Largest distance :math:`\sup_u |F_n(u) - u|` of the empirical CDF from the uniform one, in
+        Largest distance :math:`\sup_u |F_n(u) - u|` of the empirical CDF from the uniform CDF, in
         [0, 1], and its exact p-value; NaN with fewer than 2 cases.
 
     Raises
@@ -98,9 +99,10 @@ def uniform_test(pit: FloatArray) -> tuple[FloatArray, FloatArray]:
 
     Notes
     -----
-    Equal to :func:`scipy.stats.kstest` with ``mode="exact"``. Valid for independent cases; p-values
-    are too small for autocorrelated ones, see :func:`serial_uniform_test`. O(n log n) per location,
-    plus SciPy's exact distribution [1]_, which holds the GIL for tens of microseconds.
+    The result equals that of :func:`scipy.stats.kstest` with ``mode="exact"``. It is valid for
+    independent cases. For autocorrelated cases, p-values are too small; see
+    :func:`serial_uniform_test`. O(n log n) per location, plus SciPy's exact distribution [1]_,
+    which holds the GIL for tens of microseconds.
 
     References
     ----------
@@ -135,9 +137,9 @@ class UniformTest(NamedTuple):
     """Test of a uniform distribution that allows for autocorrelation, arrays (...)."""
 
     statistic: FloatArray
-    """Largest distance of the empirical CDF from the uniform one"""
+    """Largest distance of the empirical CDF from the uniform CDF"""
     p_value: FloatArray
-    """NaN with too few cases for their dependence"""
+    """p-value, NaN with too few cases for their dependence"""
     block_length: IntArray
     """Number of successive dates that count as one; 0 with too few cases"""
     dependent: npt.NDArray[np.bool_]
@@ -163,8 +165,8 @@ def serial_uniform_test(
     n_resamples, seed : int
         Number and seed of the random rotations, which are the same at all locations.
     simultaneous : int, default 1
-        Number of successive cases of one date, such as those of all places: they may depend on each
-        other in any way.
+        Number of successive cases of one date, such as the cases of all places; they may depend on
+        each other in any way.
 
     Returns
     -------
@@ -187,11 +189,11 @@ def serial_uniform_test(
        \sum_t e_t(u) \cos \frac{\pi j (t - 1/2)}{n}
 
     are nearly independent Gaussian processes of one distribution for calibrated forecasts, whatever
-    the dependence [1]_. So is any rotation of them. The test compares the largest
-    :math:`|\Lambda_0(u)|` over 63 levels with the same of rotations [2]_. It corresponds, for a
-    distribution, to :func:`xrecal.arrays.diebold_mariano` for a mean. The estimated block length is
-    the larger of those for the PIT and for the square of its distance from ½. O(n log n) and
-    O(n_resamples n / b) per location.
+    the dependence [1]_. Any rotation of them has the same property. The test compares the largest
+    :math:`|\Lambda_0(u)|` over 63 levels with the largest value after random rotations [2]_. It
+    tests a distribution as :func:`xrecal.arrays.diebold_mariano` tests a mean. Block lengths are
+    estimated for the PIT and for the square of its distance from ½; the larger one counts. O(n log
+    n) and O(n_resamples n / b) per location.
 
     References
     ----------
@@ -211,7 +213,7 @@ def serial_uniform_test(
     simultaneous = whole_number("simultaneous", simultaneous, 1)
     n_resamples = whole_number("n_resamples", n_resamples, 1)
     if rows.shape[1] % simultaneous:
-        raise ValueError(f"{rows.shape[1]} cases are no multiple of simultaneous={simultaneous}")
+        raise ValueError(f"{rows.shape[1]} cases are not a multiple of simultaneous={simultaneous}")
     given = None if block_length is None else whole_number("block_length", block_length, 1)
     p_value, length = exact.reshape(-1).copy(), np.zeros(len(rows), np.int64)
     dependent = np.zeros(len(rows), np.bool_)
@@ -231,7 +233,7 @@ def serial_uniform_test(
 
 
 def _sums_by_date(p: FloatArray, simultaneous: int) -> FloatArray:
-    """Sums over the cases (n,) of each date: of e(u) at all levels, and of two moments."""
+    """Sum e(u) at all levels, and two moments, over the cases (n,) of each date."""
     known = ~np.isnan(p)
     p = p[known, np.newaxis]
     centred = p - 0.5

@@ -44,22 +44,23 @@ SUPPORTS = (
     "regression_plain",
     "standardised_plain",
 )
-"""Kinds of support, numbered by their place: past observations, errors around the ensemble mean
-and around a regression on it, errors divided by the spread that EMOS gives, and ratios of
-observation and ensemble mean. Plain ones have a centre without predictors."""
+"""Kinds of support; the code of a kind is its position here. A support consists of past
+observations, of errors around the ensemble mean, of errors around a regression on this mean, of
+errors divided by the spread of EMOS, or of ratios of observation to ensemble mean. The kinds with
+"plain" in their names have a centre without predictors."""
 
 OBSERVATIONS, MEAN, REGRESSION, STANDARDISED, RATIO = range(5)
 
 PLAIN = {5: REGRESSION, 6: STANDARDISED}
-"""Supports with predictors, by the same supports without predictors."""
+"""Codes of the plain supports, each with the code of the same support with predictors."""
 
 Centres: TypeAlias = dict[bytes, FloatArray]
-"""Coefficients of centres that were fitted, by support and sample."""
+"""Cache of the coefficients of fitted centres, by support and sample."""
 
-# Least divisor of ratios, as a share of the typical mean: a mean near zero is too uncertain.
+# Least divisor of ratios, as a share of the typical mean: ratios to a mean near zero vary too much.
 SMALLEST_MEAN = 0.01
 
-# Least spread in units of the typical spread: errors are divided by it.
+# Least spread in units of the typical spread, as errors are divided by the spread.
 SMALLEST_SPREAD = 0.05
 
 # Smallest spread: the squares of smaller ones are zero in float64.
@@ -67,10 +68,10 @@ SMALLEST_DIVISOR = 1e-300
 
 
 def usable_supports(supports: IntArray, low: float) -> IntArray:
-    """Positions of the supports that suit a variable with this lower bound.
+    """Return the positions of the supports that suit a variable with this lower bound.
 
-    Ratios to the mean need a natural zero, so they are left out unless the lower bound is zero or
-    they are the only support.
+    Ratios to the mean need a natural zero. The function leaves them out unless the lower bound is
+    zero or there is no other support.
     """
     usable = np.flatnonzero((supports != RATIO) | (low == 0))
     return usable if usable.size else np.arange(supports.size)
@@ -88,9 +89,9 @@ class Sample(NamedTuple):
     target: Vector
     """(n,)"""
     low: float
-    """Lower bound of the variable, minus infinity without"""
+    """Lower bound of the variable, minus infinity if there is none"""
     high: float
-    """Upper bound"""
+    """Upper bound of the variable, infinite if there is none"""
     predictors: Indices = NONE
     """Columns of the covariates other than the season and the place"""
 
@@ -100,16 +101,16 @@ class Sample(NamedTuple):
         return np.setdiff1d(np.arange(self.features.shape[1]), self.predictors)
 
     def conditioned(self, strength: float) -> Sample:
-        """Sample without covariates, unless the kernel and so the centre take them into account."""
+        """Return the sample; leave out covariates that the kernel does not use (strength 0)."""
         return self if strength > 0 else self.given(NONE)
 
     def given(self, columns: IntArray) -> Sample:
-        """Sample with some of the covariates, none of them predictors."""
+        """Return the sample with some of the covariates; none of them count as predictors."""
         of = np.ascontiguousarray(self.features[:, columns])
         return self._replace(features=of, predictors=NONE)
 
     def take(self, cases: IntArray) -> Sample:
-        """Sample of some of the cases."""
+        """Return a sample of some of the cases."""
         mean, variance, features, target = (part[cases] for part in self[:4])
         return self._replace(mean=mean, variance=variance, features=features, target=target)
 
@@ -129,7 +130,7 @@ class Targets(NamedTuple):
     """Errors of the training cases of each of F folds, for each of S supports."""
 
     ranked: IndexCube
-    """(F, S, n) places among the training cases, by ascending error; then the other cases"""
+    """(F, S, n) training cases by ascending error, then all other cases, as positions"""
     error: Cube
     """(F, S, n) errors of the training cases; NaN for the other cases"""
     centre: Cube
@@ -141,10 +142,10 @@ class Targets(NamedTuple):
 
 
 def fit_centre(code: int, sample: Sample, coefficients: FloatArray) -> None:
-    """Fill coefficients (a, b, c0, d, g, h) of a support from a :class:`Sample`.
+    """Fit a support to a :class:`Sample`, and fill its coefficients (a, b, c0, d, g, h).
 
-    ``coefficients`` may have room for more covariates; their coefficients are 0. Each support
-    compiles only the code that it needs.
+    ``coefficients`` may have room for more covariates; the function sets their coefficients to 0.
+    Each support compiles only the code that it needs.
     """
     mean, of, target = sample.mean, sample.features, sample.target
     k, limits = of.shape[1], _reached(target, sample.low, sample.high)
@@ -172,7 +173,7 @@ def fit_centre(code: int, sample: Sample, coefficients: FloatArray) -> None:
 
 
 def _reached(target: FloatArray, low: float, high: float) -> tuple[float, float]:
-    """Bounds with observations on them: only there a fitted line may lead beyond the bound."""
+    """Return the bounds that observations reach; a fitted line may lead beyond these only."""
     return (
         low if (target <= low).any() else -np.inf,
         high if (target >= high).any() else np.inf,
@@ -180,7 +181,7 @@ def _reached(target: FloatArray, low: float, high: float) -> tuple[float, float]
 
 
 def known_centre(code: int, sample: Sample, known: Centres) -> FloatArray:
-    """Coefficients (4 + 2 k,) of a support, fitted unless they are known already."""
+    """Return the coefficients (4 + 2 k,) of a support; fit them if the cache has none."""
     code = code if sample.predictors.size else PLAIN.get(code, code)
     content = digest((code, *sample))
     if content not in known:
@@ -191,7 +192,7 @@ def known_centre(code: int, sample: Sample, known: Centres) -> FloatArray:
 
 @inner
 def centre_of(code: int, coefficients: Any, mean: float, variance: float, of: Any) -> Any:
-    """Centre and spread of one forecast with covariates (k,)."""
+    """Return the centre and spread of one forecast with covariates (k,)."""
     return predict_case(coefficients, mean, mean * mean if code == RATIO else variance, of)
 
 
@@ -199,14 +200,14 @@ def centre_of(code: int, coefficients: Any, mean: float, variance: float, of: An
 def fill_centres(
     code: int, coefficients: Vector, mean: Vector, variance: Vector, of: Matrix, out: OutMatrix
 ) -> None:
-    """Centres and spreads (2, n) of forecasts with covariates (n, k)."""
+    """Fill in the centres and spreads (2, n) of forecasts with covariates (n, k)."""
     for i in range(mean.size):
         out[0, i], out[1, i] = centre_of(code, coefficients, mean[i], variance[i], of[i])
 
 
 @kernel
 def error_of(y: float, centre: float, spread: float, low: float, high: float) -> float:
-    """Error of an observation in units of the spread; infinite for one on a bound."""
+    """Return the error of an observation in units of the spread, infinite if it is on a bound."""
     if y <= low:
         return -np.inf
     return np.inf if y >= high else (y - centre) / max(spread, SMALLEST_DIVISOR)
@@ -214,10 +215,10 @@ def error_of(y: float, centre: float, spread: float, low: float, high: float) ->
 
 @kernel
 def inside(observations: Vector, low: float, high: float) -> Any:
-    """Smallest and largest value of members between the bounds.
+    """Return the smallest and largest value that members may have between the bounds.
 
-    If observations lie on a bound, as dry days do, members lie on it or beyond the observation
-    that is nearest to it. A bound that no observation reaches limits members itself.
+    If observations lie on a bound, as those of dry days do, a member lies on it, or not nearer to
+    it than the nearest observation. A bound that no observation reaches limits the members itself.
     """
     first, last, at_low, at_high = np.inf, -np.inf, False, False
     for y in observations:
@@ -233,7 +234,7 @@ def inside(observations: Vector, low: float, high: float) -> Any:
 def fill_members(
     centre: float, spread: float, error: Vector, limits: Limits, points: OutVector
 ) -> None:
-    """Fill members (k,) from ascending errors: on a bound, or inside the observed range."""
+    """Fill members (k,) from ascending errors; each is on a bound or in the observed range."""
     start, stop, first, last = 0, error.size, limits.first, limits.last
     for i in range(stop):  # an explicit loop without calls, which the compiler vectorises
         point = centre + spread * error[i]
@@ -250,7 +251,7 @@ def fill_members(
 def rank_errors(
     folds: Folds, supports: IntArray, sample: Sample, known: Centres | None = None
 ) -> Targets:
-    """Targets of folds, with centres of each support fitted to the training cases alone."""
+    """Return the errors by folds; fit the centres of each support to training cases only."""
     known = {} if known is None else known
     cases, n = folds.cases, folds.cases.shape[1]
     shape = (cases.shape[0], supports.size, n)
@@ -275,7 +276,7 @@ def rank_errors(
 def fill_errors(
     folds: Folds, supports: Indices, coefficients: Cube, sample: Sample, targets: Targets
 ) -> None:
-    """Fill the errors of the training cases, in the order of the cases, and all targets but ranks.
+    """Fill all targets except the ranks; errors of training cases are in the order of the cases.
 
     Centres have coefficients (F, S, c).
     """
@@ -311,16 +312,17 @@ class Ranked(NamedTuple):
 
 
 def _rows_by(project: Any) -> Any:
-    """Compile the code that fills forecasts, for one projection."""
+    """Compile the function that fills the forecasts, for one projection."""
 
     @kernel
     def fill_rows(
         signed: Matrix, ranked: Ranked, centred: Matrix, weights: OutMatrix, points: OutMatrix
     ) -> None:
-        """Signed weights (q, n) to probabilities and their points.
+        """Project signed weights (q, n) to probabilities, and fill their points.
 
-        If the weights sum to less than one, each case gets its share of the rest: the regression is
-        around climatology. ``centred`` (2, q) holds centre and spread of each forecast.
+        If the weights sum to less than one, each case gets its share of the rest, because the
+        regression is around climatology. ``centred`` (2, q) holds centre and spread of each
+        forecast.
         """
         order, share = ranked.order, ranked.share
         n = share.size
@@ -341,4 +343,4 @@ def _rows_by(project: Any) -> Any:
 
 
 FILL_ROWS = {name: _rows_by(project) for name, project in PROJECTIONS.items()}
-"""Code that fills forecasts, by the name of a projection."""
+"""Compiled functions that fill forecasts, by the name of the projection."""

@@ -29,11 +29,11 @@ from .ridge_rules import GRID
 from .search import Search, candidates_of
 
 HALF_LIVES = (math.inf, 1.0, 0.5, 0.25, 0.125)
-"""Half-lives tried, as parts of the calibration period."""
+"""Half-lives to try, as fractions of the calibration period."""
 
 
 def choose(problem: Problem, half_life: float) -> Choices:
-    """Choose at one location; skip the search if the settings leave only one choice."""
+    """Choose the settings at one location; skip the search if only one choice is possible."""
     if not problem.is_enough:
         return Choices(SUPPORTS.index(problem.settings.supports[0]))
     search = Search(problem)
@@ -54,7 +54,7 @@ def choose(problem: Problem, half_life: float) -> Choices:
 
 
 def chosen_by(search: Search, problem: Problem, s: int, half_life: float, status: int) -> Choices:
-    """Choices of one of the supports."""
+    """Return the choices for one of the supports."""
     best, candidates, given = search.best, search.candidates, problem.settings.ridge
     widening, strength = candidates.kernels[best.kernel[s]]
     columns = [s] if search.each else slice(None)
@@ -74,7 +74,7 @@ def chosen_by(search: Search, problem: Problem, s: int, half_life: float, status
 
 
 def _best_errors(search: Search) -> int | None:
-    """Return the best support of errors if the overall best one is past observations."""
+    """Return the best support with errors, if past observations are the best of all supports."""
     past = search.candidates.supports == OBSERVATIONS
     errors = search.every[~past[search.every]]
     if search.each or not past[search.best.winner] or not errors.size:
@@ -88,7 +88,8 @@ def choose_each(
     """Choose the settings for each support, with ridges of the grid.
 
     Also return the positions of the supports that are usable at the location, and quantiles (2, S,
-    n, q) of held-out cases: from the folds of the search, and from earlier cases alone.
+    n, q) of held-out cases. Entry 0 of the first axis is from the folds of the search, entry 1 from
+    earlier cases alone.
     """
     n_supports, n = len(problem.settings.supports), problem.calibration.observations.shape[1]
     quantiles = np.full((2, n_supports, n, n_quantiles), math.nan)
@@ -110,7 +111,7 @@ def choose_each(
 def smallest_losses(
     calibration: Calibration, settings: Settings, half_life: FloatArray, *, forward: bool = False
 ) -> FloatArray:
-    """Smallest held-out loss (L,) over all kernels, supports and ridges; infinite without cases."""
+    """Return the smallest held-out loss (L,) of all kernels, supports and ridges, or infinity."""
     losses = np.full(half_life.size, math.inf)
     for problem in problems(calibration, settings, half_life):
         if problem.is_enough:
@@ -121,13 +122,13 @@ def smallest_losses(
 
 
 later_losses = partial(smallest_losses, forward=True)
-"""Smallest losses of later cases forecast from earlier ones."""
+"""Smallest losses when later cases are forecast from earlier ones."""
 
 
 def half_lives(
     calibration: Calibration, settings: Settings, half_life: float | str, losses: Any
 ) -> FloatArray:
-    """Half-life (L,) as given, or the one with which earlier cases forecast later ones best.
+    """Return the half-life (L,): as given, or the best one for forecasts from earlier cases.
 
     ``losses`` is ``later_losses``, or its counterpart of another array library.
     """
@@ -189,12 +190,12 @@ def fit_ckme(
         Dates of the cases in days; needed with a half-life, and with a gap that is a length of
         time.
     half_life : float or "cv"
-        In days: a case this much older has half the weight. "cv" tries parts of the period of the
-        cases and takes the one with which earlier cases forecast later ones best; blocks that learn
-        from both sides would hide a drift.
+        In days: a case this much older has half the weight. "cv" tries fractions of the period of
+        the cases, and takes the half-life that forecasts later cases best from earlier ones. Blocks
+        that learn from earlier and later cases would hide a drift.
     groups : array of int, shape (n,), optional
-        Groups that folds do not divide: calendar years, or an order of the cases. ``step`` by
-        default.
+        Groups that folds do not divide: calendar years, or an order of the cases. The default is
+        ``step``.
     blocks : int
         Number of folds, cut from the cases ordered by ``groups``; 0 makes each value of
         ``groups`` a fold. If groups have two or more cases on average, the fit takes the largest
@@ -203,13 +204,13 @@ def fit_ckme(
         Step in time of each case, in ascending order; by default each case is one step. A fold
         holds out the cases of one step together.
     squared : array of float64, shape (L, n, n), optional
-        Squared energy distances of the cases, if known already; or an object for each location that
-        computes the entries of an index by :func:`numpy.ix_`.
+        Squared energy distances of the cases, if they are known already. It may also be an object
+        that computes the entries at an index from :func:`numpy.ix_`, for each location.
     vectors : array of float64, shape (L, n, d), optional
         Observed vectors, for the loss "energy"; ``observations`` then number these vectors.
     choices : Choices, optional
-        Result of :func:`choose_ckme` for these cases, for others, or joined from several places.
-        The fit then skips the search and takes the half-life of the choices.
+        Result of :func:`choose_ckme` for these or other cases, or the joint choice of several
+        locations. The fit then skips the search and takes the half-life of the choices.
     medians : dict, optional
         Median distances from other calls; this call adds its own. Another fit to the same forecasts
         then need not compute the median again.
@@ -225,12 +226,12 @@ def fit_ckme(
 
     Notes
     -----
-    The exact solver takes, per location and candidate kernel, one eigendecomposition, O(n³), and 13
-    ridges of O(n³) matrix products (20 for the winner). It needs five n × n matrices of float64 at
-    a time, and keeps up to 64 MiB of decompositions. With low rank, each candidate takes a few
-    ridges of O(n r²) and (3 n + 5 r) r numbers. Cases with an infinite or otherwise invalid value
-    are left out, with a status. Centres of errors are fitted inside the folds. Locations run one
-    after another in compiled code without the GIL.
+    The exact solver takes one eigendecomposition, O(n³), per location and candidate kernel. It also
+    takes O(n³) matrix products for each of 13 ridges (20 for the winner). It needs five n × n
+    matrices of float64 at a time, and keeps up to 64 MiB of decompositions. With low rank, each
+    candidate takes a few ridges of O(n r²) and (3 n + 5 r) r numbers. The fit leaves out cases with
+    an infinite or otherwise invalid value, and notes this in the status. It fits centres of errors
+    inside the folds. Locations run one after another in compiled code without the GIL.
 
     References
     ----------
@@ -292,8 +293,8 @@ def choose_ckme(
     -------
     Choices
         Names and numbers alone, for :func:`fit_ckme` with these cases or others. Both calls
-        together equal :func:`fit_ckme` alone, except for landmarks of a low-rank solver: they are
-        in the order for the chosen ridge, not in that of the search.
+        together equal :func:`fit_ckme` alone, except for the landmarks of a low-rank solver: their
+        order suits the chosen ridge, not the ridges of the search.
 
     Raises
     ------
@@ -345,9 +346,9 @@ def fit_ckme_family(
     fitted : list of FittedCKME
         In the order of ``settings.supports``.
     quantiles : array of float64, shape (L, 2, S, n, n_quantiles)
-        At the levels (i - ½) / n_quantiles, of each case forecast without its fold, and of each
-        forecast from earlier cases alone; with the ridge and kernel that are best over the folds.
-        NaN for cases that were not held out.
+        At the levels (i - ½) / n_quantiles, for each case. Entry 0 of the second axis holds
+        forecasts without the fold of the case, entry 1 forecasts from earlier cases alone. They use
+        the kernel and ridge that are best over the folds. NaN for cases that were not held out.
 
     Examples
     --------
@@ -372,7 +373,7 @@ def choose_and_fit_each(
     half_life: float | str = math.inf,
     **known: Any,
 ) -> tuple[list[Choices], list[FittedCKME], FloatArray]:
-    """Choices of each support, and what :func:`fit_ckme_family` returns."""
+    """Return the choices for each support, and the results of :func:`fit_ckme_family`."""
     calibration = given_calibration(cases, observations, settings, **known)
     lives = half_lives(calibration, settings, half_life, later_losses)
     n_supports, (n_locations, n) = len(settings.supports), observations.shape
@@ -392,7 +393,7 @@ def choose_and_fit_each(
 
 
 def n_candidates(settings: Settings, calibration: Calibration) -> int:
-    """Number of kernels, supports and ridges of the grid to choose from, all of each."""
+    """Return the number of candidates: kernels times supports times ridges of the grid."""
     some = candidates_of(settings, conditioned=calibration.features.circular.size > 0)
     return len(some.kernels) * some.supports.size * GRID.size
 
@@ -400,9 +401,9 @@ def n_candidates(settings: Settings, calibration: Calibration) -> int:
 def given_calibration(
     cases: Forecasts, observations: FloatArray, settings: Settings, **known: Any
 ) -> Calibration:
-    """Cases with all that is given of them.
+    """Return the cases with their dates, folds and further inputs.
 
-    Raises ValueError for settings that do not fit together, or not to the observations.
+    Raises ValueError for settings that contradict each other or the observations.
     """
     check_settings(settings, known.get("blocks", 5))
     if (settings.loss == "energy") != (known.get("vectors") is not None):

@@ -38,21 +38,21 @@ class Settings(NamedTuple):
     bounds: str | tuple[float | str | None, float | str | None] | None = "auto"
     supports: tuple[str, ...] = ("observations",)
     kernels: tuple[tuple[float, float], ...] = ((1.0, 0.0),)
-    """Factor of the bandwidth, and strength of the covariates (0: none), of each candidate."""
+    """Factor of the bandwidth, and strength of the covariates (0: not used), of each candidate."""
     min_samples: int = 20
     solver: str = "auto"
     shapes: bool = False
-    """True if each forecast is compared after its mean is subtracted"""
+    """True if the kernel compares forecasts after their means are subtracted"""
 
 
 TABLES = ("losses",)
-"""Choices for each kernel, support and ridge; the other choices are one number each."""
+"""Choices for each kernel, support and ridge. All other choices are one number per location."""
 
 
 class Choices(NamedTuple):
-    """Result of cross-validation at L locations; at one location numbers in place of arrays.
+    """Result of cross-validation at L locations; for one location, numbers replace the arrays.
 
-    Choices are names and numbers alone, so choices for some cases also serve a fit to others.
+    Choices are names and numbers alone, so that choices made for some cases also serve other cases.
     """
 
     support: Any = 0
@@ -62,27 +62,27 @@ class Choices(NamedTuple):
     strength: Any = math.nan
     """(L,) exponent of the kernel on covariates, 0 without covariates"""
     ridge: Any = math.nan
-    """(L,) lambda, unitless; NaN where there were too few cases for a choice"""
+    """(L,) lambda, unitless; NaN if there were too few cases for a choice"""
     half_life: Any = math.nan
-    """(L,) in days; infinite if all cases have the same weight"""
+    """(L,) half-life in days; infinite if all cases have the same weight"""
     loss: Any = math.nan
-    """(L,) mean held-out loss at the best ridge of the grid; NaN where nothing was chosen"""
+    """(L,) mean held-out loss at the best ridge of the grid; NaN if nothing was chosen"""
     beside: Any = 0
-    """(L,) best support of errors, if past observations are the best of all; else 0"""
+    """(L,) code of the best support with errors, if past observations are the best; else 0"""
     status: Any = 0
     """(L,) bits of :mod:`xrecal.arrays.status` that a search sets"""
     cases: Any = math.nan
-    """(L,) number of cases of the choice: a fit to another number of cases keeps the product of
+    """(L,) number of cases of the choice. A fit to another number of cases keeps the product of
     ridge and number. NaN if the ridge does not depend on the number of cases."""
     losses: Any = ()
-    """(L, G S R) held-out loss with each kernel, support and ridge of the grid, kernels first; NaN
-    where not tried."""
+    """(L, G S R) held-out loss of each kernel, support and ridge of the grid, kernels first. NaN
+    for combinations that were not tried."""
 
     @classmethod
     def joined(cls, locations: Iterable[Choices], width: int = 0) -> Choices:
         """Join the choices of several locations; a location without choices gets the defaults.
 
-        Tables have ``width`` columns, NaN where a location has no table.
+        Tables have ``width`` columns, which are NaN for a location without a table.
         """
         every = list(locations)
         columns: list[npt.NDArray[Any]] = []
@@ -98,12 +98,12 @@ class Choices(NamedTuple):
         return cls(*columns)
 
     def at(self, location: int) -> Choices:
-        """Choices of one location, without its table of losses."""
+        """Return the choices of one location, without its table of losses."""
         named = zip(self._fields, self, strict=True)
         return Choices(**{n: a[location].item() for n, a in named if n not in TABLES})
 
     def ridge_for(self, n: int) -> float:
-        """The ridge of one location for a fit to n cases."""
+        """Return the ridge of one location for a fit to n cases."""
         known = self.cases > 0
         return float(self.ridge * self.cases / n if known and self.cases != n else self.ridge)
 
@@ -112,9 +112,9 @@ class FittedCKME(NamedTuple):
     """Fit at L locations; together with the cases it determines all weights."""
 
     bandwidth: FloatArray
-    """(L,) in the unit of D² (Gaussian kernel) or D (Laplace); infinity: climatology."""
+    """(L,) in the unit of D² (Gaussian kernel) or D (Laplace); infinite for climatology."""
     ridge: FloatArray
-    """(L,) lambda, unitless; NaN where there were too few cases."""
+    """(L,) lambda, unitless; NaN if there were too few cases."""
     strength: FloatArray
     """(L,) exponent of the kernel on covariates, 0 without covariates."""
     precision: FloatArray
@@ -128,23 +128,23 @@ class FittedCKME(NamedTuple):
     upper: FloatArray
     """(L,)"""
     half_life: FloatArray
-    """(L,) in days; infinite if all cases have the same weight."""
+    """(L,) half-life in days; infinite if all cases have the same weight."""
     loss: FloatArray
-    """(L,) mean held-out loss at the best ridge of the grid; NaN where nothing was chosen."""
+    """(L,) mean held-out loss at the best ridge of the grid; NaN if nothing was chosen."""
     n_cases: IntArray
-    """(L,) cases used."""
+    """(L,) number of cases used."""
     status: IntArray
     """(L,) bits of :mod:`xrecal.arrays.status`, 0 for ok."""
     landmark: IntArray
     """(L, r) slots of the landmarks of a low-rank solver; -1 in unused entries."""
     beside: IntArray
-    """(L,) best support of errors, if past observations are the best of all; else 0."""
+    """(L,) code of the best support with errors, if past observations are the best; else 0."""
     beside_centre: FloatArray
-    """(L, 4 + 2 k) coefficients of the centre of these errors; NaN without such a support."""
+    """(L, 4 + 2 k) coefficients of the centre for that support; NaN without such a support."""
 
     @classmethod
     def nothing(cls, n_features: int, n_landmarks: int) -> FittedCKME:
-        """Empty fit of one location with too few cases: NaN, in arrays of the types of all fits."""
+        """Return an empty fit of a location with too few cases: NaN, in the usual types."""
         missing = dict.fromkeys(("bandwidth", "ridge"), np.full(1, np.nan))
         plain = (part[0] for part in complete_fit(missing, n_features))
         one = cls(*(part * np.nan if part.dtype.kind == "f" else part for part in plain))
@@ -152,7 +152,7 @@ class FittedCKME(NamedTuple):
 
     @classmethod
     def joined(cls, locations: Iterable[FittedCKME], like: FittedCKME) -> FittedCKME:
-        """Join the fits of several locations, in arrays of the types of another fit."""
+        """Join the fits of several locations, in arrays with the types of the fit ``like``."""
         every = list(locations)
         parts = ([one[i] for one in every] for i in range(len(like)))
         return cls(
@@ -163,7 +163,7 @@ class FittedCKME(NamedTuple):
         )
 
     def of_errors(self) -> FittedCKME:
-        """The fit with errors as members everywhere, and the same weights before projection."""
+        """Return the fit with errors as members everywhere; the signed weights stay the same."""
         xp = namespace(self.ridge)
         there = self.beside != 0
         return self._replace(
@@ -173,7 +173,7 @@ class FittedCKME(NamedTuple):
 
 
 def complete_fit(fitted: Mapping[str, npt.NDArray[Any]], n_features: int) -> FittedCKME:
-    """Fitted parameters; defaults where the settings choose none."""
+    """Return the fitted parameters, with defaults for those that the settings do not choose."""
     ridge = fitted["ridge"]
     xp, n = namespace(ridge), ridge.size
     plain = xp.zeros((n, 4 + 2 * n_features))
@@ -209,23 +209,23 @@ class Calibration(NamedTuple):
     groups: IntArray
     """(n,) groups that folds do not divide"""
     blocks: int
-    """Number of folds, 0 for one of each group"""
+    """Number of folds; 0 makes each group a fold"""
     step: IntArray
     """(n,) step in time"""
     used: npt.NDArray[np.bool_]
-    """(L, n) cases that count in the length of the period, on the host"""
+    """(L, n) cases that count for the length of the period, in the memory of the host"""
     days: FloatArray | None = None
     """(n,) dates"""
     squared: Sequence[Squared] | None = None
-    """(L, n, n) squared distances, if computed before"""
+    """(L, n, n) squared distances, if already computed"""
     vectors: Sequence[FloatArray] | None = None
     """(L, n, d) observed vectors, if observations are their numbers"""
     centres: Centres | None = None
-    """Cache of fitted centres, shared with other methods"""
+    """Cache of fitted centres, which other methods share"""
     compared: dict[Hashable, Any] | None = None
-    """Cache of locations with their distances, shared with other methods"""
+    """Cache of locations with their distances, which other methods share"""
     medians: dict[bytes, float] | None = None
-    """Cache of median distances of forecasts, shared with other methods"""
+    """Cache of median distances of forecasts, which other methods share"""
 
 
 def calibration_of(
@@ -252,7 +252,7 @@ def calibration_of(
         if array.shape != (n,):
             raise ValueError(f"{name} has shape {array.shape}, but there are {n} cases")
     if not np.issubdtype(step.dtype, np.integer):
-        raise ValueError(f"step must hold whole numbers, got {step.dtype}; days are no steps")
+        raise ValueError(f"step must hold whole numbers, got {step.dtype}; days are not steps")
     xp = namespace(observations)
     features = no_features(n_locations, n, xp) if features is None else features
     used = xp.isfinite(observations)
@@ -261,7 +261,7 @@ def calibration_of(
 
 
 def case_weights(days: FloatArray | None, half_life: FloatArray, n: int) -> FloatArray:
-    """Logarithm to base 2 of the weight of each case, (L, n), up to a constant."""
+    """Return the logarithm to base 2 of the weight of each case, (L, n), up to a constant."""
     if np.isinf(half_life).all():
         return np.broadcast_to(0.0, (half_life.size, n))
     if days is None:
@@ -271,12 +271,12 @@ def case_weights(days: FloatArray | None, half_life: FloatArray, n: int) -> Floa
 
 
 def lives_of(half_life: FloatArray) -> FloatArray:
-    """Half-lives (L,) of a fit, infinite where the fit is empty."""
+    """Return the half-lives (L,) of a fit, infinite where the fit is empty."""
     return np.where(np.isnan(half_life), np.inf, half_life)
 
 
 def check_settings(settings: Settings, blocks: int) -> None:
-    """Raise ValueError for settings that are unknown or do not fit together."""
+    """Raise ValueError if settings are unknown or contradict each other."""
     check_kernel(settings.kernel)
     check_choice("loss", settings.loss, LOSS_NAMES)
     check_choice("projection", settings.projection, PROJECTIONS)
@@ -320,7 +320,7 @@ def check_observations(observations: FloatArray, shape: tuple[int, int]) -> None
 def check_forecasts(
     forecasts: Forecasts, cases: Forecasts, observations: Any, fitted: FittedCKME
 ) -> tuple[int, int, int]:
-    """Numbers of locations, cases and forecasts; ValueError if shapes do not match."""
+    """Return the numbers of locations, cases and forecasts; raise ValueError if shapes differ."""
     n_locations, n = cases.check("cases", 3)[:2]
     n_new = forecasts.check("forecasts", 3)[1]
     if forecasts.loc.shape[0] != n_locations:

@@ -17,7 +17,7 @@ from .embedding import FittedCKME
 def case_tails(
     cases: Forecasts, observations: FloatArray, features: Features | None, fitted: FittedCKME
 ) -> tuple[Tails, FloatArray]:
-    """Tails of the errors at L locations, none where members are observations; bounds (L, 2)."""
+    """Return the tails of the errors at L locations, with bounds (L, 2); none for observations."""
     xp = namespace(fitted.lower)
     bounds = xp.stack([fitted.lower, fitted.upper], axis=-1)
     open_sides = xp.isinf(bounds) & (fitted.support != OBSERVATIONS)[:, None]
@@ -27,9 +27,9 @@ def case_tails(
 def errors_of(
     cases: Forecasts, observations: FloatArray, features: Features | None, fitted: FittedCKME
 ) -> FloatArray:
-    """Errors (L, n) in units of the spread of each centre, see :mod:`.centre`.
+    """Return errors (L, n) in units of the spread of each centre; see :mod:`.centre`.
 
-    Infinite on a bound, NaN for a case that cannot be learned from.
+    Errors are infinite on a bound, and NaN for a case that the fit cannot learn from.
     """
     xp = namespace(observations)
     if is_on_device(cases.loc):
@@ -54,5 +54,5 @@ def errors_of(
 
 
 def _sum(xp: Any, values: Any, coefficients: Any) -> Any:
-    """Covariates (L, n, k) times coefficients (L, 1, k), where these are not zero."""
+    """Multiply covariates (L, n, k) by coefficients (L, 1, k), and sum where these are not zero."""
     return xp.sum(xp.where(coefficients == 0, 0.0, values * coefficients), axis=-1)

@@ -14,11 +14,11 @@ from xrecal.arrays.splitting import ROUNDING, Span, distance_to, measure
 from xrecal.typing import FloatArray, IntArray
 
 DEFAULT_BLOCKS = 5
-"""Number of contiguous blocks if one group has most of the cases: holding it out would leave too
-few cases to learn from."""
+"""Number of contiguous blocks if one group has most of the cases. Holding out this group would
+leave too few cases to learn from."""
 
 TRAINED_ON = 0.75
-"""Share of the training cases that folds must keep to be held out together."""
+"""Least share of its training cases that a fold must keep if it is joined with another fold."""
 
 
 class Folds(NamedTuple):
@@ -32,7 +32,7 @@ class Folds(NamedTuple):
     n_held: Indices
     """(F,)"""
     n_out: Indices
-    """(F,) cases held or left out"""
+    """(F,) number of cases that are held out or left out"""
 
 
 def gap_axis(gap: Span, step: IntArray, days: npt.NDArray[Any] | None) -> tuple[FloatArray, float]:
@@ -47,7 +47,7 @@ def gap_axis(gap: Span, step: IntArray, days: npt.NDArray[Any] | None) -> tuple[
 
 
 def count_near(days: FloatArray, tested: IntArray, others: IntArray, within: float) -> int:
-    """Count the tested cases that have another case, one of ``others``, within so many days."""
+    """Count the tested cases with a case of ``others`` within so many days."""
     if not others.size:
         return 0
     others_days, tested_days = np.sort(days[others]), days[tested]
@@ -59,9 +59,9 @@ def count_near(days: FloatArray, tested: IntArray, others: IntArray, within: flo
 
 
 def arrange_folds(fold: IntArray, position: FloatArray, gap: float, forward: bool) -> Folds:
-    """Folds that can be used: at least two cases to train on, and one held out.
+    """Return the usable folds: those with at least two training cases and one held-out case.
 
-    Positions (n,) and the gap are those of :func:`gap_axis`. Cases of one position are in the same
+    Positions (n,) and the gap are those of :func:`gap_axis`. Cases at one position are in the same
     fold. ``forward`` trains on earlier cases only, as an operational forecast does.
     """
     case, rows, sizes = np.arange(fold.size), [], []
@@ -82,13 +82,13 @@ def arrange_folds(fold: IntArray, position: FloatArray, gap: float, forward: boo
 
 
 def trained_on_few(folds: Folds) -> list[int]:
-    """Folds that leave out more cases than they train on: solving for the rest is cheaper."""
+    """Return the folds that train on fewer cases than they leave out: solving these is cheaper."""
     n = folds.cases.shape[1]
     return [f for f, n_out in enumerate(folds.n_out.tolist()) if n - n_out < n_out]
 
 
 def same_training_cases(folds: Folds, others: Folds) -> bool:
-    """Return whether two sets of folds train on the same cases; held-out cases may differ."""
+    """Return whether two sets of folds train on the same cases; they may hold out others."""
     if not np.array_equal(folds.n_out, others.n_out):
         return False
     trained = np.arange(folds.cases.shape[1]) >= folds.n_out[:, np.newaxis]
@@ -102,7 +102,7 @@ def holds_out_several(folds: Folds) -> bool:
 
 
 def thin_out(folds: Folds, size: int) -> Folds:
-    """Folds that hold out fewer cases, always the same ones, and train on as many as before."""
+    """Return folds that hold out fewer cases, always the same ones, with the same training."""
     n = folds.cases.shape[1]
     kept = np.zeros(n, np.bool_)
     kept[subset(n, size)] = True
@@ -115,10 +115,10 @@ def thin_out(folds: Folds, size: int) -> Folds:
 
 
 def merge(folds: Folds, most: int) -> Folds:
-    """Join neighbouring folds into at most so many; their cases are held out together.
+    """Join neighbouring folds into at most ``most`` folds, which hold out their cases together.
 
-    Folds that would lose much training data stay as they are, such as folds that learn from the
-    past alone.
+    If a joined fold would lose much training data, all folds stay as they are. This applies, for
+    example, to folds that train on earlier cases only.
     """
     n_folds, n = folds.cases.shape
     if n_folds <= most:
@@ -142,7 +142,7 @@ def assign_folds(
     blocks: int,
     step: IntArray | None = None,
 ) -> IntArray:
-    """Fold number of each case.
+    """Return the fold number of each case.
 
     Parameters
     ----------
@@ -152,9 +152,9 @@ def assign_folds(
     usable : array of bool, shape (L, n)
         Cases that count at each location.
     blocks : int
-        0: one fold for each group; a location with more than half of its cases in one group gets
-        five blocks in time. Otherwise usable cases, ordered by group, are cut between groups into
-        ``blocks`` parts, equal if each group is one case.
+        0 makes each group a fold; a location with more than half of its cases in one group gets
+        five blocks in time. Otherwise the usable cases are put in the order of their groups, and
+        are cut between groups into ``blocks`` parts. The parts are equal if each group is one case.
     step : array of int, shape (n,), optional
         Step in time of each case; blocks in time do not divide a step. By default each case is a
         step.
@@ -162,7 +162,7 @@ def assign_folds(
     Returns
     -------
     array of int64, shape (L, n)
-        From 0; -1 where a case is not usable.
+        Numbers from 0; -1 for a case that is not usable.
     """
     if blocks > 0:
         return _blocks(groups, usable, blocks)
@@ -174,7 +174,7 @@ def assign_folds(
 
 
 def _blocks(groups: IntArray, usable: npt.NDArray[np.bool_], blocks: int) -> IntArray:
-    """Usable cases (L, n), ordered by group, in parts that contain whole groups."""
+    """Cut the usable cases (L, n), in the order of their groups, into parts of whole groups."""
     order = np.argsort(groups, kind="stable")
     starts = np.flatnonzero(np.diff(groups[order], prepend=groups[order][:1] - 1))
     of_case = np.repeat(np.arange(starts.size), np.diff(starts, append=groups.size))
@@ -194,7 +194,7 @@ def folds_in_time(
     *,
     forward: bool,
 ) -> Folds:
-    """Folds of the usable cases at some slots (k,), by groups (n,) and a number of blocks.
+    """Return folds of the usable cases at the slots (k,), from their groups (n,).
 
     The axis is that of :func:`gap_axis`.
     """

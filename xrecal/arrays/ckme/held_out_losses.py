@@ -30,12 +30,12 @@ from .simplex import PROJECTIONS, shift_of
 from .solvers import Exact, Solver, left_out_weights
 
 Place = np.uint64
-"""An unsigned number: compiled code need not check whether an index counts from the end."""
+"""Unsigned type of an index, so that compiled code does not check for negative indices."""
 
 
 @kernel
 def mean_losses(recorded: Cube, supports: Indices) -> Any:
-    """Mean (S,) of the first recorded number over the held-out cases; infinite without any."""
+    """Return the mean (S,) of the first recorded number over held-out cases, or infinity."""
     means = np.full(recorded.shape[0], np.inf)
     for s in supports:
         total, count = 0.0, 0
@@ -54,28 +54,28 @@ class Verified(NamedTuple):
     target: Vector
     """(n,) observations"""
     root: Vector
-    """(n,) roots of the case weights"""
+    """(n,) square roots of the case weights"""
     low: float
     """Lower bound of the variable"""
     high: float
     """Upper bound"""
     theta: Matrix
-    """Scale of the Laplace loss (1, 1), or all observed vectors (n_slots, d)"""
+    """Scale of the Laplace loss (1, 1), or all observed vectors (n_slots, d) for the energy loss"""
     supports: Indices
-    """Positions of the supports to judge, among those of the targets"""
+    """Supports to judge, as positions in the list of supports of the targets"""
 
 
 class Recorder(NamedTuple):
     """Compiled code that records forecasts of held-out cases into (S, n, width)."""
 
     fold: Callable[..., None]
-    """Record one fold, from its signed weights"""
+    """Function that records one fold, from its signed weights"""
     folds: Callable[..., None]
-    """Record all folds that train on at least as many cases as they leave out"""
+    """Function that records all folds that train on at least as many cases as they leave out"""
 
 
 def _of_one_fold(projection: str, record: Any) -> Any:
-    """Compile the recording of one fold."""
+    """Compile the function that records one fold."""
     project, on_support = PROJECTIONS[projection], projection == "energy"
 
     @kernel
@@ -84,8 +84,8 @@ def _of_one_fold(projection: str, record: Any) -> Any:
     ) -> None:
         """Make forecasts of signed weights (n_held, n) and record them, in (S, n, width).
 
-        Each column of the scaled problem belongs to a case; columns of cases left out are unused. A
-        projection that depends on the support runs once for each support.
+        Each column of the scaled problem belongs to a case; the columns of left-out cases are
+        unused. A projection that depends on the support runs once for each support.
         """
         target, root, supports = verified.target, verified.root, verified.supports
         n, k = target.size, target.size - folds.n_out[f]
@@ -117,10 +117,10 @@ def _of_one_fold(projection: str, record: Any) -> Any:
 
 @inner
 def _shares(signed: Any, root: Any, train: Any) -> Any:
-    """Roots (k,) and shares (k,) of the training cases, and the sum of weights in each row.
+    """Return roots (k,) and shares (k,) of the training cases, and the sum of weights of each row.
 
-    The shares are the climatology of the training cases. Climatology gets one minus the sum of the
-    weights. As in the embedding, cases count in climatology by their case weights.
+    The shares are the weights of training cases in climatology. Climatology gets one minus the sum
+    of the signed weights. As in the embedding, a case counts in climatology by its case weight.
     """
     own, share, counted = np.empty(train.size), np.empty(train.size), np.zeros(root.size)
     total = 0.0
@@ -134,10 +134,10 @@ def _shares(signed: Any, root: Any, train: Any) -> Any:
 
 @inner
 def _scale_back(signed: Any, heavier: float, mass: float, training: Any, beta: Any) -> None:
-    """Scale the weights (n,) back to the training cases (k,), and fill them up by their shares.
+    """Undo the scaling of weights (n,) of the training cases (k,), and add climatology.
 
-    The problem is scaled by roots of case weights, R K R. So the column of a case is scaled by the
-    root of the weight of the case, and each weight has to be multiplied by its root.
+    The scaled problem is R K R, with the roots R of the case weights. So the column of a case is
+    scaled by the root of its weight, and its signed weight must be multiplied by this root.
     """
     train, own, share = training
     missing = 1.0 - mass * heavier
@@ -155,7 +155,7 @@ def _all(beta: Any, ranked: Any, errors: Any, weights: Any, error: Any) -> int:
 
 @inner
 def _above(beta: Any, shift: float, ranked: Any, errors: Any, weights: Any, error: Any) -> int:
-    """Put positive weights (less a shift) and their errors in order; return their number."""
+    """Subtract a shift; put positive weights and their errors in order, and return their number."""
     used = 0
     for i in range(ranked.size):  # without a branch, which no processor can predict
         weight = beta[Place(ranked[i])] - shift
@@ -165,7 +165,7 @@ def _above(beta: Any, shift: float, ranked: Any, errors: Any, weights: Any, erro
 
 
 def _of_all_folds(record_fold: Any) -> Any:
-    """Compile the recording of all folds with that of one."""
+    """Compile the function that records all folds, from the one that records a fold."""
 
     @kernel
     def record_folds(
@@ -176,7 +176,7 @@ def _of_all_folds(record_fold: Any) -> Any:
         verified: Verified,
         out: OutCube,
     ) -> None:
-        """Record as `record_fold` does, with weights from the eigendecomposition of the kernel."""
+        """Record as `record_fold` does; weights come from the eigendecomposition of the kernel."""
         values, vectors = eigen
         for f in range(folds.n_out.size):
             n_out = folds.n_out[f]
@@ -213,7 +213,7 @@ def crps_loss(weights: Vector, points: Vector, theta: Matrix, y: float, out: Out
 
 @kernel
 def laplace_loss(weights: Vector, points: Vector, theta: Matrix, y: float, out: OutVector) -> None:
-    """``l(y, y) - 2 sum w_i l(z_i, y) + w'Lw`` with ``l(u, v) = exp(-|u - v| / theta)``.
+    """Write ``l(y, y) - 2 sum w_i l(z_i, y) + w'Lw`` with ``l(u, v) = exp(-|u - v| / theta)``.
 
     Points ascend, so ``sum_{j<i} w_j l(z_j, z_i)`` is a recursion over neighbours, and the code
     does not build L.
@@ -246,7 +246,7 @@ def crps_and_quantiles(
 
 @kernel
 def energy_loss(weights: Vector, points: Vector, theta: Matrix, y: float, out: OutVector) -> None:
-    """Energy score ``sum w_i |z_i - y| - 1/2 sum w_i w_j |z_i - z_j|`` of observed vectors.
+    """Write the energy score ``sum w_i |z_i - y| - 1/2 sum w_i w_j |z_i - z_j|`` of vectors.
 
     ``points`` and ``y`` are numbers of observations, whose vectors are the rows of ``theta``.
     """
@@ -267,7 +267,7 @@ def energy_loss(weights: Vector, points: Vector, theta: Matrix, y: float, out: O
 
 @inner
 def _apart(a: Any, b: Any) -> Any:
-    """Euclidean distance of two vectors."""
+    """Return the Euclidean distance of two vectors."""
     total = 0.0
     for k in range(a.size):
         total += (a[k] - b[k]) ** 2
@@ -279,7 +279,7 @@ LOSSES = dict(zip(LOSS_NAMES, (crps_loss, laplace_loss, energy_loss), strict=Tru
 
 
 def _recorder(projection: str, record: Any) -> Recorder:
-    """Compile the code that records, for one projection and the numbers to record."""
+    """Compile the recorder for one projection and the numbers to record."""
     fold = _of_one_fold(projection, record)
     return Recorder(fold, _of_all_folds(fold))
 
@@ -288,12 +288,12 @@ RECORDERS = {
     (projection, record): _recorder(projection, record)
     for projection, record in product(PROJECTIONS, (*LOSSES.values(), crps_and_quantiles))
 }
-"""Code by the name of a projection and the recorded numbers."""
+"""Recorders by the name of the projection and of the recorded numbers."""
 
 
 TO_TRY, TO_COMPARE, LATER = range(3)
-"""Sets of folds: one to try ridges, one to compare the nearly best settings, and one that forecasts
-later cases from earlier ones."""
+"""Numbers of three sets of folds: the first to try ridges, the second to compare the nearly best
+settings, the third to forecast later cases from earlier ones."""
 
 
 class Judge:
@@ -328,7 +328,7 @@ class Judge:
     ) -> FloatArray:
         """Record forecasts (S, n, width) of held-out cases with a ridge; the loss comes first.
 
-        ``supports`` are the positions of the supports to judge; entries of others are NaN.
+        ``supports`` are the positions of the supports to judge; entries of other supports are NaN.
         """
         where, ridge = self._problem.location, 10.0**exponent
         of_folds = self._folds[folds]
@@ -352,18 +352,18 @@ class Judge:
     def losses(
         self, solver: Solver, exponent: float, supports: IntArray, folds: int, slack: float
     ) -> tuple[FloatArray, FloatArray]:
-        """Mean losses (S,) with a ridge, infinite for other supports, and all recorded numbers."""
+        """Return mean losses (S,) with a ridge, infinite for other supports, and all records."""
         recorded = self.record(solver, exponent, supports, folds, slack)
         return mean_losses(recorded, supports), recorded
 
     def by_fold(self, loss: FloatArray, folds: int) -> FloatArray:
-        """Mean losses (F,) of folds from the losses of cases (n,)."""
+        """Return the mean losses (F,) of folds from the losses of cases (n,)."""
         cases, n_held, _ = self._folds[folds]
         held = [one[:n] for one, n in zip(cases, n_held, strict=True) if n > 0]
         return np.array([loss[one].mean() for one in held])
 
     def _targets_of(self, strength: float, folds: int) -> Targets:
-        """Errors around centres in a set of folds."""
+        """Return the errors around centres in a set of folds."""
         of = self._first[folds], strength > 0
         if of not in self._targets:
             sample = self._problem.sample.conditioned(strength)

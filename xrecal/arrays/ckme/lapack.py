@@ -1,4 +1,4 @@
-"""LAPACK routines of SciPy, called without the GIL, which ``scipy.linalg`` itself holds."""
+"""LAPACK routines of SciPy, called without the GIL; ``scipy.linalg`` would hold the GIL."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ N_INTEGERS = {"dpotrf": 3, "dpotrs": 5, "dtrsm": 4}
 class Positive:
     """A positive definite matrix A (r, r), by its Cholesky factor: half the work of an LU factor.
 
-    The matrix is overwritten. If rounding makes the matrix indefinite, or SciPy's LAPACK has
-    integers of another size than C, :func:`solve_any` solves instead.
+    The constructor overwrites the matrix. :func:`solve_any` solves instead in two cases: rounding
+    makes the matrix indefinite, or the integers of SciPy's LAPACK and of C differ in size.
 
     References
     ----------
@@ -46,7 +46,7 @@ class Positive:
             self._matrix[np.diag_indices_from(other)] = diagonal
 
     def solve(self, rows: FloatArray) -> FloatArray:
-        """``B A⁻¹`` of rows B (h, r), which must be contiguous and are overwritten."""
+        """Return ``B A⁻¹`` for rows B (h, r), which must be contiguous and are overwritten."""
         _check(rows)
         if self._solver is None or not self._is_factor:
             return solve_any(self._matrix, rows.T).T
@@ -59,9 +59,9 @@ class Positive:
 
 
 def solve_lower(root: FloatArray, columns: FloatArray) -> FloatArray:
-    """``C⁻¹ B`` of a lower triangular C (r, r) and B (r, k), which is overwritten.
+    """Return ``C⁻¹ B`` for a lower triangular C (r, r) and B (r, k); overwrite B.
 
-    Both must be contiguous. O(r² k): half the time of a product with the inverse.
+    Both arrays must be contiguous. It takes O(r² k): half the time of a product with the inverse.
     """
     _check(root)
     _check(columns)
@@ -82,10 +82,10 @@ def solve_lower(root: FloatArray, columns: FloatArray) -> FloatArray:
 
 
 def solve_any(matrix: FloatArray, columns: FloatArray) -> FloatArray:
-    """``A⁻¹ B`` of A (r, r) and B (r, k); the smallest least-squares solution if A is singular.
+    """Return ``A⁻¹ B`` for A (r, r) and B (r, k), or the smallest least-squares solution.
 
-    A ridge makes A regular, except for rounding. Rounding at one location must not raise an error
-    for the others.
+    The least-squares solution is for a singular A. A ridge makes A regular, except for rounding.
+    Rounding at one location must not raise an error for the other locations.
     """
     try:
         return np.asarray(np.linalg.solve(matrix, columns))
@@ -110,7 +110,7 @@ def _letter(letter: bytes) -> Any:
 def _routine(library: str, name: str) -> Callable[..., None] | None:
     """Look up a routine of SciPy's BLAS or LAPACK; ctypes releases the GIL while it runs.
 
-    The name of the capsule lists its parameters. Return None if its integers are not C's.
+    The name of the capsule lists the parameters. Return None if the integers are not those of C.
     """
     capsule = import_module(f"scipy.linalg.cython_{library}").__pyx_capi__[name]
     name_of, address_of = ctypes.pythonapi.PyCapsule_GetName, ctypes.pythonapi.PyCapsule_GetPointer

@@ -21,14 +21,14 @@ from .location import Location, NewForecasts
 from .lowrank import ROUGH, LowRank
 
 SMALL_RIDGE = 1e-3
-"""Ridge of the novelty, the same for all fits: with a larger one, ordinary forecasts would seem
+"""Ridge for the novelty, the same for all fits: with a larger ridge, ordinary forecasts would seem
 novel."""
 
 STD_OF_MEAN_SIZE = np.sqrt(np.pi / 2)
-"""Ratio of the standard deviation of normal errors to their mean size."""
+"""Standard deviation of normal errors, divided by their mean absolute value."""
 
 FEW = 16
-"""Number of forecasts for which inverting a matrix takes longer than it saves."""
+"""Largest number of forecasts for which inverting a matrix takes longer than it saves."""
 
 
 class Embedding:
@@ -50,7 +50,7 @@ class Embedding:
         self._making = RLock()  # one thread at a time extends a factor
 
     def solver(self, n_new: int) -> tuple[int, Callable[[FloatArray], FloatArray]]:
-        """Number of cases to compare with, and the function from similarities to signed weights."""
+        """Return the number of cases to compare with, and a function that gives signed weights."""
         n = self.where.slot.size
         with self._making:
             if self.where.low_rank:
@@ -63,24 +63,24 @@ class Embedding:
         return n, lambda similarities: similarities @ inverse
 
     def support(self, code: IntArray, centre: FloatArray) -> Ranked:
-        """Cases ranked by their errors around a centre."""
+        """Rank the cases by their errors around a centre."""
         with self._making:
             if int(code) not in self._supports:
                 self._supports[int(code)] = self._ranked(code, centre)
             return self._supports[int(code)]
 
     def chosen(self, rank: int) -> slice | IntArray:
-        """First cases to compare with: landmarks in their order, or all."""
+        """Select the first cases to compare with: landmarks in their order, or all cases."""
         if not self.where.low_rank:
             return slice(rank)
         return np.array(self._low_rank.landmarks[:rank])
 
     def similarities(self, new: NewForecasts, rows: slice, chosen: slice | IntArray) -> FloatArray:
-        """Kernel (q, k) between forecasts and cases, times the roots of the case weights."""
+        """Return kernel values (q, k) of forecasts and cases, times roots of the case weights."""
         return self.where.similarities(new, rows, chosen, *self._kernel)
 
     def novelty(self, new: NewForecasts, rows: slice, similarities: FloatArray) -> FloatArray:
-        """Novelty (q,) of some forecasts by their similarities (q, k) to the first cases.
+        """Return the novelty (q,) of forecasts from their similarities (q, k) to the first cases.
 
         If all cases are the same, the novelty is 1 for any forecast that differs from them.
         """
@@ -92,7 +92,7 @@ class Embedding:
         return novelty
 
     def centres(self, new: NewForecasts, code: IntArray, centre: FloatArray) -> FloatArray:
-        """Centre and spread (2, T) of forecasts, which may have other numbers of members."""
+        """Return centres and spreads (2, T) of forecasts, whose numbers of members may differ."""
         found = centres(new, code, centre)
         if new.noise is not None:
             size = error_size(self.support(code, centre).error)
@@ -101,10 +101,10 @@ class Embedding:
 
     @property
     def familiarity(self) -> tuple[FloatArray, float]:
-        """Typical sum of signed weights of a past case, each predicted without itself.
+        """Return the typical sum of signed weights of a past case that the fit has not seen.
 
-        Returns the factors (k,) of similarities to the first cases in that sum, and the median of
-        the sum over the held-out cases.
+        The results are the factors (k,) of similarities to the first cases in that sum, and the
+        median of the sum over the held-out cases.
         """
         with self._making:
             return self._familiarity
@@ -114,7 +114,7 @@ class Embedding:
         known, spread = centres(one, code, centre)
         bounds = float(fitted.lower), float(fitted.upper)
         error = (one.target - known) / spread
-        # Cases on a bound stay there for every centre, so they rank below or above all others.
+        # Cases on a bound stay there for every centre, so they rank below or above all other cases.
         error[one.target <= bounds[0]], error[one.target >= bounds[1]] = -np.inf, np.inf
         order = np.argsort(error)
         share = one.root**2 / (one.root**2).sum()
@@ -125,7 +125,8 @@ class Embedding:
         root = self.where.root
         if self.where.low_rank:
             factor = self._low_rank
-            # The first landmarks are those that the weights need, even if nobody asks for weights.
+            # The first landmarks are those that the weights need, even if the caller needs no
+            # weights.
             factor.landmarks_for(float(self.fitted.ridge))
             known, residual, own = factor.sums(SMALL_RIDGE, factor.extend(ROUGH * SMALL_RIDGE))
         else:
@@ -137,22 +138,22 @@ class Embedding:
         return known, max(typical, SMALL_RIDGE)
 
     def _inverse_with(self, ridge: float) -> FloatArray:
-        """``(K + λ n)⁻¹`` (n, n) where all cases are compared."""
+        """Return ``(K + λ n)⁻¹`` (n, n) if forecasts are compared with all cases."""
         return solve_any(self.where.gram(*self._kernel, ridge), np.eye(self.where.slot.size))
 
     @cached_property
     def _inverse(self) -> FloatArray:
-        """The inverse with the ridge of the fit."""
+        """Return the inverse with the ridge of the fit."""
         return self._inverse_with(float(self.fitted.ridge))
 
     def _solve(self, similarities: FloatArray) -> FloatArray:
-        """Weights (q, n) of a few similarities (q, n), without an inverse."""
+        """Return weights (q, n) from a few similarities (q, n), without an inverse."""
         matrix = self.where.gram(*self._kernel, float(self.fitted.ridge))
         return np.ascontiguousarray(solve_any(matrix, similarities.T).T)
 
     @cached_property
     def _low_rank(self) -> LowRank:
-        """The low-rank solver, or None if the location has no landmarks."""
+        """Return the low-rank solver, or None if the location has no landmarks."""
         return LowRank(self.where, *self._kernel, self._fitted_landmarks)
 
     @cached_property
@@ -164,7 +165,7 @@ class Embedding:
 
 
 def centres(of: Location | NewForecasts, code: IntArray, centre: FloatArray) -> FloatArray:
-    """Centre and spread (2, T) of each forecast, or of each case."""
+    """Return the centre and spread (2, T) of each forecast, or of each case."""
     centred = np.empty((2, of.mean.size))
     coefficients = np.ascontiguousarray(centre, np.float64)
     fill_centres(int(code), coefficients, of.mean, of.variance, of.features, centred)
@@ -172,11 +173,11 @@ def centres(of: Location | NewForecasts, code: IntArray, centre: FloatArray) -> 
 
 
 def error_size(error: FloatArray) -> float:
-    """Standard deviation of errors (n,) from their mean size, with outliers cut."""
+    """Return the standard deviation of errors (n,) from their mean size; limit outliers first."""
     return float(STD_OF_MEAN_SIZE) * typical_size(error[np.isfinite(error)])
 
 
 def _landmarks(slot: IntArray, landmark: IntArray) -> IntArray:
-    """Positions of landmarks among the cases at some slots (n,); none for an exact solution."""
+    """Return positions of landmarks among the cases at some slots (n,); none if exact."""
     place = {at: case for case, at in enumerate(slot.tolist())}
     return np.array([place[at] for at in landmark.tolist() if at in place], np.int64)

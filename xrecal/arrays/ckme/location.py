@@ -1,4 +1,4 @@
-"""Cases of one location as the solver needs them: usable ones first, and their kernel."""
+"""Cases of one location in the form that the solver needs: usable cases first, and the kernel."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ from xrecal.arrays.rows import location_blocks
 from xrecal.typing import FloatArray, IntArray
 
 SMALLEST_WEIGHT = 1e-12
-"""Smallest weight of an old case: less would be rounding only."""
+"""Smallest weight of an old case: smaller weights are lost in rounding."""
 
 MAX_RANK, MAX_RANK_OF_SHAPES = 1000, 150
-"""Most landmarks of a location. An ensemble without its mean is mostly noise: more and more
-landmarks would represent more of the noise, with almost no gain in the CRPS."""
+"""Most landmarks of a location, for forecasts and for their shapes. A shape is an ensemble without
+its mean, mostly noise. More landmarks would represent more noise, at almost no gain in CRPS."""
 
 
 def most_landmarks(shapes: bool) -> int:
-    """Most landmarks of a location, for forecasts or for their shapes."""
+    """Return the largest number of landmarks, for forecasts or for their shapes."""
     return MAX_RANK_OF_SHAPES if shapes else MAX_RANK
 
 
@@ -60,16 +60,16 @@ class NewForecasts(NamedTuple):
     features: FloatArray
     """(T, k) of the covariates"""
     inverse_size: FloatArray
-    """(T,) one over the numbers of members, NaN where unknown"""
+    """(T,) one divided by the number of members, NaN if unknown"""
     across: Squared | None = None
-    """(T, n_slots) squared distances to all cases, if known already"""
+    """(T, n_slots) squared distances to all cases, if already known"""
     excess: FloatArray | None = None
-    """(T,) from :func:`excess_of` with the sizes of past ensembles; None if the sizes agree"""
+    """(T,) result of :func:`excess_of` for the sizes of past ensembles; None if the sizes agree"""
     noise: FloatArray | None = None
-    """(T,) from :func:`on_footing`; None if the sizes agree"""
+    """(T,) result of :func:`on_footing`; None if the sizes agree"""
 
     def compared_with(self, where: Location) -> NewForecasts:
-        """Forecasts as ensembles of the size that a location has learned from."""
+        """Return the forecasts, adjusted to the ensemble size that the location learned from."""
         excess = excess_of(where.inverse_size, self.inverse_size)
         if not excess.any():
             return self
@@ -87,9 +87,9 @@ class Location:
     slot: IntArray
     """(n,) position of each case among all cases"""
     mean: FloatArray
-    """(n,) of the forecasts"""
+    """(n,) means of the forecasts"""
     variance: FloatArray
-    """(n,) of the forecasts"""
+    """(n,) variances of the forecasts"""
     features: FloatArray
     """(n, k) of the covariates"""
     circular: npt.NDArray[np.bool_]
@@ -99,22 +99,22 @@ class Location:
     target: FloatArray
     """(n,) observations"""
     root: FloatArray
-    """(n,) roots of the case weights, the heaviest case having 1"""
+    """(n,) roots of the case weights; the largest is 1"""
     most_landmarks: int
     """True for the low-rank solver"""
     is_invalid: bool
     """True if any case holds an invalid value"""
     inverse_size: float
-    """Mean of one over the number of members, NaN where unknown"""
+    """Mean of one divided by the number of members, NaN if unknown"""
 
     laplace: bool = False
     """True if the kernel compares D, not D²"""
     low_rank: bool = False
     """True if landmarks represent the cases, so that not all pairs are compared"""
     squared: Squared | None = None
-    """(n_slots, n_slots) squared distances, if known already"""
+    """(n_slots, n_slots) squared distances, if already known"""
     vectors: FloatArray | None = None
-    """(n_slots, d) observed vectors, numbered by the targets"""
+    """(n_slots, d) observed vectors; the targets are their numbers"""
     fitted_precision: FloatArray | None = None
     """(k,) weights of the features, if a fit has them"""
     twin: Location | None = None
@@ -122,21 +122,21 @@ class Location:
 
     @cached_property
     def precision(self) -> FloatArray:
-        """Weight (k,) of each feature in the distance of covariates."""
+        """Return the weight (k,) of each feature in the distance of covariates."""
         if self.fitted_precision is not None:
             return self.fitted_precision
         return joint_weights(self.features, self.circular)
 
     @cached_property
     def distance(self) -> FloatArray:
-        """D² (D for the Laplace kernel) among all cases, (n, n)."""
+        """Return D² (D for the Laplace kernel) among all cases, (n, n)."""
         if self.twin is not None:
             return self.twin.distance
         return self._rooted(self._among(slice(None)))
 
     @cached_property
     def median(self) -> float:
-        """Median distance of cases that differ; infinite where none do."""
+        """Return the median distance of cases that differ; infinite if no cases differ."""
         if self.twin is not None:
             return self.twin.median
         if self.low_rank:
@@ -150,20 +150,20 @@ class Location:
 
     @cached_property
     def theta(self) -> FloatArray:
-        """Scale of the Laplace loss (1, 1); or all observed vectors."""
+        """Return the scale of the Laplace loss (1, 1), or all observed vectors."""
         if self.vectors is None:
             return np.array([[median_gap(self.target)]])
         return np.array(self.vectors, np.float64, order="C")
 
     def gram(self, bandwidth: float, strength: float, ridge: float = 0.0) -> FloatArray:
-        """Kernel matrix and ridge, ``K + λ n`` (n, n), scaled by the roots of the case weights."""
+        """Return kernel matrix plus ridge, ``K + λ n`` (n, n); roots of case weights scale K."""
         gram = self._kernel(self.distance, slice(None), bandwidth, strength)
         if ridge > 0:
             gram[np.diag_indices_from(gram)] += ridge * gram.shape[0]
         return gram
 
     def columns(self, cases: IntArray, bandwidth: float, strength: float) -> FloatArray:
-        """Columns (k, n) of some cases of the kernel matrix; each costs O(n m), once."""
+        """Return columns (k, n) of the kernel matrix for some cases; each costs O(n m), once."""
         known = self._known
         new = np.array([case for case in cases.tolist() if case not in known], np.int64)
         if new.size:  # many columns together take less time than one by one
@@ -179,7 +179,7 @@ class Location:
         bandwidth: float,
         strength: float,
     ) -> FloatArray:
-        """Kernel (q, k) from some new forecasts to some cases, times roots of the case weights."""
+        """Return kernel values (q, k) of forecasts and cases, times roots of the case weights."""
         exponent = self._rooted(self.from_new(new, rows, chosen)) / -bandwidth
         features = new.features[rows]
         if strength > 0:
@@ -188,7 +188,7 @@ class Location:
         return np.asarray(np.exp(exponent) * self.root[chosen])
 
     def from_new(self, new: NewForecasts, rows: slice, chosen: slice | IntArray) -> FloatArray:
-        """Squared distances (q, k) from some new forecasts to some cases."""
+        """Return squared distances (q, k) from some new forecasts to some cases."""
         squared: FloatArray
         if new.across is not None:
             ours = np.arange(new.mean.size)[rows]
@@ -203,14 +203,14 @@ class Location:
         return np.maximum(squared + wider, 0.0)
 
     def _among(self, chosen: slice | IntArray) -> FloatArray:
-        """Squared distances (k, k) among some cases."""
+        """Return squared distances (k, k) among some cases."""
         if self.squared is not None:
             slot = self.slot[chosen]
             return np.ascontiguousarray(self.squared[np.ix_(slot, slot)], np.float64)
         return distances_between(self.forecasts.take(chosen))
 
     def _to_all(self, cases: IntArray) -> FloatArray:
-        """Squared distances (k, n) from some cases to all."""
+        """Return squared distances (k, n) from some cases to all cases."""
         if self.squared is not None:
             return np.asarray(self.squared[np.ix_(self.slot[cases], self.slot)], np.float64)
         if self.forecasts.scale is not None:
@@ -219,7 +219,7 @@ class Location:
 
     @cached_property
     def _arranged(self) -> Arranged:
-        """Ensembles with sorted members."""
+        """Return the ensembles with sorted members."""
         if self.twin is not None:
             return self.twin._arranged
         assert self.forecasts.weights is not None
@@ -227,7 +227,7 @@ class Location:
 
     @cached_property
     def _known(self) -> dict[int, FloatArray]:
-        """Distances (n,) computed so far, by the number of the case."""
+        """Return the distances (n,) computed so far, by the number of the case."""
         if self.twin is not None:
             return self.twin._known
         return {}
@@ -235,23 +235,23 @@ class Location:
     def _kernel(
         self, distance: FloatArray, cases: slice | IntArray, bandwidth: float, strength: float
     ) -> FloatArray:
-        """Kernel (k, n) between some cases and all, scaled by the roots of the case weights."""
+        """Return kernel values (k, n) of some cases and all, times roots of the case weights."""
         exponent = distance / -bandwidth
         if strength > 0:
             exponent -= strength * self._apart(self.features[cases], slice(None))
         np.exp(exponent, out=exponent)
-        # (K + λ n W⁻¹) is not symmetric in the case weights W; R K R + λ n is, with the roots R of
-        # W.
+        # The matrix K + λ n W⁻¹ is not symmetric in the case weights W. With the roots R of W, the
+        # matrix R K R + λ n is symmetric.
         if (self.root != 1).any():
             exponent *= self.root[cases, np.newaxis] * self.root
         return exponent
 
     def _rooted(self, squared: FloatArray) -> FloatArray:
-        """Distances in the form that the kernel needs: squared, or their roots."""
+        """Return the distances in the form that the kernel needs: squared, or their roots."""
         return np.sqrt(squared) if self.laplace else squared
 
     def _apart(self, features: FloatArray, chosen: slice | IntArray) -> FloatArray:
-        """Squared distances (q, k) of covariates (q, c) to those of some cases."""
+        """Return squared distances (q, k) between covariates (q, c) and those of some cases."""
         of = self.features[chosen]
         apart = np.zeros((features.shape[0], of.shape[0]))
         for column, weight in enumerate(self.precision):
@@ -311,7 +311,7 @@ def locations(
 def new_forecasts(
     forecasts: Forecasts, of: Features, *, centred: bool, shapes: bool
 ) -> Iterator[NewForecasts]:
-    """Forecasts (L, T, p) as compiled code needs them; see :func:`locations`."""
+    """Return forecasts (L, T, p) in the form for compiled code; see :func:`locations`."""
     given, mean, variance = _with_moments(forecasts, centred, shapes)
     bad = (verdicts(given) != VALID)[..., np.newaxis]
     double = partial(np.array, dtype=np.float64, order="C")
@@ -325,7 +325,7 @@ def new_forecasts(
 def _with_moments(
     forecasts: Forecasts, centred: bool, shapes: bool
 ) -> tuple[Forecasts, FloatArray, FloatArray]:
-    """Forecasts (L, n, m), without their means for ``shapes``; mean and variance, or zeros."""
+    """Return forecasts (L, n, m), for ``shapes`` minus their means; and moments, or zeros."""
     if centred:
         mean, variance = moments(forecasts)
     else:
@@ -337,20 +337,20 @@ def _with_moments(
 
 
 def _in_order(slots: IntArray, part: FloatArray) -> FloatArray:
-    """Part (L, n) or (L, n, m) of the cases in the order of slots (L, n), contiguous float64."""
+    """Put part (L, n) or (L, n, m) of the cases in the order of slots (L, n), as float64."""
     place = slots if part.ndim == 2 else slots[..., np.newaxis]
     return np.ascontiguousarray(np.take_along_axis(part, place, axis=1), dtype=np.float64)
 
 
 def _weighted(forecasts: Forecasts) -> Forecasts:
-    """Forecasts with weights; with equal weights if they have none."""
+    """Return the forecasts with weights; the weights are equal if the forecasts have none."""
     if forecasts.weights is not None:
         return forecasts
     return forecasts._replace(weights=np.ones(forecasts.loc.shape))
 
 
 def median_gap(target: FloatArray) -> float:
-    """Median positive distance of targets (n,), the scale of the Laplace loss; 1 without any."""
+    """Return the median positive distance of targets (n,), the Laplace scale; 1 if none differ."""
     some = target[subset(target.size, MEDIAN_CASES)]
     distance = np.abs(some[:, np.newaxis] - some)
     positive = distance[(distance > 0) & ~np.tri(*distance.shape, dtype=np.bool_)]
@@ -358,6 +358,6 @@ def median_gap(target: FloatArray) -> float:
 
 
 def roots_of(logarithm: FloatArray) -> FloatArray:
-    """Roots of the weights of the used cases (n,), scaled to a largest one of 1."""
+    """Return roots of the weights of the used cases (n,), scaled so that the largest is 1."""
     weight = 2.0 ** (logarithm - logarithm.max(initial=-np.inf))
     return np.asarray(np.sqrt(np.maximum(weight, SMALLEST_WEIGHT)))

@@ -17,17 +17,18 @@ from .lapack import Positive, solve_any, solve_lower
 from .location import Location
 
 SMALLEST = 1e-14
-"""Residuals of the diagonal below this are rounding errors."""
+"""A residual of the diagonal below this value is only rounding error."""
 
 UNTOUCHED = 32 * 2**20
-"""Number of bytes from which the system gives new memory, which takes no room until it is used."""
+"""Size in bytes from which an array gets new memory, which takes no room until it is used."""
 
 TOGETHER, SHARE = 16, 0.5
-"""Number of cases added at once, and the share of the largest residual that each must have."""
+"""Number of cases that are added at once, and the least residual that each of them must have, as a
+share of the largest residual."""
 
 ROUGH, CLOSE, FINE = 10.0, 5.0, 1.0
-"""Tolerance for the mean residual of the diagonal of K, in units of the ridge: while ridges are
-tried, when the best one is located, and for forecasts."""
+"""Tolerances for the mean residual of the diagonal of K, in units of the ridge. The first is for
+trying ridges, the second for locating the best ridge, the third for forecasts."""
 
 LOOSEST = 0.03
 """Largest tolerance for the mean residual of the diagonal, for any ridge."""
@@ -67,18 +68,18 @@ class LowRank:
 
     @property
     def rows(self) -> FloatArray:
-        """Lᵀ, (r, n)."""
+        """Return Lᵀ, (r, n)."""
         return self._rows[: len(self.landmarks)]
 
     @property
     def nbytes(self) -> int:
-        """Memory of the factor and its products."""
+        """Return the bytes of the factor and its products."""
         square = 0 if self._square is None else self._square.nbytes
         return self.rows.nbytes + square + sum(one.nbytes for _, one in self._among.values())
 
     @property
     def residual(self) -> float:
-        """Mean of the diagonal of K - L Lᵀ; 0 if only rounding errors are left."""
+        """Return the mean of the diagonal of K - L Lᵀ; 0 if only rounding errors are left."""
         return self._residuals[-1]
 
     def _start_from(self, landmarks: IntArray) -> None:
@@ -89,8 +90,8 @@ class LowRank:
         """
         columns = self._location.columns(landmarks, *self._kernel)
         try:
-            # Columns may differ by rounding; as a pivot, a landmark would be reduced by the earlier
-            # ones.
+            # Columns may differ by rounding. If a landmark were a pivot, the earlier landmarks
+            # would reduce its column.
             root = np.linalg.cholesky(columns[:, landmarks].T)
         except np.linalg.LinAlgError:
             return
@@ -106,7 +107,7 @@ class LowRank:
         self._residuals[-1] = residual_of(self._left)[0]
 
     def extend(self, tolerance: float) -> int:
-        """Number of landmarks that meet the tolerance; add more if needed.
+        """Return the number of landmarks that meet the tolerance; add landmarks if needed.
 
         Landmarks are sorted by the variance that they explain, so the first ones meet a larger
         tolerance. If no number meets the tolerance, return all.
@@ -118,8 +119,8 @@ class LowRank:
     def _add_some(self, tolerance: float) -> None:
         """Add the worst represented cases, a few at a time.
 
-        Each must stay among the worst while the others are added. Taking a few at once replaces
-        products with vectors by products with matrices.
+        Each case must stay among the worst while the other cases are added. With a few cases at
+        once, products of matrices replace products of vectors.
         """
         rank = len(self.landmarks)
         size = min(TOGETHER, self._most - rank)
@@ -137,8 +138,8 @@ class LowRank:
     def _make_room(self, rank: int) -> None:
         """Reserve room for more rows; for all possible rows if there are many.
 
-        Growing an array copies it. The unused part of a large array takes no memory; that of a
-        small array does.
+        Growing an array copies it. The unused part of a large array takes no memory, but the unused
+        part of a small array does.
         """
         if rank > len(self._rows):
             n = self._left.size
@@ -156,17 +157,17 @@ class LowRank:
         return self.residual <= slack * ridge
 
     def landmarks_for(self, ridge: float) -> Sequence[int]:
-        """Landmarks that represent all cases in forecasts, with a residual below one ridge."""
+        """Return the landmarks for forecasts; they leave a residual below one ridge."""
         return self.landmarks[: self._rank(ridge, FINE)]
 
     def _rank(self, ridge: float, slack: float) -> int:
-        """Number of landmarks with a residual of at most ``slack`` ridges."""
+        """Return the number of landmarks with a residual of at most ``slack`` ridges."""
         return self.extend(min(slack * ridge, LOOSEST))
 
     def signed(self, folds: Folds, f: int, ridge: float, slack: float) -> FloatArray:
-        """``lᵀ (LᵀL + λ n)⁻¹ Lᵀ`` with the rows l of the factor for the held-out cases.
+        """Return ``lᵀ (LᵀL + λ n)⁻¹ Lᵀ`` for the held-out cases, whose rows of the factor are l.
 
-        Do not use the columns of the cases left out; they may hold numbers.
+        Do not use the columns of left-out cases; they may hold numbers.
         """
         n_out, n_held = int(folds.n_out[f]), int(folds.n_held[f])
         out, train = folds.cases[f, :n_out], folds.cases[f, n_out:]
@@ -187,7 +188,7 @@ class LowRank:
         return weights
 
     def _kept_product(self, f: int, train: IntArray, out: IntArray, rank: int) -> FloatArray:
-        """LᵀL of the training cases, with at least so many landmarks, stored for the next ridge."""
+        """Return LᵀL of the training cases, at least (rank, rank); keep it for other ridges."""
         if f in self._among:
             known_for, product = self._among[f]
             if product.shape[0] >= rank and np.array_equal(train, known_for):
@@ -196,10 +197,10 @@ class LowRank:
         return self._among[f][1]
 
     def _product(self, train: IntArray, out: IntArray, rank: int) -> FloatArray:
-        """``LᵀL`` (r, r) of the first rows of the training cases, given the other cases.
+        """Return ``LᵀL`` (r, r) of the first rows of the training cases, given the other cases.
 
-        The product of all cases less that of the cases left out, ``LᵀL - L_fᵀL_f``: the least work
-        if most cases are trained on.
+        It is the product of all cases minus the product of the left-out cases, ``LᵀL - L_fᵀL_f``.
+        This takes the least work if most cases are trained on.
         """
         rows = self.rows[:rank]
         if train.size < out.size:
@@ -212,9 +213,10 @@ class LowRank:
         return np.subtract(self._square[:rank, :rank], product, out=product)
 
     def solver(self, ridge: float, rank: int) -> Callable[[FloatArray], FloatArray]:
-        """Solver (q, r) -> (q, n) from similarities to the first landmarks to signed weights.
+        """Return a solver: from similarities (q, r) to the first landmarks to weights (q, n).
 
-        With ``z = C⁻¹ k_p`` and ``C`` the rows of L at the landmarks, ``β = L (LᵀL + λ n)⁻¹ z``.
+        It computes ``β = L (LᵀL + λ n)⁻¹ z`` with ``z = C⁻¹ k_p``; C are the rows of L at the
+        landmarks.
         """
         rows = self.rows[:rank]
         # The Woodbury identity reduces n × n to r × r: (L Lᵀ + λ n)⁻¹ L = L (Lᵀ L + λ n)⁻¹.
@@ -229,11 +231,11 @@ class LowRank:
         return solve
 
     def sums(self, ridge: float, rank: int) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Sums from ``M = L Lᵀ + λ n`` and roots R of the case weights, without a matrix (n, n).
+        """Return sums from ``M = L Lᵀ + λ n`` and roots R of the case weights.
 
-        Return three arrays: factors (r,), ``M⁻¹ R`` (n,), and the diagonal (n,) of ``M⁻¹``. The
-        factors times the similarities to the first landmarks give the sum of signed weights,
-        ``Rᵀ M⁻¹ R k``.
+        The three arrays are factors (r,), ``M⁻¹ R`` (n,), and the diagonal (n,) of ``M⁻¹``. The
+        factors times the similarities to the first landmarks give the sum of signed weights, ``Rᵀ
+        M⁻¹ R k``. No step needs a matrix (n, n).
         """
         rows, roots = self.rows[:rank], self._location.root
         shift = ridge * roots.size
@@ -256,12 +258,12 @@ class Pivots(NamedTuple):
     taken: Indices
     """(k,) cases"""
     residuals: Vector
-    """(k,) mean residual of the diagonal after each"""
+    """(k,) mean residual of the diagonal after each of them"""
 
 
 @kernel
 def heaviest(root: Vector, train: Indices) -> float:
-    """Largest weight of the training cases, which sets the scale of the ridge."""
+    """Return the largest weight of the training cases, which sets the scale of the ridge."""
     largest = 0.0
     for i in train:
         largest = max(largest, root[i] * root[i])
@@ -275,10 +277,10 @@ def take_pivots(
     """Add cases, given the residuals of their columns (k, n) of K, and return how many.
 
     The case with the largest residual is next, while it has at least a share of the largest
-    residual of all cases. Fills the pivots and lowers ``left`` (n,), the residual of the diagonal.
-    Residuals of a kernel matrix are positive, except for rounding. If a pivot would make its
-    residual more negative than it is large, only rounding errors of very similar forecasts are
-    left; the residual is then set to zero.
+    residual of all cases. The function fills the pivots and lowers ``left`` (n,), the residual of
+    the diagonal. Residuals of a kernel matrix are positive, except for rounding. If a pivot would
+    turn its residual into a negative one of more than the same size, only rounding errors of very
+    similar forecasts are left. The residual is then set to zero.
     """
     rows = pivots.rows
     n, added = left.size, 0
@@ -286,7 +288,7 @@ def take_pivots(
     while added < cases.size and residual > tolerance:
         at = np.argmax(left[cases])
         case = cases[at]
-        # Another case of the location has a larger residual: its column is computed first.
+        # Another case of the location has a larger residual, so its column is computed first.
         if left[case] < SHARE * largest:
             break
         row = rows[added]
@@ -312,7 +314,7 @@ def take_pivots(
 
 @kernel
 def residual_of(left: Vector) -> Any:
-    """Mean residual of the diagonal, 0 if it is rounding only; its largest and lowest entry."""
+    """Return the mean residual of the diagonal, 0 if only rounding; and the largest and lowest."""
     largest, lowest, total = 0.0, 0.0, 0.0
     for each in left:
         total += max(each, 0.0)

@@ -1,4 +1,4 @@
-"""Cases of one location, and the quantities computed from them for choice and fit."""
+"""Cases of one location, and the quantities that choice and fit compute from them."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from .lowrank import LowRank
 from .solvers import Solvers, is_low_rank, landmark_slots
 
 IDENTICAL_MEANS = 1e-12
-"""Largest difference of means, as a share of the largest one, that counts as equal."""
+"""Largest relative difference of two means that count as equal."""
 
 
 def are_identical(median: float, mean: FloatArray) -> bool:
-    """Return whether all forecasts are equal, by their median distance and their means (n,).
+    """Return whether all forecasts are equal, from their median distance and their means (n,).
 
-    Shapes can be equal if means differ.
+    Shapes can be equal although means differ.
     """
     size = IDENTICAL_MEANS * np.abs(mean).max(initial=0.0)
     return math.isinf(median) and float(np.ptp(mean)) <= size
@@ -36,10 +36,10 @@ def are_identical(median: float, mean: FloatArray) -> bool:
 
 @dataclass(frozen=True)
 class Problem:
-    """One location to choose for and to fit."""
+    """One location for which to choose settings, and which to fit."""
 
     number: int
-    """Number among all locations"""
+    """Number of the location among all locations"""
     location: Location
     """Usable cases"""
     calibration: Calibration
@@ -53,17 +53,17 @@ class Problem:
 
     @property
     def n(self) -> int:
-        """Number of usable cases."""
+        """Return the number of usable cases."""
         return self.location.slot.size
 
     @property
     def is_enough(self) -> bool:
-        """True if there are enough cases for a fit."""
+        """Return whether there are enough cases for a fit."""
         return self.n >= max(self.settings.min_samples, 2)
 
     @property
     def median(self) -> float:
-        """Median distance of the forecasts, computed unless another method has found it."""
+        """Return the median distance of the forecasts, computed once for all methods."""
         where, known = self.location, self.calibration.medians
         if known is None or where.squared is not None:
             return where.median
@@ -74,24 +74,24 @@ class Problem:
 
     @cached_property
     def solvers(self) -> Solvers:
-        """Solvers by the kernel."""
+        """Return the solvers by the kernel."""
         return Solvers(self.location, bandwidth_of(self.settings, self.location.median))
 
     def folds(self, groups: IntArray, blocks: int, *, forward: bool) -> Folds:
-        """Folds of the cases; ``forward`` folds train on earlier cases alone."""
+        """Return folds of the cases; ``forward`` folds train on earlier cases alone."""
         step = self.calibration.step
         axis = gap_axis(self.settings.gap, step, self.calibration.days)
         return folds_in_time((groups, blocks), self.location.slot, axis, step, forward=forward)
 
     @property
     def sample(self) -> Sample:
-        """Moments of the forecasts of all cases, and their observations."""
+        """Return the moments of the forecasts of all cases, and their observations."""
         where = self.location
         parts = where.mean, where.variance, where.features, where.target
         return Sample(*parts, self.low, self.high, where.predictors)
 
     def fit(self, choices: Choices, *, usable: bool = True) -> FittedCKME:
-        """Fit the choices; a support that is not usable gets neither landmarks nor a centre."""
+        """Fit with the choices; an unusable support gets neither landmarks nor a centre."""
         where, settings = self.location, self.settings
         if not self.is_enough or math.isnan(choices.ridge):
             known = {"n_cases": self.n, "status": self.flags | TOO_FEW, "support": choices.support}
@@ -119,7 +119,7 @@ def fit_choices(
     precision: FloatArray,
     flags: int,
 ) -> FittedCKME:
-    """Fit the choices at one location, except for landmarks.
+    """Fit one location with the choices, except for landmarks.
 
     ``median`` is the median distance, ``precision`` (k,) are the weights of the features, and
     ``flags`` are bits of the status. If all forecasts are equal, members are past observations, as
@@ -153,14 +153,14 @@ def fit_choices(
 
 
 def bandwidth_of(settings: Settings, median: float) -> float:
-    """Bandwidth as given, or the median distance; infinite if all forecasts are equal."""
+    """Return the given bandwidth or the median distance; infinite if all forecasts are equal."""
     return median if settings.bandwidth is None or math.isinf(median) else settings.bandwidth
 
 
 def problems(
     calibration: Calibration, settings: Settings, half_life: FloatArray
 ) -> Iterator[Problem]:
-    """One location after another, with half-lives (L,)."""
+    """Yield one location after another, with half-lives (L,)."""
     observations, n_slots = calibration.observations, calibration.observations.shape[1]
     centred = settings.supports != ("observations",)
     low, high, violated = find_bounds(observations, settings.bounds if centred else None)
@@ -184,7 +184,7 @@ def problems(
 def with_twin(
     one: Location, number: tuple[int, bool], compared: dict[Hashable, Location] | None
 ) -> Location:
-    """A location with the distances that another method has computed for the same cases."""
+    """Add distances to a location that another method has computed for the same cases."""
     if compared is None or one.squared is not None:
         return one
     key = *number, one.laplace, one.low_rank, one.slot.tobytes()
@@ -194,11 +194,11 @@ def with_twin(
 
 
 def without_fit(calibration: Calibration, settings: Settings) -> FittedCKME:
-    """Empty fit of one location, with the types and shapes of all fits."""
+    """Return an empty fit of one location, with the types and shapes of all fits."""
     return FittedCKME.nothing(calibration.features.circular.size, _room(calibration, settings))
 
 
 def _room(calibration: Calibration, settings: Settings) -> int:
-    """Number of landmark slots of a location."""
+    """Return the number of landmark slots of a location."""
     n = calibration.observations.shape[1]
     return landmark_slots(settings.solver, settings.kernel, n, shapes=settings.shapes)

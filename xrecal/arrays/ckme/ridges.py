@@ -1,4 +1,4 @@
-"""Held-out loss of the embedding with each of its ridges."""
+"""Held-out loss of the embedding as a function of its ridge."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ class RidgeLosses(NamedTuple):
     """Losses at L locations, and the choices of the fit."""
 
     loss: FloatArray
-    """(L, R) mean held-out loss with each ridge, for the best kernel and support; NaN where there
-    are too few cases"""
+    """(L, R) mean held-out loss with each ridge, for the best kernel and support; NaN if there are
+    too few cases"""
     ridge: FloatArray
     """(L,) ridge of the fit, refined between grid points"""
     n_cases: IntArray
     """(L,)"""
     status: IntArray
-    """(L,) of the fit"""
+    """(L,) status of the fit"""
 
 
 def ridge_losses(
@@ -40,7 +40,7 @@ def ridge_losses(
     half_life: float | str = math.inf,
     **known: Any,
 ) -> RidgeLosses:
-    """Mean held-out loss of the embedding with each ridge of the search.
+    """Compute the mean held-out loss of the embedding with each ridge of the search.
 
     Parameters
     ----------

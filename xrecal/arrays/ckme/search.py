@@ -34,12 +34,13 @@ from .ridge_rules import (
 from .solvers import Solver
 
 TRIED, COMPARED = 500, 2000
-"""Most held-out cases of a low-rank search, as they are its main cost: for the choice among several
-kernels, then for ridge and support. Folds train on as many cases as before. The ridge is refined on
-the cases on which supports are compared; with fewer cases it would fit their noise."""
+"""Most held-out cases of a low-rank search: first for the choice among several kernels, then for
+ridge and support. These cases are the main cost of the search. Folds train on as many cases as
+before. The search refines the ridge on the cases on which it compares supports; with fewer cases
+the ridge would fit their noise."""
 
 LATER_PARTS = 8
-"""Number of parts of the period; each part but the first is forecast from the earlier ones."""
+"""Number of parts of the period; each part except the first is forecast from earlier parts."""
 
 TRIED_FOLDS = 5
 """Most folds of a choice; each fold needs its own factorisations."""
@@ -49,13 +50,13 @@ class Candidates(NamedTuple):
     """Kernels and supports to choose from; the same at all locations."""
 
     kernels: tuple[tuple[float, float], ...]
-    """Factor of the bandwidth and exponent of the kernel on covariates (0: none) of each"""
+    """Factor of the bandwidth, and exponent of the kernel on covariates (0: not used), of each"""
     supports: IntArray
     """(S,) codes of :data:`xrecal.arrays.ckme.centre.SUPPORTS`"""
 
 
 def candidates_of(settings: Settings, *, conditioned: bool) -> Candidates:
-    """Candidate kernels and supports of the settings, with or without covariates."""
+    """Return the candidate kernels and supports, with or without covariates."""
     return Candidates(
         tuple(k for k in settings.kernels if k[1] == 0 or conditioned),
         np.array([SUPPORTS.index(support) for support in settings.supports]),
@@ -67,9 +68,9 @@ class Best:
     """Best settings of each of S supports at one location."""
 
     kernel: IntArray
-    """(S,) position among the candidates"""
+    """(S,) position of the best kernel among the candidates"""
     exponent: FloatArray
-    """(S,) power of ten of the ridge"""
+    """(S,) power of ten of the best ridge"""
     loss: FloatArray
     """(S,)"""
     tried_loss: FloatArray
@@ -77,13 +78,13 @@ class Best:
     tried_exponent: FloatArray
     """(G, S) power of ten of its ridge"""
     tried_down_to: FloatArray
-    """(G,) smallest exponent that was tried or ruled out"""
+    """(G,) power of ten of the smallest ridge that was tried or ruled out"""
     recorded: dict[int, FloatArray] = field(default_factory=dict)
     """(n, width) numbers recorded with the best settings of a support"""
 
     @classmethod
     def nothing_yet(cls, candidates: Candidates) -> Best:
-        """State before the first try."""
+        """Return the state before the first try."""
         n_supports, n_kernels = candidates.supports.size, len(candidates.kernels)
         return cls(
             np.zeros(n_supports, np.int64),
@@ -96,7 +97,7 @@ class Best:
 
     @property
     def winner(self) -> int:
-        """The best support."""
+        """Return the position of the best support."""
         return int(np.argmin(self.loss))
 
     def note_try(
@@ -109,7 +110,7 @@ class Best:
     ) -> None:
         """Keep the losses and records of a kernel and ridge if they are the best so far.
 
-        If losses are equal, the larger ridge wins: its forecast is smoother.
+        If losses are equal, the larger ridge wins, because its forecast is smoother.
         """
         self.tried_down_to[g] = min(self.tried_down_to[g], exponent)
         tried, at = self.tried_loss[g], self.tried_exponent[g]
@@ -127,8 +128,8 @@ class Best:
 class Search:
     """Cross-validation at one location.
 
-    ``forward`` folds train on earlier cases alone. If quantiles are asked for, the search records
-    them for every support.
+    ``forward`` folds train on earlier cases alone. The search records quantiles for every support
+    if the caller asks for them.
     """
 
     def __init__(self, problem: Problem, *, forward: bool = False, n_quantiles: int = 0) -> None:
@@ -147,9 +148,9 @@ class Search:
         if self.each:
             sets.append(problem.folds(calibration.step, LATER_PARTS, forward=True))
         self._by_group = calibration.blocks == 0 and holds_out_several(sets[0])
-        # Among several kernels, a fixed part of the cases is enough to choose one and to try
-        # ridges. With one kernel, most ridges tried are close to the best one, or large and cheap:
-        # a second look at the close ones would take as long as all cases.
+        # Among several kernels, a fixed part of the cases is enough to choose a kernel and to try
+        # ridges. With one kernel, most ridges tried are close to the best ridge, or large and
+        # cheap. Then a second search near the best ridge would take as long as one with all cases.
         self._thinned = self.low_rank and problem.n > TRIED and len(self.candidates.kernels) > 1
         tried = thin_out(merge(sets[0], TRIED_FOLDS), TRIED) if self._thinned else None
         if self.low_rank:
@@ -162,7 +163,7 @@ class Search:
         """(G, S, R) losses with the ridges tried on the grid, or with the given ridge"""
 
     def run(self) -> None:
-        """Best kernel and ridge of each support on the grid; a given ridge is kept."""
+        """Find the best kernel and ridge of each support on the grid; keep a given ridge."""
         n_kernels = len(self.candidates.kernels)
         # With low rank each kernel costs much, so the search leaves unlikely kernels early.
         likely = n_kernels // 2 if self.low_rank else 0
@@ -175,7 +176,7 @@ class Search:
             self._judge_closely()
 
     def _try_kernel(self, g: int, place: int) -> None:
-        """Try ridges with one kernel, up and down from a likely one, while the loss may improve."""
+        """Try ridges with one kernel, up and down from a likely one, while losses may improve."""
         solver = self._solver(g)
         if self.ridge is not None:
             self._attempt(solver, g, float(np.log10(self.ridge)))
@@ -186,8 +187,8 @@ class Search:
         if self.low_rank and not self._promising(best.tried_loss, FAR)[g].any():
             return
         below = start - GRID_STEP
-        # The first ridge is usually too large, so no larger one is tried. After another kernel,
-        # smaller ridges come last, as they need more landmarks.
+        # The first ridge is usually too large, so the search tries no larger one. After another
+        # kernel, smaller ridges come last, because they need more landmarks.
         if self.low_rank and place == 0 and _reaches(solver, below):
             path.append(self._attempt(solver, g, below))
         for exponent in GRID[start < GRID].tolist():
@@ -205,11 +206,11 @@ class Search:
             path.append(self._attempt(solver, g, exponent))
 
     def _solver(self, g: int) -> Solver:
-        """Solver with one of the kernels; it may replace those of other kernels."""
+        """Return the solver with one of the kernels; it may replace solvers of other kernels."""
         return self._solvers[self.candidates.kernels[g]]
 
     def _attempt(self, solver: Solver, g: int, exponent: float) -> FloatArray:
-        """Losses (S,) of all supports with one kernel and ridge; keep the best ones."""
+        """Return losses (S,) of all supports with one kernel and ridge; keep the best ones."""
         losses, recorded = self._judge.losses(solver, exponent, self.every, TO_TRY, ROUGH)
         kept = recorded if self.each else None
         self.best.note_try(g, exponent, losses, self.every, kept)
@@ -220,7 +221,7 @@ class Search:
         return losses[self.every]
 
     def _first_ridge(self, g: int) -> float:
-        """Best ridge so far; one step larger for a kernel with more influence of covariates."""
+        """Return the best ridge so far; one step more if covariates matter more to this kernel."""
         best = self.best
         if np.isinf(best.loss).all():
             return START
@@ -229,7 +230,7 @@ class Search:
         return min(first + GRID_STEP * (self.low_rank and stronger), float(GRID[-1]))
 
     def _is_far(self, g: int, apart: FloatArray) -> bool:
-        """Return whether a ridge is too far (S,) from the best ridges of a kernel to be tried."""
+        """Return whether a ridge is too far (S,) from the best ridges of a kernel for a try."""
         if not self.low_rank:
             return False
         near = self._promising(self.best.tried_loss[[g]], NEAR)[0]
@@ -245,17 +246,17 @@ class Search:
         return self.low_rank and len(path) > 2 and settles(path, self._smallest())
 
     def _smallest(self) -> FloatArray:
-        """Loss that each support must beat: one for each, or a common one (1,)."""
+        """Return the loss that each support must beat: one per support, or a common one (1,)."""
         loss = self.best.loss[self.every]
         return reference_loss(loss) if self.each else loss.min(keepdims=True)
 
     def _promising(self, loss: FloatArray, share: float) -> NDArray[np.bool_]:
-        """Mark the losses (G, S) that exceed the smallest one that counts by at most a share."""
+        """Mark losses (G, S) that exceed the smallest relevant loss by at most a share of it."""
         smallest = reference_loss(loss.min(axis=0)) if self.each else loss.min()
         return np.asarray(loss <= smallest + share * np.abs(smallest))
 
     def _choose_again(self) -> None:
-        """Try the nearly best settings again with more cases, and the ridges a step away, in place.
+        """Try the nearly best settings again with more cases, and the ridges one step away.
 
         With few held-out cases the ridge of a kernel can be wrong by half a power of ten.
         """
@@ -274,7 +275,7 @@ class Search:
                 self._compare(g, largest, supports)
 
     def _compare_down(self, g: int, down: list[float], supports: IntArray) -> None:
-        """Compare smaller and smaller ridges; continue while the smallest one is the best."""
+        """Compare smaller and smaller ridges; continue while the smallest ridge is the best."""
         best = self.best
         path: list[FloatArray] = []
         for exponent in down:
@@ -291,7 +292,7 @@ class Search:
                 down.append(exponent - GRID_STEP)
 
     def _compare(self, g: int, exponent: float, supports: IntArray) -> FloatArray:
-        """Losses of some supports with more cases; keep the best ones."""
+        """Return losses of some supports with more cases; keep the best ones."""
         best = self.best
         losses, _ = self._judge.losses(self._solver(g), exponent, supports, TO_COMPARE, ROUGH)
         best.tried_down_to[g] = min(best.tried_down_to[g], exponent)
@@ -301,7 +302,7 @@ class Search:
         return losses[supports]
 
     def _is_best(self, g: int, exponent: float) -> bool:
-        """Return whether this kernel and ridge are the best of a support that counts."""
+        """Return whether this kernel and ridge are the best ones of a support that counts."""
         best = self.best
         here = (best.kernel == g) & (best.exponent == exponent) & np.isfinite(best.loss)
         return bool(here.any() if self.each else here[best.winner])
@@ -313,7 +314,7 @@ class Search:
             self.best.loss[s] = mean_losses(recorded[np.newaxis], np.zeros(1, np.int64))[0]
 
     def _with_best(self, folds: int) -> dict[int, FloatArray]:
-        """Forecasts (n, width) of each support with its best kernel and ridge."""
+        """Return forecasts (n, width) of each support with its best kernel and ridge."""
         best = self.best
         found: dict[int, FloatArray] = {}
         for g in np.unique(best.kernel[self.every]).tolist():
@@ -331,16 +332,16 @@ class Search:
         return bool(exponent < smallest + 0.1 or exponent > GRID[-1] - 0.1)
 
     def finds_errors_alike(self) -> bool:
-        """Return whether the largest ridge is best, with the same errors for all forecasts."""
+        """Return whether the largest ridge is best, so that all forecasts get the same errors."""
         past = self.candidates.supports[self.best.winner] == OBSERVATIONS
         return not past and bool(self.best.exponent[self.best.winner] > GRID[-1] - 0.1)
 
     def doubt(self) -> float | None:
-        """Take the largest ridge if the groups do not agree on a gain; return its loss if taken.
+        """Take the largest ridge if groups disagree on the gain; if taken, return its loss.
 
-        Where folds are groups of cases, such as winters, the cases of a group err together. A few
-        groups can look similar by chance, and one of many ridges then seems better. The gain over
-        the largest ridge, with which all forecasts are nearly the same, must be one standard error
+        Folds may be groups of cases, such as winters, and the cases of a group err together. A few
+        groups can look similar by chance, and one of many ridges then seems better. With the
+        largest ridge all forecasts are nearly the same. The gain over it must be one standard error
         over the groups, as is usual (Breiman et al. 1984, Classification and Regression Trees,
         3.4.3).
         """
@@ -365,9 +366,9 @@ class Search:
     def refine(self) -> None:
         """Locate the winner's ridge between the neighbours of its grid point.
 
-        The losses are means over all cases on which kernels were compared: with few cases the ridge
-        would fit their noise. With low rank a try takes long, so a parabola through the grid points
-        replaces further tries.
+        The losses are means over all cases on which kernels were compared; with fewer cases the
+        ridge would fit their noise. With low rank a try takes long, so a parabola through the grid
+        points replaces further tries.
         """
         best, s = self.best, self.best.winner
         g, supports = int(best.kernel[s]), np.array([s])
@@ -384,10 +385,10 @@ class Search:
         best.exponent[s] = golden_section(loss, grid_point, smallest, GRID_STEP)
 
     def recorded_later(self) -> dict[int, FloatArray]:
-        """Record each support with its best setting in the folds of later cases, (n, width)."""
+        """Record each support with its best settings when later cases are forecast, (n, width)."""
         return self._with_best(LATER)
 
 
 def _reaches(solver: Solver, exponent: float) -> bool:
-    """Return whether a solver is accurate enough for a ridge; an exact one always is."""
+    """Return whether a solver is accurate enough for a ridge; an exact solver always is."""
     return not isinstance(solver, LowRank) or solver.reaches(10.0**exponent, ROUGH)

@@ -28,7 +28,7 @@ def project_simplex(beta: FloatArray) -> FloatArray:
     -------
     array of float64, same shape
         Entries >= 0 that sum to one along the last axis. Adding a constant to a row changes
-        nothing. A row with NaN gives NaN.
+        nothing. A row with a NaN gives NaN.
 
     Raises
     ------
@@ -70,8 +70,8 @@ def project_energy(beta: FloatArray, support: FloatArray) -> FloatArray:
     -------
     array of float64, shape of ``beta``
         :math:`\arg\min_\theta (\theta-\beta)^T L (\theta-\beta)` over the simplex with
-        :math:`L_{ij} = |y_i| + |y_j| - |y_i - y_j|`; equal observations share equally. A row
-        with NaN gives NaN.
+        :math:`L_{ij} = |y_i| + |y_j| - |y_i - y_j|`; equal observations get equal weights. A row
+        with a NaN gives NaN.
 
     Raises
     ------
@@ -141,9 +141,10 @@ def simplex_row(beta: Vector, support: Vector, out: OutVector) -> None:
 def shift_of(beta: Any, least: float, room: Any) -> Any:
     """Shift that the Euclidean projection subtracts from weights (n,) that sum to about one.
 
-    It is zero if all weights are positive, and infinite if one is NaN. Also returns a lower bound
-    that probably suits a similar row. If the caller passes it as ``least`` (0 at first), most
-    weights are read once; if it is too large, several times. ``room`` is overwritten.
+    The shift is zero if all weights are positive, and infinite if one weight is NaN. The function
+    also returns a lower bound that probably suits a similar row. If the caller passes this bound as
+    ``least`` (0 at first), most weights are read only once. If ``least`` is too large, they are
+    read several times. ``room`` is overwritten.
     """
     used, total, step = 0, 0.0, 0.25 / beta.size
     while True:
@@ -154,7 +155,8 @@ def shift_of(beta: Any, least: float, room: Any) -> Any:
         if used == beta.size and least >= 0.0:
             return 0.0, 0.0
         total = _sum(room, used)
-        # The bound fails if more weights are positive: their sum above it is less than one.
+        # The bound fails if more weights are positive, because their sum above the bound is less
+        # than one.
         if not total - used * least < 1.0 - ROUNDING:
             break
         least, step = least - step, 4 * step
@@ -170,7 +172,7 @@ def shift_of(beta: Any, least: float, room: Any) -> Any:
 
 @inner
 def _sum(values: Any, used: int) -> float:
-    """Sum of the first values in two partial sums, as each addition waits for the one before."""
+    """Sum the first values in two partial sums, because an addition waits for the one before."""
     a, b = 0.0, 0.0
     for i in range(0, used - 1, 2):
         a += values[i]
@@ -180,7 +182,7 @@ def _sum(values: Any, used: int) -> float:
 
 @kernel
 def _largest(row: Vector) -> Any:
-    """Largest entry, by four partial maxima; NaN is ignored."""
+    """Return the largest entry, from four partial maxima; ignore NaN."""
     a = b = c = d = -np.inf
     n = row.size - row.size % 4
     for i in range(0, n, 4):
@@ -197,7 +199,7 @@ def _largest(row: Vector) -> Any:
 def energy_row(beta: Vector, support: Vector, out: OutVector) -> None:
     """Energy projection of one row on its ascending support.
 
-    Pool-adjacent-violators on the signed CDF, weighted by the gaps between points; see
+    It is pool-adjacent-violators on the signed CDF, weighted by the gaps between points; see
     :func:`project_energy`.
     """
     n = beta.size
@@ -229,7 +231,7 @@ def energy_row(beta: Vector, support: Vector, out: OutVector) -> None:
 
 
 PROJECTIONS = {"euclidean": simplex_row, "energy": energy_row}
-"""Projections of one row of weights on its support, (beta, support, out)."""
+"""Functions that project one row of weights on its support, (beta, support, out)."""
 
 
 @kernel
@@ -263,10 +265,10 @@ def push_level(
 
     Notes
     -----
-    Once all n values are in, the levels are their isotonic regression by weighted least squares,
-    exact in O(n) all together, as each value is pooled at most once. A pooled level is a ratio of
-    sums, so where products and weights are counts the same ratio is the same level, to the last
-    digit. Compiled; the arrays are overwritten.
+    When all n values are added, the levels are their isotonic regression by weighted least squares.
+    The result is exact, in O(n) for all values together, because each value is pooled at most once.
+    A pooled level is a ratio of sums. If products and weights are counts, equal ratios give equal
+    levels, to the last digit. The code is compiled and overwrites the arrays.
 
     References
     ----------

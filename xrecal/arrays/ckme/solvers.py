@@ -1,10 +1,10 @@
 """Solvers from kernel matrix and ridge to signed weights: exact, or by a low-rank factor.
 
-With case weights, the diagonal matrix W, signed weights solve ``(K + λ n W⁻¹) β = k``. With the
-roots R of W this is ``(R K R + λ n) α = R k`` and ``β = R α``: symmetric, so that one
-eigendecomposition or factor serves all ridges. Here K stands for R K R, and signed weights for α.
-The largest case weight is 1; in a fold the ridge is scaled by the largest weight of a training
-case.
+Let W be the diagonal matrix of case weights. Then signed weights solve ``(K + λ n W⁻¹) β = k``.
+With the roots R of W this is ``(R K R + λ n) α = R k`` and ``β = R α``. This form is symmetric, so
+one eigendecomposition or factor serves all ridges. In this module K is R K R, and signed weights
+are α. The largest case weight is 1; in a fold the ridge is scaled by the largest weight of a
+training case.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ from .lowrank import LowRank, heaviest
 SOLVERS = ("auto", "exact", "lowrank")
 
 EXACT_UP_TO = 250
-"""Most cases of a location that ``"auto"`` solves exactly. Between that and 500 cases, low rank
-takes a third to a fifth of the time, with the same CRPS."""
+"""Most cases of a location that ``"auto"`` solves exactly. Between 500 cases and this number, low
+rank takes a third to a fifth of the time, with the same CRPS."""
 
 KEPT = 2**26
-"""Bytes of solvers that a location stores, so that it need not build them again."""
+"""Largest size in bytes of the solvers that a location stores for further use."""
 
 
 def is_low_rank(solver: str, kernel: str, n: int) -> bool:
-    """Return whether low rank suits: for many cases with the Gaussian, not the Laplace kernel."""
+    """Return whether to use low rank: for many cases, and not with the Laplace kernel."""
     if solver == "auto":
         return kernel == "gaussian" and n > EXACT_UP_TO
     return solver == "lowrank"
 
 
 def landmark_slots(solver: str, kernel: str, n: int, *, shapes: bool = False) -> int:
-    """Number of landmark slots of a location with n slots, at least one."""
+    """Return the number of landmark slots of a location with n slots, at least one."""
     return max(min(n, most_landmarks(shapes)), 1) if is_low_rank(solver, kernel, n) else 1
 
 
@@ -54,16 +54,16 @@ class Exact:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of its one or two matrices."""
+        """Return the bytes of one or two matrices."""
         return self._gram.nbytes * (1 if self._eigen is None else 2)
 
     def tidy(self) -> None:
-        """Keep all matrices: the eigenvectors take most of the time."""
+        """Keep all matrices, because the eigenvectors take most of the time."""
 
     def signed(self, folds: Folds, f: int, ridge: float, slack: float) -> FloatArray:
-        """Weights (n_held, n) of the training cases, for the held-out cases of a fold.
+        """Return weights (n_held, n) of the training cases, for the held-out cases of a fold.
 
-        They belong to the problem scaled by the roots of the case weights.
+        These weights solve the problem that is scaled by the roots of the case weights.
         """
         n_out, n_held = int(folds.n_out[f]), int(folds.n_held[f])
         out, train = folds.cases[f, :n_out], folds.cases[f, n_out:]
@@ -79,7 +79,7 @@ class Exact:
 
     @property
     def eigen(self) -> tuple[FloatArray, FloatArray]:
-        """Eigenvalues and eigenvectors of the kernel matrix, for folds that leave out few cases."""
+        """Return eigenvalues and eigenvectors of the kernel, for folds that leave out few cases."""
         if self._eigen is None:
             values, vectors = np.linalg.eigh(self._gram)
             self._eigen = values, np.ascontiguousarray(vectors)
@@ -87,14 +87,14 @@ class Exact:
 
 
 Solver: TypeAlias = Exact | LowRank
-"""Signed weights with one kernel at one location."""
+"""Solver for signed weights with one kernel at one location."""
 
 
 class Solvers:
     """Solvers of one location, built on first use.
 
-    A factor of the bandwidth and the strength of the covariates identify a kernel. The solvers used
-    last are stored; of older ones only the landmarks.
+    A factor of the bandwidth and the strength of the covariates identify a kernel. The object
+    stores the solvers used last; of older solvers it stores only the landmarks.
     """
 
     def __init__(self, location: Location, bandwidth: float) -> None:
@@ -127,13 +127,12 @@ class Solvers:
 def left_out_weights(
     values: Vector, vectors: Matrix, out: Indices, n_held: int, shift: float
 ) -> Any:
-    """Weights (n_held, n) of all cases for the first of those left out.
+    """Return weights (n_held, n) of all cases, to forecast the first of the left-out cases.
 
-    ``values`` and ``vectors`` are those of the kernel matrix K.
+    ``values`` and ``vectors`` are the eigenvalues and eigenvectors of the kernel matrix K.
 
-    One eigendecomposition serves all ridges and folds: with ``C = (K + shift I)^-1`` and
-    left-out rows g, ``(K_tt + shift I)^-1 K_tg = -C_tg C_gg^-1``. Columns of the cases left out are
-    unused.
+    One eigendecomposition serves all ridges and folds: with ``C = (K + shift I)^-1`` and left-out
+    rows g, ``(K_tt + shift I)^-1 K_tg = -C_tg C_gg^-1``. Columns of left-out cases are unused.
     """
     n, size = values.size, out.size
     shrunk = np.empty((size, n))

@@ -13,14 +13,15 @@ from .embedding import Choices
 from .ridge_rules import GRID, GRID_STEP
 
 WORST = 2.0
-"""Limit of the losses of candidates at one place, in units of the smallest loss there. Without it,
-one place where a candidate failed, or was not tried, would decide for all places."""
+"""Limit of the losses of candidates at one place, in units of the smallest loss at this place.
+Without the limit, one place where a candidate failed, or was not tried, would decide for all
+places."""
 
 SLACK = 0.5
-"""Extra loss that a larger ridge may cost, in units of the smallest loss, times the number of
-cases, for a CKME alone: in a pool other components balance it. Places share the weather of their
-cases: even with many places, losses from few cases are uncertain, and the ridge with the smallest
-loss fits their noise."""
+"""Extra loss, times the number of cases, that a larger ridge may cost, in units of the smallest
+loss. It is for a CKME alone: in a pool, other components balance the ridge. Places share the
+weather of their cases, so losses from few cases are uncertain even with many places. The ridge with
+the smallest loss then fits the noise of these losses."""
 
 
 def together(
@@ -31,29 +32,29 @@ def together(
 ) -> Choices:
     """Join the choices of L places into one.
 
-    Kernel and support are those with the smallest mean of the losses of places, each in units of
-    its smallest one. The ridge is the largest one with nearly that mean; see :data:`SLACK`. Two
-    places have comparable ridges if the products of ridge and number of cases agree: the best ridge
-    falls with the number of cases, and the product hardly changes. Between ridges of the grid
-    losses are interpolated, so that the ridge does not jump.
+    Kernel and support are those with the smallest mean loss over places; each loss is in units of
+    the smallest loss of its place. The ridge is the largest one whose mean loss is nearly as small;
+    see :data:`SLACK`. The best ridge falls with the number of cases, but the product of ridge and
+    number hardly changes. So ridges of two places are comparable if these products agree. Between
+    ridges of the grid losses are interpolated, so that the ridge does not jump.
 
     Parameters
     ----------
     choices : Choices
-        (L,) choices of a search with these kernels and supports. Places without a choice are
-        ignored.
+        (L,) choices of a search with these kernels and supports. Places without a choice do not
+        count.
     kernels : sequence of (float, float)
         Factor of the bandwidth and exponent of the kernel on covariates of each candidate.
     supports : sequence of str
-        Of :data:`xrecal.arrays.ckme.centre.SUPPORTS`.
+        Names from :data:`xrecal.arrays.ckme.centre.SUPPORTS`.
     slack : float, at least 0
-        Loss times cases that a larger ridge may cost, in units of the smallest loss.
+        Extra loss times cases that a larger ridge may cost, in units of the smallest loss.
 
     Returns
     -------
     Choices
         (1,) for the geometric mean of the numbers of cases. NaN if no place has a choice.
-        ``losses`` are the means.
+        ``losses`` are the mean losses over places.
 
     Examples
     --------
@@ -86,16 +87,16 @@ def with_own(
     supports: Sequence[str],
     slack: float = SLACK,
 ) -> Choices:
-    """Choices of L places from the joint choice and the evidence of each place.
+    """Return choices of L places from the joint choice and the evidence of each place.
 
     Parameters
     ----------
     of_all : Choices
         (L,) results of :func:`together` for the places of the same kind.
     own : Choices
-        (L,) results of the search at each place; a place without a choice takes the joint one.
+        (L,) results of the search at each place; a place without a choice takes the joint choice.
     share : array of float, shape (L,)
-        Share of the place itself in the losses; the rest is the share of all places.
+        Share of the losses of the place itself; the rest is the share of all places.
     kernels, supports, slack
         As in :func:`together`.
 
@@ -110,7 +111,7 @@ def with_own(
 
 
 def _comparable(choices: Choices, cases: FloatArray | float) -> FloatArray:
-    """Losses (L, G S R) in units of the smallest of each place, for other numbers of cases (L,)."""
+    """Return losses (L, G S R) in units of the smallest one of a place, for other case numbers."""
     losses = choices.losses.reshape(len(choices.losses), -1, GRID.size)
     filled = _continued(_continued(losses)[..., ::-1])[..., ::-1]
     smallest = np.where(np.isfinite(filled), filled, np.inf).min((1, 2), keepdims=True)
@@ -126,7 +127,7 @@ def _comparable(choices: Choices, cases: FloatArray | float) -> FloatArray:
 
 
 def _continued(losses: FloatArray) -> FloatArray:
-    """Losses (..., R) extended beyond the last known one: they rise as before, or stay."""
+    """Extend losses (..., R) beyond the last known one: they rise as before, or stay constant."""
     losses = np.where(np.isfinite(losses), losses, np.nan)
     for r in range(1, losses.shape[-1]):
         last = losses[..., r - 1]
@@ -142,7 +143,7 @@ def _best(
     supports: Sequence[str],
     slack: float,
 ) -> Choices:
-    """Choices (L,) with the kernel and support of the smallest losses, and a ridge for them."""
+    """Return choices (L,) with the kernel and support of smallest loss, and a ridge for them."""
     codes = np.array([SUPPORTS.index(support) for support in supports])
     curves = choices.losses.reshape(-1, len(kernels), codes.size, GRID.size)
     allowed = np.nan_to_num(slack / choices.cases)[:, np.newaxis, np.newaxis]
@@ -165,12 +166,12 @@ def _best(
 
 
 def _nearly_lowest(curves: FloatArray, slack: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Largest ridges (...) with nearly the smallest of losses (..., R), and the smallest losses.
+    """Return the largest ridges (...) with nearly the smallest losses (..., R), and these losses.
 
     Ridges are powers of ten. The smallest loss is at the vertex of the parabola through the
-    smallest one on the grid and its neighbours. A loss is nearly the smallest if it exceeds that by
-    up to ``slack`` (...). Losses are on the parabola, and beyond it on straight lines between grid
-    points.
+    smallest one on the grid and its neighbours. A loss is nearly the smallest if it exceeds the
+    smallest by up to ``slack`` (...). Losses follow the parabola, and beyond it straight lines
+    between grid points.
     """
     end, slack = GRID.size - 1, slack[..., np.newaxis]
     smallest = end - curves[..., ::-1].argmin(-1, keepdims=True)

@@ -19,7 +19,7 @@ from .embedding import Choices, FittedCKME, Settings
 from .weights import ckme_weights
 
 Periods = Sequence[float | None]
-"""Period of each of d variables if it is circular, else None."""
+"""Periods of d variables; None for a variable that is not circular."""
 
 
 class Vectors(NamedTuple):
@@ -28,10 +28,10 @@ class Vectors(NamedTuple):
     members: FloatArray
     """(L, n, d, m) of d variables"""
     weights: FloatArray | None = None
-    """(L, n, m); equal if None"""
+    """(L, n, m) weights of the members; equal if None"""
 
     def take(self, block: slice) -> Vectors:
-        """Forecasts of some locations."""
+        """Return the forecasts of some locations."""
         return Vectors(*(None if part is None else part[block] for part in self))  # type: ignore[arg-type]
 
 
@@ -47,9 +47,10 @@ def fit_vector_ckme(
     Parameters
     ----------
     cases : Vectors
-        Calibration forecasts at L locations. A member that is missing in one variable is left out.
+        Calibration forecasts at L locations. The fit leaves out a member that misses a variable.
     observations : array of float, shape (L, n, d)
-        Observations, each variable in the unit of its forecasts; a case with a NaN is left out.
+        Observations, each variable in the unit of its forecasts. The fit leaves out a case with a
+        NaN.
     periods : sequence of float or None, length d
         Periods of circular variables.
     settings : Settings
@@ -75,11 +76,11 @@ def fit_vector_ckme(
     Notes
     -----
     Distances of forecasts are multivariate energy distances [1]_; cross-validation minimises the
-    energy score [2]_ of held-out cases. Both use Euclidean distances of vectors. Forecasts are in
-    units of their spread and observations in units of theirs; otherwise forecasts of rain would
-    outweigh all else where it hardly ever rains. A circular variable becomes a point on a circle
-    with its period as the circumference. Distances cost O(n² m² d) where the exact solver takes all
-    of them, O(n r m² d) for r landmarks.
+    energy score [2]_ of held-out cases. Both use Euclidean distances of vectors. Forecasts are
+    divided by the spread of forecasts, and observations by the spread of observations. Otherwise
+    forecasts of rain would outweigh all other variables at places where it hardly ever rains. A
+    circular variable becomes a point on a circle with its period as the circumference. The
+    distances cost O(n² m² d) with the exact solver, and O(n r m² d) with r landmarks.
 
     References
     ----------
@@ -146,7 +147,7 @@ def vector_ckme_weights(
     periods: Periods,
     **known: Any,
 ) -> FloatArray:
-    """Weights of past observations for new forecasts of vectors.
+    """Compute weights of past observations for new forecasts of vectors.
 
     Parameters
     ----------
@@ -162,7 +163,7 @@ def vector_ckme_weights(
     Returns
     -------
     array, shape (L, T, n)
-        Probabilities of whole observed vectors, as those of :func:`ckme_weights`.
+        Probabilities of whole observed vectors, in the form of :func:`ckme_weights`.
 
     Examples
     --------
@@ -194,7 +195,7 @@ def vector_ckme_weights(
 def _numbered(
     cases: Vectors, observations: FloatArray, periods: Periods, settings: Settings
 ) -> tuple[dict[str, Any], FloatArray]:
-    """Arguments of :func:`fit_ckme`, with the numbers of vectors as observations; and the scale."""
+    """Return arguments of :func:`fit_ckme` with numbers of vectors as observations; and scales."""
     _check(cases, observations, periods)
     if settings.supports != ("observations",) or settings.projection != "euclidean":
         raise ValueError(
@@ -238,7 +239,7 @@ class _Places(Sequence[Squared]):
         return VectorDistances(*self._points(self._new, place), *theirs)
 
     def _points(self, vectors: Vectors, place: int) -> tuple[FloatArray, FloatArray]:
-        """Ensembles at a location as points (n, d', m) of one space, and weights (n, m)."""
+        """Return ensembles at a location as points (n, d', m), and weights (n, m)."""
         one = vectors.take(slice(place, place + 1))
         bad = ~np.isfinite(_flags(one).loc[0])[..., np.newaxis]
         members = np.where(bad, np.nan, one.members[0].astype(np.float64))
@@ -262,7 +263,7 @@ def _check(cases: Vectors, observations: FloatArray, periods: Periods) -> None:
 
 
 def _flags(vectors: Vectors) -> Forecasts:
-    """Zeros (L, n, 1), with missing or invalid entries where forecasts of vectors have them."""
+    """Return zeros (L, n, 1), with the missing and invalid entries of forecasts of vectors."""
     members, weights = vectors
     whole = np.where(np.isnan(members).any(-2), np.nan, np.abs(members).max(-2, initial=0.0))
     verdict = verdicts(Forecasts(whole, None, weights))
@@ -280,7 +281,7 @@ def _embed(values: FloatArray, scale: FloatArray, periods: Periods) -> FloatArra
 
 
 def _scales(values: FloatArray, periods: Periods) -> FloatArray:
-    """Spread (d,) of the values (n, d) of each variable, with outliers cut; none for a circle."""
+    """Return the spread (d,) of each variable from values (n, d), with outliers limited."""
     found = []
     for column, period in zip(values.astype(np.float64).T, periods, strict=True):
         known = column[np.isfinite(column)]

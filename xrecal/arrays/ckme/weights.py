@@ -27,14 +27,14 @@ from .lowrank import TOGETHER
 from .simplex import PROJECTIONS
 
 A_DAY = 64
-"""Most forecasts of a call for which the inverse is kept: larger calls take long in any case."""
+"""Most forecasts of a call for which the inverse is kept; a larger call takes long in any case."""
 
 ROWS = 256
-"""Number of new forecasts weighted at once, which limits the memory for similarities."""
+"""Number of new forecasts that get weights at once, which limits the memory for similarities."""
 
 
 KEPT: Kept[tuple[int, Embedding]] = Kept(256 * 2**20)
-"""Embeddings of the last locations seen twice in this process."""
+"""Embeddings of the locations that this process has used twice, the last ones only."""
 
 
 def ckme_weights(
@@ -54,7 +54,7 @@ def ckme_weights(
     shapes: bool = False,
     return_novelty: bool = False,
 ) -> tuple[FloatArray, ...]:
-    r"""Weighted ensembles for new forecasts.
+    r"""Compute weighted ensembles for new forecasts.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def ckme_weights(
     new_features : Features, optional
         Covariates of the forecasts, (L, T, k).
     own_members : bool
-        Whether each forecast has members of its own. If not, all supports must be past
+        Whether each forecast has members of its own. If False, all supports must be past
         observations.
     across, squared : array of float64, shapes (L, T, n) and (L, n, n), optional
         Squared energy distances from forecasts to cases and among the cases, if known already.
@@ -79,21 +79,22 @@ def ckme_weights(
     Returns
     -------
     members : array, shape (L, n) or (L, T, n)
-        Observations, or centre plus errors; NaN in unused slots.
+        Observations, or centre plus errors; NaN in unused slots. Members have the floating type of
+        the forecasts.
     weights : array, shape (L, T, n)
-        Probabilities, 0 in unused slots; NaN for a forecast without valid members or covariates
-        and at locations without a fit. Both have the floating type of the forecasts.
+        Probabilities in the same floating type, 0 in unused slots. NaN for a forecast without valid
+        members or covariates, and at locations without a fit.
     novelty : array of float64, shape (L, T)
-        If asked for; see :func:`ckme_novelty`.
+        Only with ``return_novelty``; see :func:`ckme_novelty`.
 
     Notes
     -----
-    Rebuilds and inverts :math:`K + \lambda n \Omega^{-1}` once per location, O(n³), for all T
-    forecasts; each then costs O(n m + n²). With r landmarks that is O(n r²) and O(r m + n r). The
-    process keeps the inverse for calls with few forecasts at few locations, from the second call
-    on. Signed weights :math:`\beta = (K + \lambda n \Omega^{-1})^{-1} k(x)` get :math:`1 -
-    \sum\beta` added in proportion to the case weights, the regression around the climatological
-    mean embedding, before the projection.
+    The function rebuilds and inverts :math:`K + \lambda n \Omega^{-1}` once per location, O(n³),
+    for all T forecasts; each forecast then costs O(n m + n²). With r landmarks the costs are O(n
+    r²) and O(r m + n r). From the second call on, the process keeps the inverse if calls have few
+    forecasts at few locations. Signed weights :math:`\beta = (K + \lambda n \Omega^{-1})^{-1} k(x)`
+    get :math:`1 - \sum\beta` added in proportion to the case weights, the regression around the
+    climatological mean embedding, before the projection.
 
     Examples
     --------
@@ -132,7 +133,7 @@ def ckme_weights_of_both(
     projection: str = "euclidean",
     **compared: Any,
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    r"""Weighted ensembles of errors, and weights of past observations.
+    r"""Compute weighted ensembles of errors, and weights of past observations.
 
     Parameters
     ----------
@@ -149,14 +150,14 @@ def ckme_weights_of_both(
         support is past observations, errors are of the best other support, with the same kernel and
         ridge.
     observed : array, shape (L, T, n)
-        Probabilities of past observations where they are the support, 0 elsewhere.
+        Probabilities of past observations at locations whose support they are, 0 elsewhere.
     novelty : array of float64, shape (L, T)
         See :func:`ckme_novelty`.
 
     Notes
     -----
-    Both share their signed weights, so the cost is that of :func:`ckme_weights` plus a second
-    projection.
+    Both results share their signed weights, so the cost is that of :func:`ckme_weights` plus a
+    second projection.
 
     Examples
     --------
@@ -198,11 +199,12 @@ def ckme_novelty(
 
     Notes
     -----
-    With a small ridge :math:`\lambda = 10^{-3}`, whichever one the fit chose, the sum of signed
-    weights :math:`s(x) = \sum_i \beta_i(x)` is the share of the forecast that comes from cases like
-    it. The novelty is one minus its ratio to the median over held-out cases. For a held-out case
-    :math:`1 - s_{-i} = (1 - s_i) / (1 - h_i)` with the leverage :math:`h_i`. O(n³) time for each
-    location, or O(n r²) with r landmarks, and O(m + n) for each forecast and case.
+    With a small ridge :math:`\lambda = 10^{-3}`, whatever ridge the fit has chosen, the sum of
+    signed weights :math:`s(x) = \sum_i \beta_i(x)` is the share of the forecast that comes from
+    cases like it. The novelty is one minus its ratio to the median over held-out cases. For a
+    held-out case :math:`1 - s_{-i} = (1 - s_i) / (1 - h_i)` with the leverage :math:`h_i`. The time
+    is O(n³) for each location, or O(n r²) with r landmarks, and O(m + n) for each forecast and
+    case.
 
     Examples
     --------
@@ -218,7 +220,7 @@ def ckme_novelty(
 
 
 class Compared(NamedTuple):
-    """How forecasts are compared with cases; see :func:`ckme_weights`."""
+    """Inputs that determine how forecasts are compared with cases; see :func:`ckme_weights`."""
 
     kernel: str = "gaussian"
     features: Features | None = None
@@ -230,7 +232,7 @@ class Compared(NamedTuple):
 
 
 class _Learned(NamedTuple):
-    """Cases, their fit, and how to compare forecasts with them."""
+    """Cases, their fit, and the inputs that compare forecasts with them."""
 
     cases: Forecasts
     observations: FloatArray
@@ -265,7 +267,7 @@ def _issue(
 
 
 def _places(forecasts: Forecasts, of: _Learned) -> Iterator[tuple[int, NewForecasts, Embedding]]:
-    """Locations that have a fit, with their forecasts and embeddings."""
+    """Yield locations that have a fit, with their forecasts and embeddings."""
     (n_locations, n, m), (_, n_new, p) = of.cases.loc.shape, forecasts.loc.shape
     how, memory = of.how, _memory(of)
     features = no_features(n_locations, n_new) if how.new_features is None else how.new_features
@@ -283,7 +285,7 @@ def _places(forecasts: Forecasts, of: _Learned) -> Iterator[tuple[int, NewForeca
 
 
 def _embeddings(of: _Learned, block: slice) -> Iterator[tuple[int, Embedding]]:
-    """Locations of a block that have a fit, counted from its start, and their embeddings."""
+    """Yield locations of a block that have a fit, counted from its start, and their embeddings."""
     how, (n_locations, n, _) = of.how, of.cases.loc.shape
     features = no_features(n_locations, n) if how.features is None else how.features
     weight = case_weights(how.days, lives_of(of.fitted.half_life), n)
@@ -297,7 +299,7 @@ def _embeddings(of: _Learned, block: slice) -> Iterator[tuple[int, Embedding]]:
 
 
 def _memory(of: _Learned) -> int:
-    """Approximate bytes of embeddings: members in several orders, columns and factors."""
+    """Estimate the bytes of embeddings: members in several orders, columns and factors."""
     n_locations, n, m = of.cases.loc.shape
     landmarks = int((of.fitted.landmark >= 0).sum(-1).max(initial=0))
     of_case = 4 * (landmarks + TOGETHER) if landmarks else 3 * n
@@ -305,7 +307,7 @@ def _memory(of: _Learned) -> int:
 
 
 def _contents(of: _Learned, block: slice) -> Iterator[Any]:
-    """All inputs that the embeddings of a block depend on."""
+    """Yield all inputs that the embeddings of a block depend on."""
     how, features = of.how, of.how.features
     circular, values = (None, None) if features is None else (features.circular, features.values)
     yield how.kernel, how.shapes, of.centred, block

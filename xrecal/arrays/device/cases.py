@@ -48,13 +48,13 @@ class Cases:
     used: Any
     """(L, n) true if a case is usable"""
     root: Any
-    """(L, n) roots of the case weights, the largest being 1; 0 if a case is not usable"""
+    """(L, n) roots of the case weights, 1 for the largest; 0 if a case is not usable"""
     median: Any
-    """(L,) median of the distances of forecasts that differ; infinite if none do"""
+    """(L,) median of the distances of forecasts that differ; infinite if no forecasts differ"""
     precision: Any
     """(L, k) weight of each feature in the distance of covariates"""
     slot: IntArray
-    """(L, n) position of each case among all, on the host"""
+    """(L, n) position of each usable case among all cases, on the host"""
     n_used: IntArray
     """(L,) on the host"""
     laplace: bool
@@ -63,14 +63,14 @@ class Cases:
     """Columns of the features that centres shrink or leave out"""
 
     def gram(self, bandwidth: Any, strength: Any) -> Any:
-        """Kernel matrices (L, n, n) with a bandwidth and strength (L,), scaled by the roots."""
+        """Return kernel matrices (L, n, n) with bandwidths and strengths (L,), scaled by roots."""
         of = self.features
         found = similarity(self, self.squared, of, of, bandwidth, strength)
         return found * self.root[:, :, None] * self.root[:, None, :]
 
     @cached_property
     def on_host(self) -> Cases:
-        """Inputs for the fit of centres, on the host; members stay on the device."""
+        """Return the inputs for the fit of centres, on the host; members stay on the device."""
         names = ["mean", "variance", "features", "target", "used", "root", "median", "precision"]
         return replace(self, **{name: to_host(getattr(self, name)) for name in names})
 
@@ -78,7 +78,7 @@ class Cases:
 def similarity(
     cases: Cases, squared: Any, ones: Any, others: Any, bandwidth: Any, strength: Any
 ) -> Any:
-    """Kernel (L, q, n) of squared distances, and of covariates (L, q, k) and (L, n, k)."""
+    """Return the kernel (L, q, n) of squared distances, and of covariates (L, q, k), (L, n, k)."""
     xp = namespace(squared)
     distance = xp.sqrt(squared) if cases.laplace else squared
     exponent = distance / -bandwidth[:, None, None]
@@ -89,7 +89,7 @@ def similarity(
 
 
 def blocks(n_locations: int, bytes_each: int) -> Iterator[slice]:
-    """Slices of locations that fit in the workspace, with at least one location."""
+    """Yield slices of locations that fit into the workspace, with at least one location."""
     step = max(1, WORKSPACE // max(bytes_each, 1))
     return (slice(start, start + step) for start in range(0, n_locations, step))
 
@@ -112,7 +112,7 @@ def refuse_others(given: Calibration, settings: Settings) -> None:
 def cases_of(
     given: Calibration, settings: Settings, half_life: FloatArray, block: slice
 ) -> tuple[Cases, Any]:
-    """Cases of some locations, and whether each of these has an invalid value (L,)."""
+    """Return cases of some locations, and whether each location has an invalid value (L,)."""
     xp = namespace(given.observations)
     observations = given.observations[block, ...].astype(np.float64)
     features = given.features.values[block, ...]
@@ -152,7 +152,7 @@ def cases_of(
 
 
 def joint_weights(of: Any, circular: npt.NDArray[np.bool_], both: Any, n_used: IntArray) -> Any:
-    """Weights (L, k) of features; see :func:`xrecal.arrays.kernels.kernel.joint_weights`."""
+    """Return weights (L, k) of features; see :func:`xrecal.arrays.kernels.kernel.joint_weights`."""
     xp = namespace(of)
     weights = xp.full((of.shape[0], of.shape[-1]), 0.5)
     joint = xp.zeros(both.shape)
@@ -169,7 +169,7 @@ def joint_weights(of: Any, circular: npt.NDArray[np.bool_], both: Any, n_used: I
 
 
 def take_block(forecasts: Forecasts, block: slice, rows: slice = slice(None)) -> Forecasts:
-    """Ensembles of some locations, and of some of their cases."""
+    """Return ensembles of some locations, and of some of their cases."""
     loc, _, weights = forecasts
     weights = None if weights is None else weights[block, rows, :]
     return Forecasts(loc[block, rows, :], None, weights)
@@ -197,7 +197,7 @@ def moments_of(ensembles: Ensembles) -> tuple[Any, Any]:
 
 
 def medians(squared: Any, n_used: IntArray) -> Any:
-    """Median (L,) of the positive entries of symmetric matrices (L, n, n); infinity without any.
+    """Return the median (L,) of positive entries of symmetric matrices (L, n, n), or infinity.
 
     Entries of unused cases come last and are 0. With more than 400 cases, the median is taken over
     the same fixed subset as on the host.
@@ -215,7 +215,7 @@ def medians(squared: Any, n_used: IntArray) -> Any:
 
 
 def median_above(values: Any, least: Any) -> Any:
-    """Median (L,) of the entries of symmetric matrices above ``least`` (L,); infinity without any.
+    """Return the median (L,) of entries of symmetric matrices above ``least`` (L,), or infinity.
 
     Each pair occurs twice, which does not change the median.
     """
@@ -226,7 +226,7 @@ def median_above(values: Any, least: Any) -> Any:
 
 
 def middle_of(ascending: Any, count: Any) -> Any:
-    """Median (L,) of the first ``count`` (L,) values of ascending rows (L, n); the first if 0."""
+    """Return the median (L,) of the first ``count`` entries of ascending rows (L, n)."""
     xp = namespace(ascending)
     both = xp.stack([xp.floor((count - 1.0) / 2), xp.floor(count / 2)], axis=-1)
     at = xp.clip(both.astype(np.int64), 0, max(ascending.shape[-1] - 1, 0))

@@ -28,11 +28,11 @@ class Bounds(NamedTuple):
     high: FloatArray
 
     def take(self, block: slice) -> Bounds:
-        """Bounds of some locations."""
+        """Return the bounds of some locations."""
         return Bounds(self.low[block], self.high[block])
 
     def moved(self, xp: Any) -> tuple[Any, Any]:
-        """Bounds (L, 1) as arrays of another library."""
+        """Return the bounds (L, 1) as arrays of another library."""
         return xp.asarray(self.low[:, np.newaxis]), xp.asarray(self.high[:, np.newaxis])
 
 
@@ -43,7 +43,7 @@ def fit_centres(
     counted: npt.NDArray[np.bool_],
     bounds: Bounds,
 ) -> FloatArray:
-    """Coefficients (L, 4 + 2 k) of the support of each location (L,), fitted on the host.
+    """Fit coefficients (L, 4 + 2 k) of the support of each location (L,), on the host.
 
     The fit needs only the means, variances, covariates and observations of the training cases (L,
     n), on the host. Covariates count if ``counted`` (L,) is true.
@@ -61,7 +61,7 @@ def fit_centres(
 
 
 def centres_of(code: IntArray, coefficients: Any, mean: Any, variance: Any, of: Any) -> Any:
-    """Centre and spread (L, n) of forecasts, for the support of each location (L,)."""
+    """Return centre and spread (L, n) of forecasts, for the support of each location (L,)."""
     xp = namespace(mean)
     variance = xp.where(xp.asarray(code == RATIO)[:, None], mean * mean, variance)
     k = of.shape[-1]
@@ -76,7 +76,7 @@ def centres_of(code: IntArray, coefficients: Any, mean: Any, variance: Any, of: 
 
 
 def errors_of(cases: Cases, code: IntArray, coefficients: Any, bounds: Bounds) -> Any:
-    """Errors (L, n) of the cases in units of their spread; infinite on a bound."""
+    """Return errors (L, n) of the cases in units of their spread; infinite on a bound."""
     xp, target = namespace(cases.target), cases.target
     of = cases.mean, cases.variance, cases.features
     centre, spread = centres_of(code, coefficients, *of)
@@ -86,7 +86,7 @@ def errors_of(cases: Cases, code: IntArray, coefficients: Any, bounds: Bounds) -
 
 
 def inside(cases: Cases, train: Flags, bounds: Bounds) -> Bounds:
-    """Smallest and largest value of members between the bounds, of training cases (L, n)."""
+    """Return the limits of members between the bounds, from training cases (L, n)."""
     rows = zip(cases.target, train, *bounds, strict=True)
     found = [inside_of_one(target[some], low, high) for target, some, low, high in rows]
     first, last = np.array(found).reshape(-1, 2).T
@@ -94,7 +94,7 @@ def inside(cases: Cases, train: Flags, bounds: Bounds) -> Bounds:
 
 
 def members_of(centre: Any, spread: Any, error: Any, bounds: Bounds, limits: Bounds) -> Any:
-    """Members (L, q, n) from centres (L, q) and errors (L, n), within limits."""
+    """Return members (L, q, n) from centres (L, q) and errors (L, n), within limits."""
     xp = namespace(error)
     low, high, first, last = (part[:, :, None] for part in (*bounds.moved(xp), *limits.moved(xp)))
     error = error[:, None, :]

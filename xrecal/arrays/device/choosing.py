@@ -34,7 +34,7 @@ class Fold(NamedTuple):
     """One fold of each of L locations, on the host."""
 
     out: IntArray
-    """(L, g) cases not trained on, held-out ones first"""
+    """(L, g) cases that are held out or left out, held-out ones first"""
     n_out: IntArray
     """(L,) number of these cases; further entries of a row have no meaning"""
     n_held: IntArray
@@ -47,9 +47,9 @@ class Tried(NamedTuple):
     """Mean losses of a location with G kernels, S supports and R ridges."""
 
     loss: FloatArray
-    """(G, S, R) infinite if nothing can be tried"""
+    """(G, S, R) mean losses, infinite if no setting can be tried"""
     by_fold: FloatArray
-    """(G, S, F, R)"""
+    """(G, S, F, R) mean losses of each fold"""
     silent: bool
     """True if all forecasts are equal, and there are no covariates"""
     by_group: bool
@@ -70,7 +70,7 @@ class Grid:
 def choose(
     given: Calibration, settings: Settings, half_life: FloatArray, bounds: Bounds
 ) -> Choices:
-    """Choose at each location with half-lives (L,)."""
+    """Choose settings at each location, with half-lives (L,)."""
     grid = Grid(given, settings)
     choices = [Choices(int(grid.supports[0]))] * half_life.size
     n_cases = to_host(given.used).sum(-1)
@@ -85,7 +85,7 @@ def choose(
 def smallest_losses(
     given: Calibration, settings: Settings, half_life: FloatArray, bounds: Bounds
 ) -> FloatArray:
-    """Smallest loss (L,) for later cases, forecast from earlier ones; infinite without cases."""
+    """Return the smallest loss (L,) of later cases, forecast from earlier ones, or infinity."""
     losses = np.full(half_life.size, math.inf)
     for place, tried in trials(given, settings, half_life, bounds, forward=True):
         losses[place] = tried.loss.min()
@@ -93,7 +93,7 @@ def smallest_losses(
 
 
 def decide(tried: Tried, grid: Grid, settings: Settings) -> Choices:
-    """Best support, kernel and ridge of a location; for equal losses the first, and largest ridge.
+    """Choose support, kernel and ridge of a location; if losses are equal, the largest ridge.
 
     The rules are those of :class:`xrecal.arrays.ckme.search.Search`.
     """
@@ -146,7 +146,7 @@ def trials(
     *,
     forward: bool,
 ) -> Iterator[tuple[int, Tried]]:
-    """Losses of each location with enough cases, for all kernels, supports and ridges."""
+    """Compute losses of each location with enough cases, for all kernels, supports and ridges."""
     grid, n_slots = Grid(given, settings), given.step.size
     fold_by = given.groups, given.blocks
     axis = gap_axis(settings.gap, given.step, given.days)
@@ -174,7 +174,7 @@ def trials(
 
 
 def side_by_side(folds: list[Folds], n: int) -> Iterator[Fold]:
-    """Combine the first folds of all locations, the second ones, and so on."""
+    """Combine the first folds of all locations, then the second folds, and so on."""
     for f in range(max((one.n_out.size for one in folds), default=0)):
         role = np.full((len(folds), n), -1)  # 2: held out, 1: left out with them, 0: trained on
         for place, (cases, n_held, n_out) in enumerate(folds):
@@ -190,7 +190,7 @@ def side_by_side(folds: list[Folds], n: int) -> Iterator[Fold]:
 def losses_of(
     cases: Cases, settings: Settings, grid: Grid, folds: Iterator[Fold], bounds: Bounds
 ) -> tuple[FloatArray, FloatArray]:
-    """Sums of losses (G, S, F, L, R) over held-out cases, and their numbers (F, L)."""
+    """Return sums of losses (G, S, F, L, R) over held-out cases, and their numbers (F, L)."""
     xp, host = namespace(cases.target), cases.on_host
     none = np.zeros(cases.n_used.size)
     scale = np.array([bandwidth_of(settings, median) for median in host.median.tolist()])
@@ -216,7 +216,7 @@ def losses_of(
 
 
 def ridges_at_once(ridges: FloatArray, fold: Fold) -> Iterator[FloatArray]:
-    """Ridges (R,) in parts, for which the cases left out and all cases fit in the workspace."""
+    """Yield ridges (R,) in parts for which left-out cases and all cases fit into the workspace."""
     n_locations, n_out = fold.out.shape
     each = 8 * ARRAYS * n_locations * n_out * fold.train.shape[1]
     return (ridges[some] for some in blocks(ridges.size, each))
@@ -225,10 +225,10 @@ def ridges_at_once(ridges: FloatArray, fold: Fold) -> Iterator[FloatArray]:
 def _forecasts(
     cases: Cases, root: FloatArray, eigen: tuple[Any, Any], fold: Fold, ridges: FloatArray
 ) -> Any:
-    """Probabilities (L, R, h, n) of held-out cases with all ridges.
+    """Return probabilities (L, R, h, n) of held-out cases with all ridges.
 
-    ``-C_gg^-1 C_gt`` of the cases g left out, with ``C = (K + shift I)^-1``: one eigendecomposition
-    serves all.
+    They are ``-C_gg^-1 C_gt`` for the left-out cases g, with ``C = (K + shift I)^-1``. One
+    eigendecomposition serves all ridges and folds.
     """
     xp, (values, vectors) = namespace(cases.target), eigen
     g, h = fold.out.shape[1], int(fold.n_held.max(initial=0))
@@ -263,7 +263,7 @@ def _sums_of_crps(
     weights: Any,
     bounds: Bounds,
 ) -> Any:
-    """Sum (L, R) of the CRPS over the held-out cases of a fold, with one support."""
+    """Sum the CRPS (L, R) over the held-out cases of a fold, with one support."""
     xp, host, h = namespace(cases.target), cases.on_host, int(weights.shape[2])
     coefficients = xp.asarray(fit_centres(code, host, fold.train, counted, bounds))
     error = errors_of(cases, code, coefficients, bounds)
@@ -287,7 +287,7 @@ def _sums_of_crps(
 
 
 def crps(weights: Any, points: Any, y: Any) -> Any:
-    """CRPS ``int (F - 1{z >= y})^2 dz`` of y (...), for weights on ascending points (..., k)."""
+    """Compute the CRPS ``int (F - 1{z >= y})^2 dz`` of y (...) for points (..., k), ascending."""
     xp = namespace(weights)
     below = xp.cumsum(weights, axis=-1)[..., :-1]
     low, high = points[..., :-1], points[..., 1:]

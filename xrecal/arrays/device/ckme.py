@@ -55,8 +55,8 @@ def fit_ckme(
 ) -> FittedCKME:
     """See :func:`xrecal.arrays.fit_ckme`.
 
-    Only for ensembles, without given distances, with the Euclidean projection and the CRPS as the
-    loss. The solver is exact for any number of cases.
+    The fit is only for ensembles, without given distances, with the Euclidean projection and the
+    CRPS as the loss. The solver is exact for any number of cases.
     """
     given = _given(cases, observations, settings, described)
     bounds, violated = _bounds(given, settings)
@@ -96,7 +96,7 @@ def _given(
 
 
 def _bounds(given: Calibration, settings: Settings) -> tuple[Bounds, Any]:
-    """Bounds of the variable, and whether observations violate given ones (L,)."""
+    """Return the bounds, and whether observations violate the given ones (L,)."""
     centred = settings.supports != ("observations",)
     low, high, violated = find_bounds(
         to_host(given.observations), settings.bounds if centred else None
@@ -107,6 +107,6 @@ def _bounds(given: Calibration, settings: Settings) -> tuple[Bounds, Any]:
 def _chosen(
     given: Calibration, settings: Settings, half_life: float | str, bounds: Bounds
 ) -> Choices:
-    """Choices at each location, with the best half-life if the settings ask for it."""
+    """Return choices for each location, with the best half-life if the settings ask for it."""
     losses = partial(smallest_losses, bounds=bounds)
     return choose(given, settings, half_lives(given, settings, half_life, losses), bounds)

@@ -17,15 +17,15 @@ TILE = 16
 """Side of the square of pairs that a block of threads compares."""
 
 MOST_LAYERS = 65535
-"""Largest number of blocks of a launch along its last axis; each then takes several locations."""
+"""Largest number of blocks of a launch along its last axis; with more, a block takes several."""
 
 
 @cuda.jit(device=True)
 def _apart(x, at_x, x_mass, at_x_mass, m, y, at_y, y_mass, at_y_mass, p):  # type: ignore[no-untyped-def]
-    """``2 int (F - G)^2`` of m ascending points and p others, at given positions of arrays.
+    """Compute ``2 int (F - G)^2`` of m ascending points and p ascending points in flat arrays.
 
-    One merge: between two neighbouring points of either, F - G is the difference of the masses
-    passed so far.
+    One walk merges the points: between two neighbouring points of either ensemble, F - G is the
+    difference of the masses that the walk has passed so far.
     """
     i, j, below, total, at = 0, 0, 0.0, 0.0, 0.0
     u, v = x[at_x], y[at_y]
@@ -49,7 +49,7 @@ def _apart(x, at_x, x_mass, at_x_mass, m, y, at_y, y_mass, at_y_mass, p):  # typ
 
 @cuda.jit
 def _pairs(x, x_mass, m, y, y_mass, p, same, out):  # type: ignore[no-untyped-def]
-    """Distances (L, n, q) of flat rows. With ``same`` each pair is compared once."""
+    """Fill distances (L, n, q) of flat rows. With ``same``, each pair is compared once."""
     j, i = cuda.grid(2)
     n, q = out.shape[1], out.shape[2]
     if i < n and j < q and not (same and j >= i):
@@ -88,12 +88,12 @@ def _distances(ones: Ensembles, others: Ensembles, *, same: bool) -> Any:
 
 
 def _view(array: Any) -> Any:
-    """View of the same memory for Numba, without waiting for the stream."""
+    """Return a view of the same memory for Numba, without waiting for the stream."""
     return cuda.as_cuda_array(array, sync=False) if is_on_device(array) else array
 
 
 def _stream(array: Any) -> Any:
-    """Stream of the array's library; its pending work on the array finishes first."""
+    """Return the stream of the array's library; its pending work on the array finishes first."""
     if not is_on_device(array):
         return 0
     return cuda.external_stream(namespace(array).cuda.get_current_stream().ptr)

@@ -16,11 +16,11 @@ class Ensembles(NamedTuple):
     """Sorted members of n ensembles at L locations, float64."""
 
     points: Any
-    """(L, n, m) ascending; missing members are at the last of the others"""
+    """(L, n, m) ascending; missing members are equal to the last of the other members"""
     mass: Any
-    """(L, n, m) weights that sum to one, 0 of missing members"""
+    """(L, n, m) weights that sum to one, 0 for missing members"""
     known: Any
-    """(L, n) whether there is a member"""
+    """(L, n) whether an ensemble has a member"""
     sums: Any
     """(L, 4) sum, number, negative minimum and maximum of the members"""
 
@@ -100,7 +100,8 @@ def mean_apart(ensembles: Ensembles) -> Any:
 def _rounded(squared: Any, ones: Ensembles, others: Ensembles) -> Any:
     """Set distances of rounding size to 0, as on the host; NaN for ensembles without members.
 
-    The first ensembles may be new forecasts: one must not change the rounding of another.
+    The first ensembles may be new forecasts: a forecast must not change the rounding of another
+    one.
     """
     xp = namespace(squared)
     total, count, low, high = (others.sums[:, k] for k in range(4))

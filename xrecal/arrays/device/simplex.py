@@ -12,9 +12,9 @@ __all__ = ["simplex_rows"]
 
 
 def simplex_rows(beta: Any, used: Any) -> Any:
-    """Euclidean projection of the used entries of rows (..., n); others get no weight.
+    """Euclidean projection of the used entries of rows (..., n); other entries get no weight.
 
-    Michelot's active set, repeated for all rows until no row changes.
+    The method is Michelot's active set, repeated for all rows until no row changes.
     """
     xp = namespace(beta)
     top = xp.max(xp.where(used, beta, -float("inf")), axis=-1, keepdims=True)

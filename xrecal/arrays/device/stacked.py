@@ -10,7 +10,7 @@ import numpy as np
 __all__ = ["linear", "take"]
 
 STACKED = 512
-"""Largest number of rows of matrices that are passed to the library together."""
+"""Largest number of rows of matrices that the library gets together."""
 
 
 def take(xp: Any, values: Any, at: Any) -> Any:
@@ -21,11 +21,11 @@ def take(xp: Any, values: Any, at: Any) -> Any:
 
 
 def linear(xp: Any, name: str, matrices: Any) -> Any:
-    """A function of linear algebra of stacked matrices (L, n, n).
+    """Apply a function of linear algebra to stacked matrices (L, n, n).
 
-    Matrices of more than ``STACKED`` rows are solved one after another: libraries solve small ones
-    faster together, but large ones alone. If one fails, all are solved one after another, and that
-    one gives NaN.
+    Matrices of more than ``STACKED`` rows are solved one after another: libraries solve small
+    matrices faster together, but large ones alone. If a stack fails, its matrices are solved one
+    after another, and a matrix that fails gives NaN.
     """
     function = getattr(xp.linalg, name)
 

@@ -49,7 +49,7 @@ from .stacked import linear
 __all__ = ["ckme_novelty", "ckme_weights", "ckme_weights_of_both"]
 
 ROWS = 1024
-"""Number of new forecasts of a location weighted at once, which limits the memory."""
+"""Number of new forecasts of a location that get weights at once, which limits the memory."""
 
 
 BOTH = "members", "weights", "observed", "novelty"
@@ -85,7 +85,7 @@ def _issue(
     projection: str = "euclidean",
     **compared: Any,
 ) -> tuple[Any, ...]:
-    """Named arrays (L, T, ...), computed for some locations and forecasts at a time."""
+    """Compute the named arrays (L, T, ...), for some locations and forecasts at a time."""
     check_choice("projection", projection, PROJECTIONS)
     n_locations, n, n_new = check_forecasts(forecasts, cases, observations, fitted)
     how, xp = Compared(**compared), namespace(observations)
@@ -160,7 +160,7 @@ class _Learned:
         self._gram, self._eye = cases.gram(*self.kernel), xp.eye(cases.slot.shape[1])
 
     def _inverse_with(self, ridge: Any) -> Any:
-        """``(K + λ n)⁻¹`` (L, n, n) with a ridge at each location."""
+        """Compute ``(K + λ n)⁻¹`` (L, n, n) with a ridge at each location."""
         xp = namespace(ridge)
         shift = xp.where(xp.isnan(ridge), 1.0, ridge) * xp.asarray(np.maximum(self.cases.n_used, 1))
         return linear(xp, "inv", self._gram + shift[:, None, None] * self._eye)
@@ -170,7 +170,7 @@ class _Learned:
         return self._inverse_with(self.ridge)
 
     def weights(self, new: _New) -> Any:
-        """Probabilities (L, q, n); with the Euclidean projection the same for every support."""
+        """Return probabilities (L, q, n), which the Euclidean projection gives to all supports."""
         xp = namespace(new.similarity)
         signed = xp.matmul(new.similarity, self._inverse) * self.root
         share = self.root**2 / xp.sum(self.root**2, axis=-1, keepdims=True)
@@ -178,12 +178,12 @@ class _Learned:
         return self._to_slots(simplex_rows(signed, self.cases.used[:, None, :]), 0.0, new)
 
     def observed(self, new: _New) -> Any:
-        """Probabilities of past observations if they are the support."""
+        """Return probabilities of past observations if they are the support."""
         there = (self.fitted.beside != 0).astype(np.float64)
         return self.weights(new) * namespace(self.root).asarray(there)[:, None, None]
 
     def members(self, new: _New) -> Any:
-        """Members (L, q, n), as errors if these may replace past observations."""
+        """Return members (L, q, n); they are errors if errors may replace past observations."""
         xp, of = namespace(new.mean), self._of_members
         centre = xp.asarray(of.centre)
         error = errors_of(self.cases, of.support, centre, self.bounds)
@@ -199,7 +199,7 @@ class _Learned:
 
     @cached_property
     def _familiarity(self) -> tuple[Any, Any]:
-        """Factors (L, n) of similarities, and their typical sum (L,); see Embedding.familiarity."""
+        """Return factors (L, n) of similarities, and a typical sum; see Embedding.familiarity."""
         xp, cases = namespace(self._gram), self.cases
         inverse = self._inverse_with(xp.full(self.ridge.shape, SMALL_RIDGE))
         known = xp.matmul(inverse, cases.root[:, :, None])[..., 0]
@@ -210,7 +210,7 @@ class _Learned:
         return known, xp.where(usual > SMALL_RIDGE, usual, SMALL_RIDGE)
 
     def novelty(self, new: _New) -> Any:
-        """Novelty (L, q); if all cases are the same, 1 for any forecast that differs."""
+        """Return novelty (L, q); if all cases are equal, it is 1 for any forecast that differs."""
         xp, (known, usual) = namespace(new.similarity), self._familiarity
         share = xp.matmul(new.similarity, known[:, :, None])[..., 0] / usual[:, None]
         found = 1.0 - xp.clip(share, 0.0, 1.0)
@@ -218,7 +218,7 @@ class _Learned:
         return xp.where(alike, 1.0, found)
 
     def _to_slots(self, values: Any, unused: float, new: _New) -> Any:
-        """Put values (L, q, n) of cases into their slots; NaN for missing forecasts."""
+        """Put values (L, q, n) of cases into the slots of the cases; NaN for missing forecasts."""
         xp = namespace(values)
         values = xp.where(self.cases.used[:, None, :], values, unused)
         values = xp.where(new.missing[..., None], float("nan"), values)

@@ -12,14 +12,14 @@ from xrecal.typing import FloatArray
 def quantile_pit(
     quantiles: FloatArray, q: FloatArray, observations: FloatArray, uniform: FloatArray
 ) -> FloatArray:
-    """Level of observations among quantiles, drawn between the levels that enclose them.
+    """Return the level of each observation, drawn between the levels of the quantiles around it.
 
     Parameters
     ----------
     quantiles : array of float, shape (..., m)
-        Quantiles of each forecast; NaN ones are left out.
+        Quantiles of each forecast; NaN marks a missing one.
     q : array of float, shape (m,)
-        Their levels in [0, 1], in any order, each once.
+        Levels of the quantiles in [0, 1], in any order, each once.
     observations : array of float, shape (...)
         In the unit of the quantiles.
     uniform : array of float, shape (...)
@@ -28,9 +28,9 @@ def quantile_pit(
     Returns
     -------
     array of float64, shape (...)
-        ``low + u (high - low)`` in [0, 1], with the neighbouring levels that enclose the
-        observation, 0 below all quantiles and 1 above; NaN where the observation or the forecast
-        is missing or infinite.
+        ``low + u (high - low)`` in [0, 1], where low and high are the neighbouring levels that
+        enclose the observation. Below all quantiles low is 0, and above all quantiles high is 1.
+        NaN where the observation or the forecast is missing or infinite.
 
     Raises
     ------
@@ -39,11 +39,11 @@ def quantile_pit(
 
     Notes
     -----
-    Uniform on (0, 1) whatever the distribution between the levels, if the quantiles are those of
-    a continuous distribution from which y is drawn. An observation equal to some quantiles gets a
-    level within their mass: between the midpoints to the levels below and above, or the end if
-    there is no such level. For example, a dry day gets a level between 0 and the probability of no
-    rain. Crossing quantiles are sorted first. O(m log m) per forecast.
+    If y is drawn from a continuous distribution with these quantiles, the result is uniform on (0,
+    1), whatever the distribution between the levels. An observation equal to some quantiles gets a
+    level within their mass. This mass reaches to the midpoints with the levels below and above, or
+    to 0 or 1 if there is no such level. For example, a dry day gets a level between 0 and the
+    probability of no rain. Crossing quantiles are sorted first. O(m log m) per forecast.
 
     Examples
     --------
@@ -70,7 +70,7 @@ def quantile_pit(
     )
 
     def middle(at: Any) -> Any:
-        """Middle between the levels before and after some number of quantiles."""
+        """Return the midpoint of the levels before and after some number of quantiles."""
         one, other = (np.take_along_axis(steps, i, -1) for i in (at, at + 1))
         return np.where(at == 0, 0.0, np.where(at == n, 1.0, (one + other) / 2))
 

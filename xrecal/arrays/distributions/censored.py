@@ -1,8 +1,9 @@
 """Closed forms for normal distributions censored to an interval: rain at 0, relative humidity.
 
-Values below `lower` become `lower`, and values above `upper` become `upper`: point masses, unlike
-truncation. Location and scale are those of the normal distribution before censoring. A scale of 0
-is a point mass; an infinite bound means no bound; NaN in any argument gives NaN.
+Values below `lower` become `lower`, and values above `upper` become `upper`. So the bounds have
+point masses, unlike with truncation. Location and scale are those of the normal distribution before
+censoring. A scale of 0 is a point mass; an infinite bound means no bound; NaN in any argument gives
+NaN.
 """
 
 from __future__ import annotations
@@ -28,13 +29,13 @@ def censored_normal_crps(
     lower: npt.ArrayLike,
     upper: npt.ArrayLike,
 ) -> FloatArray:
-    """CRPS of normal forecasts censored to [lower, upper].
+    """Compute the CRPS of normal forecasts censored to [lower, upper].
 
     Parameters
     ----------
     observations : array_like, shape (...)
         In the unit of the variable; an observation outside the bounds adds its distance to the
-        bound to the score.
+        bound to its score.
     loc, scale : array_like, shape (...)
         Location and scale (>= 0) of the normal distribution before censoring, in that unit.
     lower, upper : array_like, shape (...)
@@ -43,13 +44,13 @@ def censored_normal_crps(
     Returns
     -------
     ndarray of float64, shape (...)
-        Of all arguments broadcast; in the unit of the variable, >= 0, smaller is better; NaN where
-        an argument is NaN, or a location, scale or observation infinite.
+        Shape of all arguments after broadcasting. In the unit of the variable, >= 0, smaller is
+        better. NaN where an argument is NaN, or a location, scale or observation infinite.
 
     Raises
     ------
     ValueError
-        For shapes that do not match, a negative scale, or bounds that leave no values.
+        If shapes do not match, a scale is negative, or bounds leave no values.
 
     Notes
     -----
@@ -75,7 +76,7 @@ def censored_normal_crps(
 def censored_normal_mean_std(
     loc: npt.ArrayLike, scale: npt.ArrayLike, lower: npt.ArrayLike, upper: npt.ArrayLike
 ) -> tuple[FloatArray, FloatArray]:
-    """Mean and standard deviation of normal forecasts censored to [lower, upper].
+    """Compute mean and standard deviation of normal forecasts censored to [lower, upper].
 
     Parameters
     ----------
@@ -88,18 +89,18 @@ def censored_normal_mean_std(
     Returns
     -------
     mean, std : ndarray of float64, shape (...)
-        Of all arguments broadcast; in the unit of the variable; NaN where an argument is NaN, or a
-        location or scale infinite.
+        Shape of all arguments after broadcasting. In the unit of the variable. NaN where an
+        argument is NaN, or a location or scale infinite.
 
     Raises
     ------
     ValueError
-        For shapes that do not match, a negative scale, or bounds that leave no values.
+        If shapes do not match, a scale is negative, or bounds leave no values.
 
     Notes
     -----
-    From the partial moments of the normal distribution; censored regression: Messner, Mayr and
-    Zeileis (2016), doi:10.32614/RJ-2016-012.
+    The formulas follow from the partial moments of the normal distribution. Censored regression:
+    Messner, Mayr and Zeileis (2016), doi:10.32614/RJ-2016-012.
 
     Examples
     --------
@@ -122,15 +123,15 @@ def censored_normal_mean_std(
 def censored_normal_skewness(
     loc: npt.ArrayLike, scale: npt.ArrayLike, lower: npt.ArrayLike, upper: npt.ArrayLike
 ) -> FloatArray:
-    """Skewness of normal forecasts censored to [lower, upper].
+    """Compute the skewness of normal forecasts censored to [lower, upper].
 
     Parameters, missing values and errors as in :func:`censored_normal_mean_std`.
 
     Returns
     -------
     ndarray of float64, shape (...)
-        Of all arguments broadcast; without a unit, 0 for point masses. Exact to about 1e-6 if a
-        bound leaves a thousandth of the mass or more, less exact otherwise.
+        Shape of all arguments after broadcasting. Without a unit, 0 for point masses. Exact to
+        about 1e-6 if a bound leaves a thousandth of the mass or more, less exact otherwise.
 
     Examples
     --------
@@ -157,7 +158,7 @@ def censored_normal_quantile(
     lower: npt.ArrayLike,
     upper: npt.ArrayLike,
 ) -> FloatArray:
-    """Quantiles of normal forecasts censored to [lower, upper].
+    """Compute quantiles of normal forecasts censored to [lower, upper].
 
     Parameters
     ----------
@@ -178,8 +179,8 @@ def censored_normal_quantile(
     Raises
     ------
     ValueError
-        For shapes that do not match, levels outside [0, 1], a negative scale, or bounds that leave
-        no values.
+        If shapes do not match, a level is outside [0, 1], a scale is negative, or bounds leave no
+        values.
 
     Notes
     -----
@@ -206,7 +207,7 @@ def censored_normal_exceedance(
     lower: npt.ArrayLike,
     upper: npt.ArrayLike,
 ) -> FloatArray:
-    """``P(Y > threshold)``, strictly, of normal forecasts censored to [lower, upper].
+    """Compute ``P(Y > threshold)`` of normal forecasts censored to [lower, upper].
 
     Parameters
     ----------
@@ -221,14 +222,14 @@ def censored_normal_exceedance(
     Returns
     -------
     ndarray of float64, shape (..., k)
-        Probabilities in [0, 1]: 1 below the lower bound, 0 from the upper one on, and between them
-        that of the normal distribution. NaN where an argument is NaN, or a location or scale
-        infinite.
+        Probabilities in [0, 1]: 1 below the lower bound, 0 from the upper bound on, and between
+        them the probability of the normal distribution. NaN where an argument is NaN, or a location
+        or scale infinite.
 
     Raises
     ------
     ValueError
-        For shapes that do not match, a negative scale, or bounds that leave no values.
+        If shapes do not match, a scale is negative, or bounds leave no values.
 
     Examples
     --------
@@ -270,19 +271,19 @@ def censored_parts(
 
 
 def _standardised(values: FloatArray, loc: FloatArray, scale: FloatArray) -> FloatArray:
-    """Values in units of the scale from the location; in units of 1 if the scale is 0."""
+    """Return values minus the location, in units of the scale; in units of 1 if the scale is 0."""
     with np.errstate(over="ignore"):  # a tiny scale gives an infinite value
         return np.asarray((values - loc) / np.where(scale == 0, 1.0, scale))
 
 
 def density(z: FloatArray) -> FloatArray:
-    """Standard normal density."""
+    """Compute the standard normal density."""
     with np.errstate(over="ignore", under="ignore"):
         return np.asarray(np.exp(-0.5 * z * z) / SQRT_2_PI)
 
 
 def _integral(z: FloatArray) -> FloatArray:
-    """Integral of Phi² from -inf to z; 0 at -inf."""
+    """Compute the integral of Phi² from -inf to z; 0 at -inf."""
     finite = np.where(np.isneginf(z), 0.0, z)
     below = ndtr(finite)
     integral = finite * below**2 + 2.0 * density(finite) * below - ndtr(SQRT_2 * finite) / SQRT_PI
@@ -292,9 +293,9 @@ def _integral(z: FloatArray) -> FloatArray:
 def _partial_moments(
     start: FloatArray, end: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Moments 1 to 3 of the distance of a standard normal Z beyond `start`, capped at `end`.
+    """Compute moments 1 to 3 of the distance of a standard normal Z beyond `start`, up to `end`.
 
-    Computed from the moments of the distance beyond each of the two.
+    They follow from the moments of the distances beyond `start` and beyond `end`.
     """
     open_end = np.isposinf(end)
     bounded = np.where(open_end, start, end)

@@ -1,7 +1,7 @@
 """Variables on a circle, such as wind direction: points, CRPS, mean, spread, members.
 
-Values may lie in any turn: with the period 360, -10, 350 and 710 are one direction. Shapes are
-those of ``weighted``: members (..., m), and weights of that shape or (..., T, m) if T forecasts
+Values may lie outside one turn: with the period 360, -10, 350 and 710 are one direction. Shapes are
+as in ``weighted``: members (..., m), and weights of the same shape, or (..., T, m) if T forecasts
 share the members. Shared members are sorted once. :class:`Circular` is the form of a forecast on a
 circle; the compiled loops are at the end of the file.
 """
@@ -21,7 +21,7 @@ from xrecal.typing import FloatArray
 
 from .weighted import LEVEL_ROUNDING, by_support, total_mass
 
-# A mean of unit vectors shorter than this many rounding errors of the members has no direction.
+# If the mean of unit vectors is shorter than this many rounding errors, it has no direction.
 UNDIRECTED = 64
 
 
@@ -38,9 +38,9 @@ def on_circle(values: FloatArray, period: float) -> FloatArray:
     Returns
     -------
     array of float64, shape (2, ...)
-        Points at radius ``period / (2 pi)``, in the unit of the values. Near points are as far
-        apart as their values; opposite points are ``period / pi`` apart, not ``period / 2``. NaN
-        for values that are not finite.
+        Points at radius ``period / (2 pi)``, in the unit of the values. The distance of near points
+        is the difference of their values. The distance of opposite points is ``period / pi``, not
+        ``period / 2``. NaN for values that are not finite.
 
     Raises
     ------
@@ -76,7 +76,7 @@ class Circular:
         return circular_std(self.members, self.weights, period=self.period)
 
     def quantile(self, q: FloatArray) -> FloatArray:
-        """Equally weighted members; ``q`` must be their levels.
+        """Return equally weighted members; ``q`` must be their levels.
 
         See :func:`~xrecal.arrays.circular_members`.
         """
@@ -97,14 +97,14 @@ def circular_crps(
     *,
     period: float,
 ) -> FloatArray:
-    r"""CRPS with distances along the circle.
+    r"""Compute the CRPS with distances along the circle.
 
     Parameters
     ----------
     observations : array of float, shape (...) or (..., T)
         Observations, in the unit u of the members.
     members : array of float, shape (..., m)
-        Members; NaN ones are left out. Without T, leading axes broadcast against those of the
+        Members; NaN marks a missing member. Without T, leading axes broadcast with the axes of the
         observations.
     weights : array of float, shape (..., m) or (..., T, m), optional
         Weights >= 0, normalised here; equal if not given.
@@ -125,12 +125,12 @@ def circular_crps(
 
     Notes
     -----
-    Proper, and equal to the linear CRPS if all values lie within half a turn. Not strictly proper:
-    the score does not see differences between distributions that half a turn maps to themselves
-    (even harmonics). For example, north or south with equal probability scores like east or west.
-    Straight distances between points on the circle see these differences: use :func:`energy_score`
-    or :func:`vector_energy_distance` with :func:`on_circle`. O(m log m) per forecast, O(m) where
-    forecasts share members; rounding errors are about 1e-15 of the period.
+    The score is proper. It equals the linear CRPS if all values lie within half a turn. It is not
+    strictly proper: it does not see differences between distributions that half a turn maps to
+    themselves (even harmonics). For example, north or south with equal probability scores like east
+    or west. Straight distances between points on the circle see these differences: use
+    :func:`energy_score` or :func:`vector_energy_distance` with :func:`on_circle`. O(m log m) per
+    forecast, O(m) where forecasts share members; rounding errors are about 1e-15 of the period.
 
     References
     ----------
@@ -167,7 +167,7 @@ def circular_mean(
     Parameters
     ----------
     members : array of float, shape (..., m)
-        Members; NaN ones are left out.
+        Members; NaN marks a missing member.
     weights : array of float, shape (..., m) or (..., T, m), optional
         Weights >= 0, normalised here; equal if not given.
     period : float
@@ -176,8 +176,9 @@ def circular_mean(
     Returns
     -------
     array of float64, shape (...) or (..., T)
-        In [0, period). NaN where the mean point is the centre up to rounding, as of two opposite
-        members, without members, where a weight is NaN or an infinite member has positive weight.
+        In [0, period). NaN where the mean point is at the centre up to rounding, as for two
+        opposite members. NaN also without members, or where a weight is NaN or an infinite member
+        has positive weight.
 
     Raises
     ------
@@ -203,7 +204,7 @@ def circular_std(
     -------
     array of float64, shape (...) or (..., T)
         :math:`\sqrt{-2 \ln R}` radians in the unit of the members, where R is the length of the
-        mean of the unit vectors: 0 if all members have one direction; there is no upper limit.
+        mean of the unit vectors. It is 0 if all members have one direction, and has no upper limit.
 
     References
     ----------
@@ -227,16 +228,15 @@ def circular_members(
     members, weights, period
         As in :func:`circular_mean`; weights may be None.
     n_members : int
-        How many, at least 1.
+        Number of members to return, at least 1.
 
     Returns
     -------
     array of float64, shape (..., n_members) or (..., T, n_members)
-        Quantiles at the levels (i - ½) / n_members, by the definition of
-        :func:`weighted_quantile`, of the members in the order of their angle. Members keep their
-        values, in whatever turn, and have positive weight. The order starts at 0 if there is no
-        mean direction. NaN without members, where a weight is NaN or an infinite member has
-        positive weight.
+        Quantiles, at the levels (i - ½) / n_members, of the members in the order of their angle, as
+        :func:`weighted_quantile` defines them. They are members with positive weight, with values
+        as given, even outside one turn. The order starts at 0 if there is no mean direction. NaN
+        without members, or where a weight is NaN or an infinite member has positive weight.
 
     Raises
     ------
@@ -271,7 +271,7 @@ def _checked_period(period: float) -> float:
 
 
 def _common(observations: tuple[int, ...], forecasts: tuple[int, ...]) -> tuple[int, ...]:
-    """The shape that both broadcast to."""
+    """Return the shape that results when both shapes broadcast."""
     try:
         return np.broadcast_shapes(observations, forecasts)
     except ValueError:
@@ -284,7 +284,7 @@ def _common(observations: tuple[int, ...], forecasts: tuple[int, ...]) -> tuple[
 def _support(
     members: FloatArray, weights: FloatArray | None
 ) -> tuple[FloatArray, FloatArray, tuple[int, ...]]:
-    """Members (L, m) and weights (L, T, m) in float64, and the shape of the forecasts."""
+    """Return members (L, m) and weights (L, T, m) in float64, and the shape of the forecasts."""
     w = None if weights is None else np.asarray(weights, np.float64)
     return by_support(np.asarray(members, np.float64), w)
 
@@ -304,7 +304,7 @@ def _directions(
 
 @inner
 def _in_first_turn(values: Any, period: float) -> Any:
-    """Values (m,) between 0 and the period; NaN if they are not finite."""
+    """Return values (m,) moved to the turn from 0 to the period; NaN if they are not finite."""
     return values - period * np.floor(values / period)
 
 
@@ -364,10 +364,10 @@ def fill_circular_crps(
 
 @inner
 def _half_mean_distance(angles: Any, shares: Any, period: float) -> Any:
-    """``E d(X, X') / 2`` along the circle, of angles in order with shares that sum to one.
+    """Compute ``E d(X, X') / 2`` along the circle, for sorted angles and shares that sum to one.
 
-    From each angle, the shorter way to a larger one goes up if it is at most half a turn away, else
-    down.
+    From each angle, the shorter way to a larger angle goes up if that is at most half a turn away,
+    else down.
     """
     all_mass, all_moment = shares.sum(), (shares * angles).sum()
     mass, moment, mass_near, moment_near = 0.0, 0.0, 0.0, 0.0  # up to i; up to half a turn beyond

@@ -1,4 +1,4 @@
-"""Members that represent a continuous distribution: its quantiles have no steps.
+"""Members that represent a continuous distribution, whose quantiles have no steps.
 
 :class:`Tailed` is a weighted ensemble with generalised Pareto tails, and :class:`Linear` consists
 of quantiles of equal mass. Importing this module loads no compiler.
@@ -17,11 +17,11 @@ from xrecal.typing import FloatArray
 from .forms import Empirical
 
 Between: TypeAlias = Literal["mean", "linear"]
-"""Definition of quantiles: means over levels, or values on the line between members."""
+"""Definitions of quantiles: means over levels, or values on the line between members."""
 
 
 class Tailed(Empirical):
-    """Members (..., n) with weights (..., n), the last 20 for tails of ``shape`` (..., 2), or none.
+    """Members (..., n) with weights (..., n); the last 20 may be tails with ``shape`` (..., 2).
 
     See :mod:`.tailed`. Moments and the log score come from the members.
     """
@@ -42,11 +42,11 @@ class Tailed(Empirical):
         return self.members, self.weights, self.shape
 
     def as_members(self) -> Empirical:
-        """The members, some of which represent tails."""
+        """Return the members, some of which represent tails."""
         return Empirical(self.members, self.weights)
 
     def quantile(self, q: FloatArray) -> FloatArray:
-        """Quantiles: in tails by formula, between them means over half a percent of levels."""
+        """Return quantiles: in tails by formula, elsewhere means over half a percent of levels."""
         from .tailed_quantiles import tailed_quantile
 
         return tailed_quantile(q, *self.parts)
@@ -83,7 +83,8 @@ class Linear(Empirical):
     """Quantiles (..., n) of equal mass, joined by lines of the distribution function.
 
     The line goes through the middle of each mass. The smallest and the largest quantile are points
-    with half of their mass, and equal quantiles are a point with all mass between their middles.
+    with half of their mass, and equal quantiles are a point with all mass between the middles of
+    their masses.
     """
 
     def as_members(self) -> Empirical:
@@ -91,7 +92,7 @@ class Linear(Empirical):
         return Empirical(self.members, self.weights)
 
     def _line(self) -> tuple[FloatArray, FloatArray]:
-        """Ascending quantiles (..., n) and levels (..., n); NaN where one is missing."""
+        """Return ascending quantiles and levels (..., n); NaN where a quantile is missing."""
         assert self.weights is not None
         mass = np.asarray(self.weights, np.float64)
         x = np.broadcast_to(np.asarray(self.members, np.float64), mass.shape)

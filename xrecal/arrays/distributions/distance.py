@@ -38,8 +38,8 @@ def squared_energy_distance(
     Parameters
     ----------
     x : array of float, shape (n, m)
-        ``n`` ensembles of ``m`` members in one unit, u. NaN members are left out, so ensembles
-        of different sizes are rows padded with NaN.
+        ``n`` ensembles of ``m`` members in one unit, u. NaN marks a missing member, so smaller
+        ensembles are padded with NaN.
     y : array of float, shape (q, p), optional
         Ensembles to compare with, in the same unit. Without it, ``x`` is compared with itself; the
         result is then exactly symmetric, with zeros on the diagonal.
@@ -55,16 +55,17 @@ def squared_energy_distance(
     Raises
     ------
     ValueError
-        If an input is not two-dimensional, weights have another shape than their members, or a
-        member or weight is infinite or a weight negative.
+        If an input is not two-dimensional, if weights and members differ in shape, if a member or
+        weight is infinite, or if a weight is negative.
 
     Notes
     -----
-    The self terms are V-statistics (zero differences included); otherwise kernels of the distance
-    would not be positive semi-definite. All members are sorted once; each block of ensembles then
-    scans them, as ``E|X-z|`` is piecewise linear in z: O(n q p) time with a small constant and O(q
-    p + n q) memory. Absolute accuracy about 1e-13 of the largest deviation from the common mean,
-    plus 1e-15 of that mean; smaller distances are returned as 0.
+    The terms ``E|X-X'|`` and ``E|Y-Y'|`` are V-statistics, which include the zero differences.
+    Otherwise kernels of the distance would not be positive semi-definite. All members are sorted
+    once; each block of ensembles then scans them, as ``E|X-z|`` is piecewise linear in z: This
+    takes O(n q p) time with a small constant, and O(q p + n q) memory. The absolute accuracy is
+    about 1e-13 of the largest deviation from the common mean, plus 1e-15 of that mean; smaller
+    distances are returned as 0.
 
     References
     ----------
@@ -108,8 +109,8 @@ def pairwise_distances(forecasts: Forecasts) -> FloatArray:
 
     Notes
     -----
-    O(n² m) per location, O(n² m²) for mixtures, and 8 n² bytes. Compute them once if many fits take
-    their cases from the same forecasts.
+    The cost is O(n² m) per location, O(n² m²) for mixtures, and 8 n² bytes. If many fits take their
+    cases from the same forecasts, compute the distances once for all.
 
     Examples
     --------
@@ -129,7 +130,7 @@ def pairwise_distances(forecasts: Forecasts) -> FloatArray:
 
 
 def distances_between(x: Forecasts, y: Forecasts | None = None) -> FloatArray:
-    """Squared distances (n, q) of forecasts (n, m) to others (q, p), or among themselves.
+    """Compute squared distances of forecasts (n, m) to forecasts (q, p), or among themselves.
 
     The arrays must be contiguous float64, with weights.
     """
@@ -165,9 +166,9 @@ def shared_distances(members: FloatArray, weights: FloatArray) -> FloatArray:
 
     Notes
     -----
-    Euclidean distances between vectors of CDF values, each value times the root of the gap after
-    it. This takes one product of (n, m) matrices; distances without shared members take O(n² m)
-    small steps.
+    The result contains Euclidean distances between vectors of CDF values, each multiplied by the
+    root of the gap after it. This takes one product of (n, m) matrices; distances without shared
+    members take O(n² m) small steps.
     """
     order = np.argsort(members)
     cdf = np.cumsum(weights[:, order], axis=-1)[:, :-1]
@@ -194,16 +195,16 @@ class Arranged(NamedTuple):
     points: FloatArray
     """(n, m) sorted members of each ensemble, centred"""
     mass: FloatArray
-    """(n, m)"""
+    """(n, m) weights of these members"""
     spread: FloatArray
-    """(n,) ``E|X-X'|``"""
+    """(n,) ``E|X-X'|`` of each ensemble"""
     together: Ordered
     """Order of all members by size"""
     tolerance: float
     """Differences up to this are rounding"""
 
     def columns(self, cases: IntArray) -> FloatArray:
-        """Squared distances (k, n) from some ensembles to all."""
+        """Compute squared distances (k, n) from some ensembles to all ensembles."""
         n = self.spread.size
         distances = mean_distances(self.points[cases], self.mass[cases], self.together, n)
         tolerance = np.full(cases.size, self.tolerance)
@@ -223,7 +224,7 @@ def cross_distances(
     x: FloatArray, x_weights: FloatArray, y: FloatArray, y_weights: FloatArray
 ) -> FloatArray:
     """Squared distances from rows of float64 ``x`` to rows of ``y``, (n, m), (q, p) -> (n, q)."""
-    # Rows of x are new forecasts: one must not change the centre or the rounding of another.
+    # Rows of x are new forecasts: a row must not change the centre or the rounding of another row.
     centre, tolerance = centre_and_rounding(y, y_weights)
     x_points, x_mass, x_spread = sorted_rows(x, x_weights, centre)
     y_points, y_mass, y_spread = sorted_rows(y, y_weights, centre)
@@ -267,7 +268,7 @@ def check_ensembles(name: str, values: Any, weights: Any | None) -> None:
 
 
 def centre_and_rounding(values: FloatArray, weights: FloatArray) -> tuple[float, float]:
-    """Common centre of ensembles (n, m), and their rounding error.
+    """Return the common centre of ensembles (n, m), and their rounding error.
 
     Subtracting the centre keeps offsets such as 273.15 out of the sums.
     """
@@ -294,7 +295,7 @@ def _mean_and_range(values: Matrix, weights: Matrix) -> Any:
 
 @kernel
 def sorted_rows(values: Matrix, weights: Matrix, centre: float) -> Any:
-    """Rows centred and sorted, weights summing to one, and ``E|X-X'|`` of each row.
+    """Return rows centred and sorted, weights summing to one, and ``E|X-X'|`` of each row.
 
     Missing members become points of weight zero. A row without members has a spread of NaN.
     """
@@ -320,7 +321,7 @@ def sorted_rows(values: Matrix, weights: Matrix, centre: float) -> Any:
 
 
 def mean_apart(members: FloatArray, weights: FloatArray) -> FloatArray:
-    """Mean distance (n,) of two members of each ensemble (n, m), over all pairs."""
+    """Compute the mean distance (n,) of two members of each ensemble (n, m), over all pairs."""
     centre, _ = centre_and_rounding(members, weights)
     spread: FloatArray = sorted_rows(members, weights, centre)[2]
     return spread
@@ -334,7 +335,7 @@ class Ordered(NamedTuple):
     mass: Vector
     """(N,) number of each point within its ensemble"""
     owner: Indices
-    """(N,) ensemble of each"""
+    """(N,) number of the ensemble of each point"""
 
 
 def in_order(points: FloatArray, mass: FloatArray) -> Ordered:
@@ -344,7 +345,7 @@ def in_order(points: FloatArray, mass: FloatArray) -> Ordered:
 
 
 def mean_distances(x: FloatArray, mass: FloatArray, ordered: Ordered, q: int) -> FloatArray:
-    """``E|X-Y|`` (n, q) for rows of sorted points (n, m) and q ensembles in order."""
+    """Compute ``E|X-Y|`` (n, q) for rows of sorted points (n, m) and q ensembles in order."""
     n, m = x.shape
     blocks, rest = divmod(n, LANES)
     by_size = np.empty((-(-n // LANES), LANES * m), np.int64)
@@ -359,7 +360,7 @@ def mean_distances(x: FloatArray, mass: FloatArray, ordered: Ordered, q: int) ->
 def fill_mean_distances(
     x: Matrix, x_mass: Matrix, by_size: IndexMatrix, ordered: Ordered, mean: OutMatrix
 ) -> None:
-    """``E|X-Y|`` into ``mean`` (n, q); ``by_size`` has the order of members in blocks of X.
+    """Write ``E|X-Y|`` into ``mean`` (n, q); ``by_size`` has the order of members in blocks of X.
 
     ``E|X-z| = slope z + level`` between two neighbouring members of X. Each block of ensembles X
     passes once through all points z of all Y in order, and adds its value at z to the ensemble of

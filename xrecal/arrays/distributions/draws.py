@@ -60,7 +60,7 @@ def hash_uniform(seed: int, location_numbers: IntArray, n: int) -> FloatArray:
 
 
 def uniform_at(seed: int, locations: npt.ArrayLike, cases: npt.ArrayLike) -> FloatArray:
-    """Numbers of :func:`hash_uniform` for any locations and cases, which broadcast.
+    """Return the numbers of :func:`hash_uniform` for any locations and cases, which broadcast.
 
     Parameters
     ----------
@@ -84,14 +84,14 @@ def uniform_at(seed: int, locations: npt.ArrayLike, cases: npt.ArrayLike) -> Flo
 
 
 def uniforms_at(seed: int, locations: IntArray, cases: IntArray, n: int) -> FloatArray:
-    """Several numbers for each location and case.
+    """Return several numbers for each location and case.
 
     Parameters
     ----------
     seed, locations, cases
-        As for :func:`uniform_at`, of one shape (...).
+        As for :func:`uniform_at`, both of one shape (...).
     n : int
-        How many numbers.
+        Number of random numbers for each location and case.
 
     Returns
     -------
@@ -104,20 +104,20 @@ def uniforms_at(seed: int, locations: IntArray, cases: IntArray, n: int) -> Floa
 
 
 def _fractions(bits: IntArray) -> FloatArray:
-    """Numbers inside (0, 1) from random bits, uint64."""
+    """Return numbers inside (0, 1) from random bits, uint64."""
     fractions: FloatArray = as_array(((bits >> np.uint64(12)) + 0.5) * 2.0**-52)
     return fractions
 
 
 def keys_at(seed: int, locations: npt.ArrayLike) -> IntArray:
-    """State of the stream of each location, uint64."""
+    """Return the state of the stream of each location, uint64."""
     start = splitmix64(np.array([int(seed) % 2**64], dtype=np.uint64), np.zeros(1, np.uint64))
     numbers = as_array(locations).astype(np.uint64)
     return splitmix64(namespace(numbers).asarray(start), numbers)
 
 
 def splitmix64(state: IntArray, position: IntArray) -> IntArray:
-    """Outputs of SplitMix64, uint64, at positions from 0 of streams with a given state."""
+    """Return outputs of SplitMix64, uint64, at positions from 0 of streams with a given state."""
     with np.errstate(over="ignore"):
         bits = state + (position + np.uint64(1)) * GOLDEN
         for shift, multiplier in MIXING:

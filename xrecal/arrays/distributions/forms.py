@@ -25,29 +25,31 @@ VALID, INVALID_FORECAST = 1, 2  # verdicts on a forecast; 0 means without member
 
 
 SHARE_AT_BOUND = 0.05
-"""An end of the observed range is a bound if at least this share of the observations equal it."""
+"""An end of the observed range is a bound only if at least this share of the observations equals
+it."""
 
 
 FEWEST_AT_BOUND = 5
-"""Least number of these observations: one of 20 observations is at each end of any variable."""
+"""Least number of observations on a bound: one of 20 observations is at each end of any range."""
 
 
 class Distances(Protocol):
-    """Squared distances that are computed on request."""
+    """Squared distances that an object computes on request."""
 
     def __getitem__(self, chosen: tuple[IntArray, ...]) -> FloatArray:
-        """Squared distances of some rows and columns, chosen by :func:`numpy.ix_`."""
+        """Return squared distances of the rows and columns that :func:`numpy.ix_` has chosen."""
 
 
 Squared: TypeAlias = FloatArray | Distances
-"""Squared distances, as a matrix or computed on request."""
+"""Squared distances, either a matrix or an object that computes them on request."""
 
 
 class Forecasts(NamedTuple):
     """Forecasts over locations and cases, arrays of shape (L, n, m).
 
-    Without ``scale`` they are ensembles: members ``loc`` with ``weights`` (equal if None). With
-    ``scale`` they are mixtures of m normal distributions. NaN marks a missing member or component.
+    Without ``scale`` the forecasts are ensembles: members ``loc`` with ``weights`` (equal if None).
+    With ``scale`` they are mixtures of m normal distributions. NaN marks a missing member or
+    component.
     """
 
     loc: FloatArray
@@ -74,7 +76,7 @@ class Forecasts(NamedTuple):
 
 
 def verdicts(forecasts: Forecasts) -> IntArray:
-    """Verdict on each forecast (L, n): 0 without members, ``VALID``, or ``INVALID_FORECAST``.
+    """Return a verdict on each forecast (L, n): 0 (no members), ``VALID``, or ``INVALID_FORECAST``.
 
     A forecast is invalid if a member with weight has an infinite value, a negative weight or a
     negative scale, or if the sum of weights overflows.
@@ -112,7 +114,7 @@ def without_invalid(forecasts: Forecasts) -> Forecasts:
 def usable_observations(
     cases: Forecasts, observations: FloatArray
 ) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
-    """Observations of usable cases.
+    """Return the observations of usable cases.
 
     Parameters
     ----------
@@ -124,9 +126,9 @@ def usable_observations(
     Returns
     -------
     usable : array, shape (L, n), type of ``observations``
-        Observations, NaN where they or the forecast are missing or invalid.
+        Observations, NaN where the observation or the forecast is missing or invalid.
     invalid : array of bool, shape (L,)
-        Return whether a location has an infinite value, or a negative weight or scale.
+        Whether a location has an infinite value, or a negative weight or scale.
     """
     verdict = verdicts(cases)
     infinite = np.isinf(observations)
@@ -162,7 +164,7 @@ def moments(forecasts: Forecasts) -> tuple[FloatArray, FloatArray]:
 
 
 def _mean_std(forecast: Distribution) -> tuple[FloatArray, FloatArray]:
-    """Mean and standard deviation of each forecast, members or a mixture, in NumPy arrays."""
+    """Return mean and standard deviation of each forecast as NumPy arrays."""
     if isinstance(forecast, Normal):
         from .normal import normal_mean_std
 
@@ -177,17 +179,18 @@ def find_bounds(
     observations: FloatArray,
     bounds: str | tuple[float | str | None, float | str | None] | None = "auto",
 ) -> tuple[FloatArray, FloatArray, npt.NDArray[np.bool_]]:
-    """Bounds at each location.
+    """Find the bounds of the variable at each location.
 
     Parameters
     ----------
     observations : array of float, shape (L, n)
         NaN where unknown.
     bounds : "auto", (lower, upper) or None
-        "auto": an end of the observed range is a bound if at least 5 % of the observations, and
-        five of them, equal it, and more than twice as many as equal the value next to it (rounded
-        values tie everywhere). A number is a bound at every location without observations beyond
-        it; None means no bound on this side, and "auto" works as above.
+        With "auto", an end of the observed range is a bound under two conditions. At least 5 % of
+        the observations, and at least five of them, equal it. They are more than twice as many as
+        the observations that equal the value next to it, because rounded values have ties
+        everywhere. In a pair, a number is a bound at every location without observations beyond it,
+        None means no bound on this side, and "auto" works as above. None alone means no bounds.
 
     Returns
     -------
@@ -241,15 +244,15 @@ N_QUANTILES = 200
 
 
 def equal_mass_levels(n: int) -> FloatArray:
-    """Levels of n quantiles of equal mass."""
+    """Return the levels of n quantiles of equal mass."""
     return (np.arange(n) + 0.5) / n
 
 
 class Distribution(ABC):
     """Predictive distributions of many forecasts.
 
-    Each form implements quantiles, and other methods that have a closed form. It inherits all other
-    methods, which use 200 equal-mass quantiles.
+    Each form implements quantiles, and the methods for which it has a closed form. It inherits all
+    other methods, which use 200 equal-mass quantiles.
     """
 
     @abstractmethod
@@ -273,7 +276,7 @@ class Distribution(ABC):
         return self.as_members().skewness()
 
     def exceedance(self, thresholds: FloatArray) -> FloatArray:
-        """Probability of more than thresholds (..., k), on their last axis."""
+        """Probability of values above thresholds (..., k), on their last axis."""
         return self.as_members().exceedance(thresholds)
 
     def crps(self, observations: FloatArray) -> FloatArray:
@@ -300,7 +303,7 @@ class Distribution(ABC):
 
 
 def distribution_of(forecasts: Forecasts) -> Distribution:
-    """Distributions of forecasts (..., n, m); NaN where missing or invalid."""
+    """Return distributions of forecasts (..., n, m); NaN where missing or invalid."""
     loc, scale, weights = without_invalid(forecasts)
     if scale is None:
         return Empirical(loc, weights)
@@ -342,7 +345,7 @@ class Empirical(EmpiricalParts, Distribution):
         return arrays.crps(observations, self.members, self.weights)
 
     def as_members(self) -> Empirical:
-        """The members themselves."""
+        """Return the members themselves."""
         return self
 
     def threshold_weighted_crps(
@@ -380,7 +383,7 @@ class NormalParts(NamedTuple):
 
 
 class Normal(NormalParts, Distribution):
-    """Mixtures of normal distributions (..., k), components of equal weight unless given."""
+    """Mixtures of normal distributions (..., k); the components have equal weights by default."""
 
     def mixture(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Locations, scales and weights."""
@@ -478,7 +481,7 @@ class Censored(CensoredParts, Distribution):
         return arrays.censored_normal_log_score(observations, *self._parts())
 
     def pit(self, observations: FloatArray, uniform: FloatArray) -> FloatArray:
-        """Probability integral transform of normal distributions; the CDF jumps at the bounds."""
+        """Probability integral transform; the CDF of a censored normal jumps at the bounds."""
         _, _, lower, upper = self._parts()
         latent = Forecasts(self.loc, self.scale)
         below, up_to = (

@@ -1,4 +1,4 @@
-"""Equally weighted members: in order, shuffled, in the order of a template, or drawn.
+"""Equally weighted members: in ascending, random or template order, or drawn.
 
 :func:`equal_members` returns quantiles in ascending order, and :func:`shuffled_members` a random
 order for each forecast. :func:`reordered_members` takes the ranks of a template, so that each
@@ -25,13 +25,13 @@ from .weighted import weighted_quantile
 LAST_SHIFT, TO_FRACTION, ONE = np.uint64(31), np.uint64(11), np.uint64(1)
 
 UNIT = 2.0**36
-"""Weights are added as integer multiples of 1 / UNIT: the sum does not depend on the order."""
+"""Weights are summed as integer multiples of 1 / UNIT, so the sum does not depend on the order."""
 
 
 def equal_members(
     members: FloatArray, n_members: int, weights: FloatArray | None = None
 ) -> FloatArray:
-    """Equally weighted members: quantiles at the levels (i - ½) / n_members.
+    """Return equally weighted members: quantiles at the levels (i - ½) / n_members.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def equal_members(
     Returns
     -------
     array of float64, shape (..., n_members) or (..., T, n_members)
-        Ascending. Among all n points with equal weights they have the smallest 1-Wasserstein
+        Ascending members. No other n_members points with equal weights have a smaller 1-Wasserstein
         distance to the forecast.
 
     Raises
@@ -64,7 +64,7 @@ def equal_members(
 def shuffled_members(
     members: FloatArray, seed: int, locations: IntArray, cases: IntArray
 ) -> FloatArray:
-    """Members of each forecast in a reproducible random order.
+    """Put the members of each forecast in a reproducible random order.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def shuffled_members(
     -------
     array of float64, shape (..., n)
         The same values. Every order is equally likely, and independent of other locations, cases
-        and seeds: members with the same number at two locations do not belong together.
+        and seeds. So members with the same number at two locations do not belong together.
 
     Raises
     ------
@@ -89,8 +89,8 @@ def shuffled_members(
 
     Notes
     -----
-    O(n) per forecast. A Fisher-Yates shuffle [1]_ whose draws are the SplitMix64 stream of a key
-    made from seed, location and case.
+    O(n) per forecast. The method is a Fisher-Yates shuffle [1]_. Its draws come from the SplitMix64
+    stream of a key made from seed, location and case.
 
     References
     ----------
@@ -119,7 +119,7 @@ def shuffled_members(
 
 @inner
 def _splitmix64(state: Any, position: Any) -> Any:
-    """Output of SplitMix64, as :func:`xrecal.arrays.distributions.draws.splitmix64`."""
+    """Output of SplitMix64, as in :func:`xrecal.arrays.distributions.draws.splitmix64`."""
     bits = state + (position + ONE) * GOLDEN
     bits = (bits ^ (bits >> SHIFT_1)) * FACTOR_1
     bits = (bits ^ (bits >> SHIFT_2)) * FACTOR_2
@@ -140,7 +140,7 @@ def _shuffle_rows(rows: OutMatrix, keys: Keys) -> None:
 def reordered_members(
     members: FloatArray, template: FloatArray, seed: int, cases: IntArray
 ) -> FloatArray:
-    """Members of each forecast, rearranged to the ranks of a template.
+    """Rearrange the members of each forecast to the ranks of a template.
 
     Parameters
     ----------
@@ -157,8 +157,8 @@ def reordered_members(
     Returns
     -------
     array of float64, shape (..., n)
-        The same values at each place; the k-th smallest is at the position of the template's k-th
-        smallest.
+        The same values at each place. The k-th smallest value is at the position of the k-th
+        smallest value of the template.
 
     Raises
     ------
@@ -167,9 +167,9 @@ def reordered_members(
 
     Notes
     -----
-    Each position has one random number per case. Ties (dry members) are sorted by these numbers, so
-    that ties at two places have the same order. A missing value of the template has no rank: it is
-    placed at the quantile level given by its random number, uniform in (0, 1). O(n log n) a
+    Each position has one random number per case. These numbers sort ties, such as dry members, so
+    that ties at two places have the same order. A missing value of the template has no rank. Its
+    random number, uniform in (0, 1), is the quantile level at which it is placed. O(n log n) per
     forecast.
 
     References
@@ -205,7 +205,7 @@ def reordered_members(
 
 
 def _order(template: FloatArray, uniform: FloatArray) -> IntArray:
-    """Positions of the template (..., n) from its smallest to its largest value."""
+    """Return positions in the template (..., n), from its smallest to its largest value."""
     order = np.lexsort((uniform, template), axis=-1)  # missing values last
     missing = np.isnan(template)
     if missing.any():
@@ -219,17 +219,17 @@ def _order(template: FloatArray, uniform: FloatArray) -> IntArray:
 
 
 def whole_weights(weights: FloatArray) -> IntArray:
-    """Weights as integer multiples of ``1 / UNIT``; 0 for a missing one.
+    """Return weights as integer multiples of ``1 / UNIT``; 0 for a missing weight.
 
     Parameters
     ----------
     weights : array of float, shape (...)
-        In [0, 1]. Sums over 2^27 distributions fit an int64.
+        In [0, 1]. Sums over 2^27 distributions fit into an int64.
 
     Returns
     -------
     array of int64, shape (...)
-        Rounded to 1.5e-11. Sums of floats would depend on the chunks.
+        Rounded to 1.5e-11. Sums of floats, in contrast, would depend on the chunks.
 
     Examples
     --------
@@ -248,7 +248,7 @@ def systematic_draws(
     Parameters
     ----------
     totals : array of int, shape (..., N)
-        Weights >= 0 of N items, such as sums of :func:`whole_weights`; need not be normalised.
+        Weights >= 0 of N items, such as sums of :func:`whole_weights`; their sum may be any number.
     n : int
         Number of draws, at least 1.
     seed : int
@@ -256,18 +256,18 @@ def systematic_draws(
     cases : array of int, shape (...)
         Number of the case of each distribution in the whole data set.
     places : array of int, shape (...), optional
-        Number of its location, for independent draws at each location.
+        Number of the location of each distribution, for independent draws at each location.
 
     Returns
     -------
     array of int64, shape (..., n)
-        Items from 0 to N - 1 in random order; -1 where all weights are 0. An item of probability p
-        is drawn floor(n p) or ceil(n p) times, n p times on average over seeds.
+        Items from 0 to N - 1 in random order; -1 where all weights are 0. An item with probability
+        p is drawn floor(n p) or ceil(n p) times; the average over seeds is n p times.
 
     Notes
     -----
-    Systematic sampling [1]_: n evenly spaced points on the cumulated weights, shifted by one random
-    number per case. O(N + n log N) per distribution.
+    The method is systematic sampling [1]_: n evenly spaced points on the cumulated weights, shifted
+    by one random number per case. O(N + n log N) per distribution.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Missing values: masses of the quantiles present, and numbers that mark missing values."""
+"""Missing values: masses of the present quantiles, and numbers that mark missing values."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ MILLION = 1e6
 """A value is missing if it exceeds the largest known value by this factor."""
 
 LEAST = 900.0
-"""Smaller values are never missing: 40 mm of rain is a valid forecast, even after a dry season with
-zeros rounded to 1e-9 or so. Numbers that mark missing values are larger: 999, 9999, 32767, ..."""
+"""Smaller values never count as missing: 40 mm of rain is a valid forecast, even after a dry season
+with zeros rounded to 1e-9 or so. Numbers that mark missing values are larger: 999, 9999, 32767,
+..."""
 
 
 def forecasts_from(parts: Mapping[str, FloatArray]) -> Forecasts:
-    """Forecasts (..., m) from their named parts; levels give quantiles their masses."""
+    """Make forecasts (..., m) from their named parts; levels give quantiles their masses."""
     given = dict(parts)
     levels = given.pop("levels", None)
     if levels is not None:
@@ -31,7 +32,7 @@ def forecasts_from(parts: Mapping[str, FloatArray]) -> Forecasts:
 
 
 def level_masses(levels: FloatArray, quantiles: FloatArray) -> FloatArray:
-    """Mass of each quantile: between the midpoints to its neighbours; outermost ones get the tails.
+    """Return the mass of each quantile: up to the midpoints to its neighbours, or to 0 or 1.
 
     Parameters
     ----------
@@ -43,8 +44,8 @@ def level_masses(levels: FloatArray, quantiles: FloatArray) -> FloatArray:
     Returns
     -------
     array, shape and type of ``quantiles``
-        Masses of the levels of each forecast, with sum one; 0 for a missing level. A read-only view
-        of one row if no level is missing.
+        Masses of the levels of each forecast, with sum one; 0 for a missing level. If no level is
+        missing, the result is a read-only view of one row.
 
     Examples
     --------
@@ -77,7 +78,7 @@ def level_masses(levels: FloatArray, quantiles: FloatArray) -> FloatArray:
 
 
 def _masses(levels: FloatArray, there: npt.NDArray[np.bool_]) -> FloatArray:
-    """Masses (n, m) of ascending levels (m,) that are present (n, m); 0 for the others."""
+    """Return masses (n, m) of ascending levels (m,) that are ``there`` (n, m); 0 elsewhere."""
     before = np.maximum.accumulate(np.where(there, levels, -np.inf), axis=-1)
     after = np.minimum.accumulate(np.where(there, levels, np.inf)[:, ::-1], axis=-1)[:, ::-1]
     before = np.pad(before[:, :-1], ((0, 0), (1, 0)), constant_values=-np.inf)
@@ -90,8 +91,8 @@ def _masses(levels: FloatArray, there: npt.NDArray[np.bool_]) -> FloatArray:
 def beyond(values: FloatArray, largest: npt.ArrayLike) -> npt.NDArray[np.bool_]:
     """Mark finite values as missing if they are far above the ``largest`` absolute known value.
 
-    A value is missing if it exceeds the largest by more than a million times, and is at least
-    ``LEAST``. If the largest is 0, none is missing.
+    A value is missing if it exceeds the largest known value by a factor of more than a million, and
+    is at least ``LEAST``. If the largest known value is 0, no value is missing.
     """
     largest = np.asarray(largest)
     sizes = np.abs(values)
@@ -100,7 +101,7 @@ def beyond(values: FloatArray, largest: npt.ArrayLike) -> npt.NDArray[np.bool_]:
 
 
 def largest_of(*arrays: FloatArray) -> FloatArray:
-    """Largest absolute value (L,) of arrays (L, ...) without NaN; 0 if there is none."""
+    """Return the largest absolute value (L,) of arrays (L, ...), ignoring NaN; else 0."""
     largest = np.zeros(len(arrays[0]))
     for a in arrays:
         flat = np.asarray(a).reshape(len(a), math.prod(a.shape[1:]))
@@ -110,11 +111,11 @@ def largest_of(*arrays: FloatArray) -> FloatArray:
 
 
 def largest_among(*arrays: FloatArray) -> FloatArray:
-    """Largest absolute value (L,) of arrays (L, ...), without absurd values.
+    """Return the largest absolute value (L,) of arrays (L, ...), without absurd values.
 
-    Values are sorted by size. In the upper half, values above the first gap of more than a million
-    times are absurd. So several absurd values do not hide each other, and they are fewer than half
-    of the values. Infinite values are ignored: they are invalid.
+    Values are sorted by size. In the upper half, values are absurd if they lie above the first gap
+    with a factor of more than a million. So several absurd values do not hide each other, and
+    absurd values are less than half of all. Infinite values are ignored, because they are invalid.
     """
     largest = largest_of(*arrays)
     for place in np.flatnonzero(largest > LEAST):

@@ -1,7 +1,7 @@
 """Closed forms for Gaussian forecasts and finite mixtures of them: distances, CRPS, quantiles.
 
-A mixture has its components on the last axis and weights that need not sum to 1. A scale of 0 is
-a point mass, so an ensemble is a mixture with all scales 0. Functions convert and check their input
+A mixture has its components on the last axis, with weights of any sum. A scale of 0 means a point
+mass, so an ensemble is a mixture whose scales are all 0. Functions convert and check their input
 and never change it.
 
 Missing values: components with a NaN location or scale, and components of weight 0, are ignored. A
@@ -41,7 +41,7 @@ def normal_squared_energy_distance(
     x_loc, x_scale : array_like, shape (n,) or (n, k)
         Locations and standard deviations (>= 0), in the unit of the variable.
     y_loc, y_scale : array_like, shape (q,) or (q, l), optional
-        The other forecasts; those of x by default.
+        Forecasts to compare with; by default those of x.
     x_weights, y_weights : array_like, shape (n, k) and (q, l), optional
         Weights of the components (>= 0), equal unless given.
 
@@ -53,12 +53,12 @@ def normal_squared_energy_distance(
     Raises
     ------
     ValueError
-        For shapes that do not match, a negative scale or weight, or half of a y.
+        If shapes do not match, a scale or weight is negative, or only a part of y is given.
 
     Notes
     -----
-    O(n q k l + n k² + q l²); absolute error about 1e-15 times 2E|X-Y|. Székely and Rizzo (2013),
-    doi:10.1016/j.jspi.2013.03.018.
+    The cost is O(n q k l + n k² + q l²), the absolute error about 1e-15 times 2E|X-Y|. Székely and
+    Rizzo (2013), doi:10.1016/j.jspi.2013.03.018.
 
     Examples
     --------
@@ -88,7 +88,7 @@ def normal_crps(
     scale: npt.ArrayLike,
     weights: npt.ArrayLike | None = None,
 ) -> FloatArray:
-    """CRPS of Gaussian forecasts, or of mixtures of Gaussians.
+    """Compute the CRPS of Gaussian forecasts, or of mixtures of Gaussians.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ def normal_crps(
     Raises
     ------
     ValueError
-        For shapes that do not match, or a negative scale or weight.
+        If shapes do not match, or a scale or weight is negative.
 
     Notes
     -----
@@ -144,7 +144,7 @@ def normal_quantile(
     scale: npt.ArrayLike,
     weights: npt.ArrayLike | None = None,
 ) -> FloatArray:
-    """Quantiles of Gaussian forecasts or mixtures: the smallest z with F(z) >= q.
+    """Compute quantiles of Gaussian forecasts or mixtures: the smallest z with F(z) >= q.
 
     Parameters
     ----------
@@ -163,11 +163,12 @@ def normal_quantile(
     Raises
     ------
     ValueError
-        For shapes that do not match, levels outside [0, 1], or a negative scale or weight.
+        If shapes do not match, a level is outside [0, 1], or a scale or weight is negative.
 
     Notes
     -----
-    Closed form without weights; else about ten CDFs, O(k), per level; O(k²) with many point masses.
+    Without weights there is a closed form. Otherwise a level takes about ten CDFs, O(k) each, or
+    O(k²) with many point masses.
 
     Examples
     --------
@@ -195,7 +196,7 @@ def normal_exceedance(
     scale: npt.ArrayLike,
     weights: npt.ArrayLike | None = None,
 ) -> FloatArray:
-    """``P(Y > threshold)``, strictly, of Gaussian forecasts or of mixtures of Gaussians.
+    """Compute ``P(Y > threshold)`` of Gaussian forecasts or of mixtures of Gaussians.
 
     Parameters
     ----------
@@ -209,13 +210,13 @@ def normal_exceedance(
     Returns
     -------
     ndarray of float64, shape (..., Q)
-        Probabilities in [0, 1]; small ones are exact to all digits. A component of scale 0 is a
-        point. NaN where an input is missing.
+        Probabilities in [0, 1]; small probabilities are exact to all digits. A component of scale 0
+        is a point. NaN where an input is missing.
 
     Raises
     ------
     ValueError
-        For shapes that do not match, or a negative scale or weight.
+        If shapes do not match, or a scale or weight is negative.
 
     Examples
     --------
@@ -237,7 +238,7 @@ def normal_exceedance(
 def normal_mean_std(
     loc: npt.ArrayLike, scale: npt.ArrayLike, weights: npt.ArrayLike | None = None
 ) -> tuple[FloatArray, FloatArray]:
-    """Mean and standard deviation of Gaussian forecasts, or of mixtures of Gaussians.
+    """Compute mean and standard deviation of Gaussian forecasts, or of mixtures of Gaussians.
 
     Parameters
     ----------
@@ -254,7 +255,7 @@ def normal_mean_std(
     Raises
     ------
     ValueError
-        For shapes that do not match, or a negative scale or weight.
+        If shapes do not match, or a scale or weight is negative.
 
     Examples
     --------
@@ -270,7 +271,7 @@ def normal_mean_std(
 def normal_skewness(
     loc: npt.ArrayLike, scale: npt.ArrayLike, weights: npt.ArrayLike | None = None
 ) -> FloatArray:
-    """Skewness of Gaussian forecasts, which is 0, or of mixtures of Gaussians.
+    """Compute the skewness of Gaussian forecasts, which is 0, or of mixtures of Gaussians.
 
     Parameters, missing values and errors as in :func:`normal_mean_std`.
 
@@ -298,7 +299,7 @@ def normal_skewness(
 def as_forecasts(
     loc: npt.ArrayLike, scale: npt.ArrayLike, weights: npt.ArrayLike | None, components: bool
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """As `_as_mixture`, with weights that sum to 1, or NaN if the forecast is missing."""
+    """Do as `_as_mixture`, with weights that sum to 1, or NaN if the forecast is missing."""
     mu, sigma, w = _as_mixture(loc, scale, weights, components)
     w[np.isnan(mu + sigma)] = 0.0  # a missing component
     mu[w == 0] = sigma[w == 0] = 0.0
@@ -311,7 +312,7 @@ def as_forecasts(
 def _as_mixture(
     loc: npt.ArrayLike, scale: npt.ArrayLike, weights: npt.ArrayLike | None, components: bool
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Check and copy to float64 (..., k); without `components` a last axis of length 1 is added."""
+    """Check and copy to float64 (..., k); add a last axis of length 1 without `components`."""
     mu, sigma = np.asarray(loc, np.float64), np.asarray(scale, np.float64)
     if components and (mu.ndim == 0 or mu.shape[-1] == 0):
         raise ValueError(f"loc must have components on its last axis, found shape {mu.shape}")
@@ -334,7 +335,7 @@ def _as_mixture(
 
 @kernel
 def mean_absolute_normal(loc: float, scale: float) -> float:
-    """E|Z| of Z ~ N(loc, scale²), in the unit of both; |loc| where scale is 0. Compiled."""
+    """Return E|Z| of Z ~ N(loc, scale²), in the unit of loc; |loc| if the scale is 0. Compiled."""
     if scale == 0.0:
         return abs(loc)
     z = loc / scale
@@ -343,7 +344,7 @@ def mean_absolute_normal(loc: float, scale: float) -> float:
 
 @inner
 def _mean_distance(x_loc, x_scale, x_weights, y_loc, y_scale, y_weights):  # type: ignore[no-untyped-def]
-    """E|X - Y| of two mixtures (k,), (l,) with normalised weights."""
+    """Return E|X - Y| of two mixtures (k,), (l,) with normalised weights."""
     total = 0.0
     for k in range(x_loc.size):
         if x_weights[k] == 0.0:
@@ -358,7 +359,7 @@ def _mean_distance(x_loc, x_scale, x_weights, y_loc, y_scale, y_weights):  # typ
 
 @inner
 def _prepare(loc, scale, weights):  # type: ignore[no-untyped-def]
-    """Weights (n, k) normalised over valid components, and E|X - X'| (n,), NaN if there is none."""
+    """Return weights (n, k), normalised over valid components, and E|X - X'| (n,), or NaN."""
     normalised = np.zeros(loc.shape)
     within = np.empty(loc.shape[0])
     for i in range(loc.shape[0]):
@@ -386,11 +387,11 @@ def fill_normal_distances(
     y_weights: Matrix,
     out: OutMatrix,
 ) -> None:
-    """Squared energy distances of mixtures (n, k) and (q, l) into `out` (n, q). Compiled, no GIL.
+    """Fill squared energy distances (n, q) of mixtures (n, k) and (q, l). Compiled, no GIL.
 
-    All arrays are float64 and C-contiguous. Components with a NaN location or scale or without
-    positive weight are skipped; a forecast without any gives NaN. If both sets are the same arrays,
-    each pair is computed once.
+    All arrays are float64 and C-contiguous. The function skips components with a NaN location or
+    scale, or without positive weight. A forecast without components gives NaN. If both sets are the
+    same arrays, each pair is computed once.
     """
     same = x_loc is y_loc and x_scale is y_scale and x_weights is y_weights
     x_normalised, x_within = _prepare(x_loc, x_scale, x_weights)
@@ -411,7 +412,7 @@ def fill_normal_distances(
 def fill_normal_crps(
     observations: Vector, loc: Matrix, scale: Matrix, weights: Matrix, out: OutVector
 ) -> None:
-    """CRPS E|X - y| - E|X - X'|/2 of mixtures (n, k), normalised weights, at observations (n,)."""
+    """Fill the CRPS E|X - y| - E|X - X'|/2 of mixtures (n, k), normalised weights, at y (n,)."""
     for i in range(observations.size):
         crps = -0.5 * _mean_distance(loc[i], scale[i], weights[i], loc[i], scale[i], weights[i])
         for k in range(loc.shape[1]):
@@ -425,9 +426,10 @@ def fill_normal_crps(
 def fill_mean_crps(
     loc: Cube, scale: Cube, weights: Cube, points: Matrix, mass: Cube, out: OutMatrix
 ) -> None:
-    """Mean CRPS (L, T) of mixtures (L, T, k) at points (L, n) with mass (L, T, n).
+    """Fill the mean CRPS (L, T) of mixtures (L, T, k) at points (L, n) with mass (L, T, n).
 
-    Weights of components must be normalised; mass need not be. Points without mass are skipped.
+    Weights of components must be normalised; the mass may have any sum. Points without mass are
+    skipped.
     """
     for cell in range(mass.shape[0]):
         for t in range(mass.shape[1]):
@@ -446,7 +448,7 @@ def fill_mean_crps(
 
 @inner
 def _shortfall(z, closed, sought):  # type: ignore[no-untyped-def]
-    """Return q - F(z), with F(z-) unless `closed`, and F'(z).
+    """Return q - F(z) and F'(z); use F(z-) unless `closed`.
 
     `sought` is a level, a flag and the mixture. The level is q or, if the flag is True, 1 - q.
     """
@@ -485,7 +487,7 @@ def _smooth_root(low, high, sought):  # type: ignore[no-untyped-def]
 
 @inner
 def _mixture_quantile(q, normal_quantile, loc, scale, weights):  # type: ignore[no-untyped-def]
-    """Smallest z with F(z) >= q; `normal_quantile` is the quantile of N(0, 1) at q."""
+    """Return the smallest z with F(z) >= q; `normal_quantile` is the quantile of N(0, 1) at q."""
     low, high = np.inf, -np.inf  # the mixture's quantile lies between those of its components
     for k in range(loc.size):
         if weights[k] != 0.0:
@@ -519,7 +521,7 @@ def fill_normal_quantiles(
     weights: Matrix,
     out: OutMatrix,
 ) -> None:
-    """Quantiles (n, Q) at ascending levels of mixtures (n, k) with normalised weights."""
+    """Fill quantiles (n, Q) at ascending levels of mixtures (n, k) with normalised weights."""
     for i in range(loc.shape[0]):
         smallest = np.nan if math.isnan(weights[i, 0]) else -np.inf
         for j in range(levels.size):

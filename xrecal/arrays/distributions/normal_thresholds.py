@@ -25,7 +25,7 @@ def censored_threshold_crps(
     lower: npt.ArrayLike = -np.inf,
     upper: npt.ArrayLike = np.inf,
 ) -> FloatArray:
-    r"""CRPS between two thresholds of normal distributions censored to bounds.
+    r"""Compute the CRPS between two thresholds of normal distributions censored to bounds.
 
     Parameters
     ----------
@@ -47,12 +47,13 @@ def censored_threshold_crps(
     Raises
     ------
     ValueError
-        If shapes do not match, a scale is negative, or a lower end exceeds its upper one.
+        If shapes do not match, a scale is negative, or a lower bound or threshold exceeds the upper
+        one.
 
     Notes
     -----
-    A distribution clipped to both intervals is censored to their intersection. See
-    :func:`~xrecal.arrays.threshold_weighted_crps` and
+    Censoring to the bounds and then to the thresholds is censoring to the intersection of both
+    intervals. See :func:`~xrecal.arrays.threshold_weighted_crps` and
     :func:`~xrecal.arrays.censored_normal_crps`.
 
     Examples
@@ -75,7 +76,7 @@ def normal_threshold_crps(
     lower: npt.ArrayLike = -np.inf,
     upper: npt.ArrayLike = np.inf,
 ) -> FloatArray:
-    r"""CRPS between two thresholds of mixtures of normal distributions.
+    r"""Compute the CRPS between two thresholds of mixtures of normal distributions.
 
     Parameters
     ----------
@@ -103,9 +104,10 @@ def normal_threshold_crps(
     Notes
     -----
     O(k²) per forecast. Below the observation the integrand is a sum of products of two normal
-    distribution functions; above it, of their complements. The integral of a product is elementary
-    except for a bivariate normal probability, which Owen's T function gives. Absolute accuracy
-    about 1e-15 times the distance of thresholds and components.
+    distribution functions; above the observation, it is a sum of products of their complements. The
+    integral of a product is elementary except for a bivariate normal probability, which Owen's T
+    function gives. The absolute accuracy is about 1e-15 times the distance of thresholds and
+    components.
 
     References
     ----------
@@ -161,7 +163,7 @@ def _product_integral(
     spread = np.hypot(s1, s2)
     apart = m2 - m1
     # Point where both densities meet: their product is a normal density around this mean. Without
-    # width it is a point, and then equals z exactly if both means do.
+    # width, it is a point. It equals z exactly if both means do.
     unit = np.where(spread > 0, spread, 1.0)
     from_middle = (s2 / unit) ** 2 * (z - m1) + (s1 / unit) ** 2 * (z - m2)
     a, b = _standard(z - m1, s1), _standard(z - m2, s2)
@@ -179,9 +181,10 @@ def _product_integral(
 
 
 def _between(a: FloatArray, b: FloatArray, c: FloatArray, k: FloatArray) -> FloatArray:
-    """P(X1 < X2 < z), in standardised distances of z from X1, X2 and their middle, and of X2 - X1.
+    """Compute P(X1 < X2 < z), from standardised distances.
 
-    If b or k is 0, its sign does not matter, as long as it is the same in all terms.
+    The distances are those of z from X1, X2 and their middle, and of X2 from X1. If b or k is 0,
+    its sign does not matter, as long as it is the same in all terms.
     """
     b, k = (np.where(part == 0, 1e-300, part) for part in (b, k))
     opposite = np.where((b < 0) != (k < 0), 0.5, 0.0)
@@ -189,14 +192,14 @@ def _between(a: FloatArray, b: FloatArray, c: FloatArray, k: FloatArray) -> Floa
 
 
 def _owen(h: FloatArray, other: FloatArray) -> FloatArray:
-    """Owen's T(h, other / h); 0 for infinite h."""
+    """Compute Owen's T(h, other / h); 0 for infinite h."""
     with np.errstate(over="ignore", invalid="ignore"):
         slope = np.where(np.isinf(h), 0.0, other / h)
         return np.asarray(owens_t(h, slope))
 
 
 def _standard(distance: FloatArray, scale: FloatArray) -> FloatArray:
-    """Distance in units of the scale; infinite where that is 0."""
+    """Return the distance in units of the scale; infinite where the scale is 0."""
     with np.errstate(over="ignore"):
         scaled = distance / np.where(scale > 0, scale, 1.0)
     return np.asarray(np.where(scale > 0, scaled, np.where(distance > 0, np.inf, -np.inf)))

@@ -10,34 +10,35 @@ from xrecal.arrays.compiled import Cube, Floats5, Matrix, OutCube, OutMatrix, in
 from xrecal.typing import FloatArray
 
 POWER = 15.0
-"""The prior weights are proportional to one over the CRPS to this power: similar for similar CRPS,
-almost zero for a component that is 20 % worse. From 10 to 20 the scores hardly change."""
+"""The prior weights are proportional to the CRPS to this power, in the denominator. So they are
+similar for similar CRPS, and almost zero for a component that is 20 % worse. From 10 to 20 the
+scores hardly change."""
 
 PULL = 0.1
 """Strength of the prior, in units of the smallest CRPS. From 0.03 to 0.3 the scores hardly
 change."""
 
 SMALLEST = 0.005
-"""Weights below this fraction of the largest become zero: their components need not be computed."""
+"""Weights below this fraction of the largest become zero, so that their components need no run."""
 
 DOUBT = 5.0
-"""Number of cases that halve the mass of a component if no single component is better."""
+"""Number of cases at which the mass of a component is halved if no other component is better."""
 
 TOLERANCE, MOST_STEPS = 1e-9, 100_000
-"""Difference of slopes, in units of the pull, at which the search for weights ends; and the largest
-number of its steps."""
+"""Two numbers that end the search for weights: the difference of slopes, in units of the pull, and
+the largest number of steps."""
 
 
 def pool_weights(quantiles: FloatArray, observations: FloatArray) -> FloatArray:
-    r"""Weights of a linear pool with a small held-out CRPS.
+    r"""Compute weights of a linear pool with a small held-out CRPS.
 
     Parameters
     ----------
     quantiles : array of float, shape (L, P, C, n, Q)
         Held-out forecasts of n cases by C components: quantiles at the levels (i - ½) / Q, in any
         unit. P is the number of ways of holding out cases; all ways have the same influence. A
-        component that is NaN in half of the cases or more gets no weight; cases with a NaN of
-        another component are left out.
+        component that is NaN in half of the cases or more gets no weight. The function leaves out
+        cases in which another component is NaN.
     observations : array of float, shape (L, n)
         Observations; NaN where unknown.
 
@@ -48,10 +49,10 @@ def pool_weights(quantiles: FloatArray, observations: FloatArray) -> FloatArray:
 
     Notes
     -----
-    The CRPS of a mixture is a quadratic form of its weights, :math:`v^T S v` with
-    :math:`S_{cd} = \frac12 (E|X_c - y| + E|X_d - y| - E|X_c - X_d|)` averaged over cases, so one
-    pass over the cases, O(C² n Q), serves all mixtures. The best mixture of few cases would fit
-    their noise, so weights minimise
+    The CRPS of a mixture is a quadratic form of its weights, :math:`v^T S v` with :math:`S_{cd} =
+    \frac12 (E|X_c - y| + E|X_d - y| - E|X_c - X_d|)` averaged over cases, so one pass over the
+    cases, O(C² n Q), serves all mixtures. With few cases, the best mixture would fit their noise,
+    so the weights minimise
 
     .. math:: v^T S v + 0.1 \min_c S_{cc} \, |v - p|^2, \qquad p_c \propto S_{cc}^{-15}.
 
@@ -68,7 +69,7 @@ def pool_weights(quantiles: FloatArray, observations: FloatArray) -> FloatArray:
 
 
 def pool_scores(quantiles: FloatArray, observations: FloatArray) -> FloatArray:
-    """Matrices S (L, C, C) of :func:`pool_weights`, NaN for components without a weight."""
+    """Compute matrices S (L, C, C) of :func:`pool_weights`, NaN for components without a weight."""
     n_components = quantiles.shape[2]
     scores = np.full((quantiles.shape[0], n_components, n_components), np.nan)
     _fill_scores(
@@ -80,9 +81,9 @@ def pool_scores(quantiles: FloatArray, observations: FloatArray) -> FloatArray:
 
 
 def mean_weights(weights: FloatArray) -> FloatArray:
-    """Weights (1, C) of many places together: their mean, with very small weights set to zero.
+    """Return joint weights (1, C) of many places: the mean weights, with very small ones set to 0.
 
-    ``weights`` (L, C) come from :func:`pool_weights`; NaN ones are ignored.
+    ``weights`` (L, C) come from :func:`pool_weights`; a place with NaN weights is ignored.
     """
     known = weights[~np.isnan(weights).any(-1)]
     if not len(known):
@@ -105,25 +106,26 @@ def relative_crps(scores: FloatArray) -> FloatArray:
 
 
 def evidence_against(crps: FloatArray, one: int, n_cases: FloatArray) -> float:
-    r"""Trust in fitted weights, 0 to 1, against one component that takes the rest of the mass.
+    r"""Return the trust, from 0 to 1, in fitted weights against a weight of 1 for one component.
 
-    Trust grows with the number of cases: it is about a half with ``DOUBT`` cases if no other
-    component has a smaller mean CRPS over the places, and with fewer cases if another one does.
+    One minus the trust is the mass that this component takes. Trust grows with the number of cases.
+    It is about a half at ``DOUBT`` cases if no other component has a smaller mean CRPS over the
+    places, and at fewer cases if another component has.
 
     Parameters
     ----------
     crps : array of float, shape (L, C)
         CRPS of held-out forecasts at each place; see :func:`relative_crps`. NaN if a component has
-        none.
+        no CRPS.
     one : int
         Number of the component.
     n_cases : array of float, shape (L,)
 
     Notes
     -----
-    With :math:`b = (\min_c S_c / S_1)^{15}` of the mean CRPS, by the power of the prior of
-    :func:`pool_weights`, trust is :math:`n / (n + b D)` for the median number of cases, with
-    :math:`D` for ``DOUBT``.
+    The trust is :math:`n / (n + b D)` for the median number n of cases, with :math:`D` for
+    ``DOUBT``. Here :math:`b = (\min_c S_c / S_1)^{15}`, from the mean CRPS and the power of the
+    prior of :func:`pool_weights`.
     """
     there = ~np.isnan(crps[:, one]) & ~np.isnan(n_cases)
     known = crps[there]
@@ -138,7 +140,7 @@ def evidence_against(crps: FloatArray, one: int, n_cases: FloatArray) -> float:
 def weights_of_scores(
     scores: FloatArray, pull: float = PULL, towards: FloatArray | None = None
 ) -> FloatArray:
-    """Weights (L, C) of :func:`pool_weights` from its matrices S, scores (L, C, C).
+    """Compute weights (L, C) of :func:`pool_weights` from its matrices S, scores (L, C, C).
 
     The prior has strength ``pull``; its weights are ``towards`` (L, C) if given.
     """
@@ -180,8 +182,8 @@ def _fill_weights(
 ) -> None:
     """Fill weights (L, C) from scores (L, C, C) of the usable components (L, C).
 
-    The prior has weights ``towards`` (L, C), or weights by the CRPS of each component if these are
-    zero.
+    The prior has weights ``towards`` (L, C). If these are zero, it has weights by the CRPS of each
+    component.
     """
     for cell in range(scores.shape[0]):
         best = np.inf
@@ -224,8 +226,8 @@ def _fill_prior(scores: Any, usable: Any, best: float, weights: Any) -> None:
 def _settle(scores: Any, usable: Any, pull: float, weights: Any) -> None:
     """Move weights (C,) to the minimum of ``v'Sv + pull |v - p|^2``, from their prior p.
 
-    Each step moves the best amount of mass from the component with the steepest ascent to the one
-    with the steepest descent.
+    Each step moves mass from the component with the steepest ascent to the component with the
+    steepest descent. It moves the amount that gives the lowest value.
     """
     slopes = np.dot(scores, weights)  # half the gradient; the prior adds none at p
     for _ in range(MOST_STEPS):
@@ -308,7 +310,7 @@ def add_scores(quantiles: Any, y: float, i: int, share: float, scores: Any) -> N
 
 @inner
 def _mean_distance(x: Any, z: Any) -> float:
-    """``E|X - Z| = int F (1 - G) + G (1 - F)`` of ascending quantiles (Q,)."""
+    """Compute ``E|X - Z| = int F (1 - G) + G (1 - F)`` of ascending quantiles (Q,)."""
     q = x.size
     total, i, j = 0.0, 0, 0
     last = min(x[0], z[0])
@@ -325,7 +327,7 @@ def _mean_distance(x: Any, z: Any) -> float:
 
 
 def average_quantiles(quantiles: FloatArray, weights: FloatArray, bounds: FloatArray) -> FloatArray:
-    """Weighted averages of the quantiles of forecasts; exact zeros stay zeros.
+    """Compute weighted averages of the quantiles of forecasts; exact zeros stay zeros.
 
     Parameters
     ----------
@@ -343,10 +345,10 @@ def average_quantiles(quantiles: FloatArray, weights: FloatArray, bounds: FloatA
 
     Notes
     -----
-    The probability of a bound is the weighted mean over components: averaging quantiles of rain
-    with dry ones would give drizzle. Between bounds, the average is over the conditional quantiles
-    of each component inside the bounds. Its weight is multiplied by the probability that it gives
-    to the inside.
+    The probability of a bound is the weighted mean over components: an average of wet and dry
+    quantiles would give drizzle. Between bounds, the average is over the conditional quantiles of
+    each component inside the bounds. The weight of a component is multiplied by the probability
+    that it gives to the inside.
     """
     averages = np.empty((quantiles.shape[0], quantiles.shape[2]))
     _fill_averages(
@@ -393,7 +395,7 @@ def _fill_averages(quantiles: Cube, weights: Matrix, bounds: Matrix, out: OutMat
 
 @inner
 def _between(x: Any, at: float, first: int, last: int) -> float:
-    """Interpolated value at a position among the quantiles ``first`` to ``last - 1``."""
+    """Interpolate the value at a position among the quantiles ``first`` to ``last - 1``."""
     j = min(max(int(np.floor(at)), first), last - 1)
     following = min(j + 1, last - 1)
     part = min(max(at - j, 0.0), 1.0)

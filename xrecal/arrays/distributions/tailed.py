@@ -1,11 +1,11 @@
 """Weighted ensembles with generalised Pareto tails: probabilities and scores.
 
-The distribution function is that of the members, ``F(z) = sum of w_i over x_i <= z``, plus
-``m_lower L(z) + m_upper U(z)`` of the tails beyond their thresholds. The last 20 members represent
-the tails, ten on each side: they are means of equal parts, and give threshold and scale if the
-shape is known. So shifting or scaling the values, or changing their sign, changes the tails
-likewise. Points count as ordinary members if they do not fit a tail, have no mass, or have no known
-shape.
+The distribution function has two parts. One part is from the members, ``F(z) = sum of w_i over x_i
+<= z``. The second is from the tails beyond their thresholds, ``m_lower L(z) + m_upper U(z)``. The
+last 20 members represent the tails, ten on each side. They are means of equal parts of a tail, and
+give its threshold and scale if the shape is known. So if the values are shifted or scaled, or
+change their sign, the tails do so, too. Points count as ordinary members if they do not fit a tail,
+have no mass, or have no known shape.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .tails import POINTS, SMALLEST_SHAPE
 from .weighted import by_support
 
 IN_LINE = 1e-3
-"""Largest deviation of tail points from their tail, as a share of their range."""
+"""Largest deviation of tail points from the formula of their tail, as a share of their range."""
 
 SINGLE = 4 * 1.2e-7
 """Largest deviation of tail points by rounding to single precision, as a share of the points."""
@@ -41,8 +41,8 @@ def answers(
 ) -> FloatArray:
     """Call a compiled function below for members, weights and shapes (..., 2) of tails.
 
-    ``cases`` (..., *new), as the result, are further arguments. Members that many forecasts share
-    have one axis less than the weights, as in :func:`.weighted.weighted_quantile`.
+    ``cases`` (..., *new) are further arguments, of the shape of the result. Members that many
+    forecasts share have one axis less than the weights, as in :func:`.weighted.weighted_quantile`.
     """
     parts, lead = parts_of(*forecast)
     shape = (*parts[1].shape[:2], *new)
@@ -56,7 +56,7 @@ def answers(
 def parts_of(
     members: FloatArray, weights: FloatArray | None, shape: FloatArray | None
 ) -> tuple[tuple[FloatArray, FloatArray, FloatArray], tuple[int, ...]]:
-    """Members (L, n), weights (L, T, n) and shapes (L, T, 2 or 0), and the shape of the results."""
+    """Return members (L, n), weights (L, T, n), shapes (L, T, 2 or 0), and the shape of results."""
     support, mass, lead = by_support(members, weights)
     sides = np.empty((*lead, 0)) if shape is None else np.broadcast_to(shape, (*lead, 2))
     return (support, mass, np.reshape(sides, (*mass.shape[:2], sides.shape[-1]))), lead
@@ -64,7 +64,7 @@ def parts_of(
 
 @inner
 def beyond(distance: float, tail: Any) -> float:
-    """Share of a tail that lies farther than a distance from its threshold."""
+    """Return the share of a tail that lies farther than a distance from its threshold."""
     x = tail[SHAPE] * distance / tail[SCALE]
     if distance <= 0:
         return 1.0
@@ -98,7 +98,7 @@ def _read_tail(points: Any, weights: Any, shape: float, group: int, tails: Any) 
 
 @inner
 def read(values: Any, weights: Any, order: Any, shape: Any, z: Any, w: Any, tails: Any) -> int:
-    """Read sorted members z and shares w with positive weight, and tails; return their number.
+    """Read sorted members z, their shares w with positive weight, and tails; return their number.
 
     The number is -1 without members, or if a weight is missing.
     """
@@ -132,7 +132,7 @@ def read(values: Any, weights: Any, order: Any, shape: Any, z: Any, w: Any, tail
 
 @inner
 def _mass(x: float, tails: Any, above: bool) -> float:
-    """Mass of the tails above x, or up to it."""
+    """Return the mass of the tails above x, or up to x."""
     mass = 0.0
     for side in range(2):
         tail = tails[side]
@@ -189,7 +189,7 @@ def fill_crps(
     upper: Matrix,
     out: OutMatrix,
 ) -> None:
-    """Fill scores (L, T): two walks over the members towards the observation."""
+    """Fill scores (L, T) by two walks over the members towards the observation."""
     z, w, tails = np.empty(mass.shape[2]), np.empty(mass.shape[2]), np.empty((2, 5))
     for cell in range(mass.shape[0]):
         order = np.argsort(support[cell])
@@ -213,7 +213,7 @@ def fill_crps(
 
 @inner
 def _square(start: float, end: float, body: float, tails: Any, above: bool) -> float:
-    """Integral of the squared mass below z, or above it, between neighbouring members.
+    """Integrate the squared mass below z, or above z, between neighbouring members.
 
     ``body`` is the mass of members on that side.
     """
@@ -235,7 +235,7 @@ def _square(start: float, end: float, body: float, tails: Any, above: bool) -> f
 
 @inner
 def _arc(a: float, b: float, near: float, far: float, tail: Any) -> float:
-    """Integral of ``(a + b S)^2`` between distances; S is the share of a tail beyond a distance."""
+    """Integrate ``(a + b S)^2`` between distances; S is the share of a tail beyond a distance."""
     one, other, shape = beyond(near, tail), beyond(far, tail), tail[SHAPE]
     first = (one ** (1 - shape) - other ** (1 - shape)) * tail[SCALE] / (1 - shape)
     second = (one ** (2 - shape) - other ** (2 - shape)) * tail[SCALE] / (2 - shape)

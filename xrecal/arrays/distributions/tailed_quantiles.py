@@ -1,9 +1,9 @@
 """Quantiles of weighted ensembles with generalised Pareto tails, continuous in the level.
 
-In a tail, quantiles follow from its formula. Members are steps of the distribution function, and
-rounding could put a level on either side of a step. So between the tails a quantile is the mean of
-member quantiles over half a percent of levels. For 200 quantiles of equal mass this is the line
-between the middles of their masses.
+In a tail, quantiles follow from the formula of the tail. Members are steps of the distribution
+function, and rounding could put a level on either side of a step. So between the tails, a quantile
+is the mean of member quantiles over half a percent of levels. For 200 quantiles of equal mass, this
+mean follows the line between the middles of their masses.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from .tails import WIDTH
 from .weighted import check_levels
 
 FEWEST = 1e-9
-"""Intervals of levels smaller than this are a single level."""
+"""Intervals of levels narrower than this count as a single level."""
 
 ROUNDING = 1e-12
-"""A share of a tail smaller than this is zero: its quantile is the end of the tail."""
+"""A share of a tail below this counts as zero: its quantile is the end of the tail."""
 
 START, VALUE, KIND = range(3)
 """Columns of a piece of a quantile function."""
@@ -36,7 +36,7 @@ MEMBER = 2
 def tailed_quantile(
     q: FloatArray, members: FloatArray, weights: FloatArray | None, shape: FloatArray | None
 ) -> FloatArray:
-    """Quantiles (..., k) at levels (k,) of members, weights and shapes of tails."""
+    """Compute quantiles (..., k) at levels (k,) of members, weights and shapes of tails."""
     levels = check_levels(q)
     ascending = np.argsort(levels)
     found = answers(_fill_quantiles, (members, weights, shape), levels[ascending], new=levels.shape)
@@ -45,7 +45,7 @@ def tailed_quantile(
 
 @inner
 def _reach(share: float, tail: Any) -> float:
-    """Distance from its threshold beyond which a share of a tail lies."""
+    """Return the distance from the threshold of a tail beyond which a share of it lies."""
     return tail[SCALE] * math.expm1(-tail[SHAPE] * math.log(share)) / tail[SHAPE]  # type: ignore[no-any-return]
 
 
@@ -79,7 +79,7 @@ def _fill_quantiles(support: Matrix, mass: Cube, shape: Cube, levels: Cube, out:
 
 @inner
 def _same(rows: Any, t: int) -> bool:
-    """Return whether a row equals the one before."""
+    """Return whether a row equals the row before it."""
     i = 0
     while i < rows.shape[1] and rows[t, i] == rows[t - 1, i]:
         i += 1
@@ -88,10 +88,10 @@ def _same(rows: Any, t: int) -> bool:
 
 @inner
 def _width(level: float, tail: Any) -> float:
-    """Range of levels over which a quantile is averaged, at a level counted from a tail's side.
+    """Return the range of levels for the mean of a quantile, at a level counted from a tail's side.
 
-    Zero in the tail, the full range far from it, and between them as much as keeps quantiles in
-    order.
+    The range is zero in the tail, and has its full width far from it. Between them it is as wide as
+    possible with quantiles in order.
     """
     end = max(tail[MASS] - WIDTH / 2, tail[MASS] / 2)
     return min(WIDTH, 2 * max(level - end, 0.0))  # type: ignore[no-any-return]
@@ -101,7 +101,7 @@ def _width(level: float, tail: Any) -> float:
 def _cut(z: Any, w: Any, tails: Any, pieces: Any) -> int:
     """Cut the quantile function into ascending pieces (k, 3); return their number.
 
-    The columns are the level at which the piece starts; the share of its tail beyond its start, or
+    The columns are: the level at which the piece starts; the share of its tail beyond its start, or
     the member; and 0, 1 or 2, for the lower tail, the upper tail, or a member.
     """
     k, level, shares = 0, 0.0, np.array([0.0, 1.0])
@@ -124,7 +124,7 @@ def _cut(z: Any, w: Any, tails: Any, pieces: Any) -> int:
 
 @inner
 def _mean(level: float, half: float, origin: float, pieces: Any, first: int, tails: Any) -> float:
-    """Mean quantile over levels around one, as a difference from ``origin``, a value near it.
+    """Return the mean quantile over levels around one level, minus ``origin``, a value near it.
 
     The levels start in piece number ``first``.
     """
@@ -144,7 +144,7 @@ def _mean(level: float, half: float, origin: float, pieces: Any, first: int, tai
 
 @inner
 def _part(start: float, end: float, origin: float, piece: Any, tails: Any) -> float:
-    """Integral over levels of the distance of tail quantiles from ``origin``."""
+    """Integrate the distance of tail quantiles from ``origin`` over levels."""
     side = int(piece[KIND])
     tail, area = tails[side], 0.0
     for level in (start, end):
@@ -157,7 +157,7 @@ def _part(start: float, end: float, origin: float, piece: Any, tails: Any) -> fl
 
 @inner
 def _value(level: float, pieces: Any, at: int, tails: Any) -> float:
-    """Quantile at a level, in piece number ``at``."""
+    """Return the quantile at a level, in piece number ``at``."""
     if pieces[at, KIND] == MEMBER:
         return pieces[at, VALUE]  # type: ignore[no-any-return]
     piece = pieces[at]
@@ -168,7 +168,7 @@ def _value(level: float, pieces: Any, at: int, tails: Any) -> float:
 
 @inner
 def _piece(level: float, pieces: Any, near: int) -> int:
-    """Number of the piece of a level; the search starts at a piece near it."""
+    """Return the number of the piece of a level; the search starts at a piece near it."""
     while near > 0 and pieces[near, START] > level:
         near -= 1
     while near + 1 < pieces.shape[0] and pieces[near + 1, START] <= level:
@@ -178,7 +178,7 @@ def _piece(level: float, pieces: Any, near: int) -> int:
 
 @inner
 def _share(level: float, piece: Any, tail: Any) -> float:
-    """Share of a tail beyond the quantile at a level."""
+    """Return the share of a tail beyond the quantile at a level."""
     moved = (level - piece[START]) / tail[MASS]
     share = min(piece[VALUE] + (moved if piece[KIND] == 0 else -moved), 1.0)
     return share if share > ROUNDING else 0.0

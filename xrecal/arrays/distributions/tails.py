@@ -1,9 +1,10 @@
 """Tails beyond the record: generalised Pareto distributions in place of the outer members.
 
-A weighted ensemble of past errors ends at the largest error. On each side without a bound, a
-twentieth to a tenth of the mass moves from the outer members to ten points of equal mass beyond a
-threshold. The points are parts of a generalised Pareto distribution; its mean is a multiple of the
-forecast's own spread. The code uses array expressions only, so it serves all array libraries.
+A weighted ensemble of past errors ends at the largest error. On each side without a bound, the code
+moves a twentieth to a tenth of the mass from the outer members to ten points of equal mass beyond a
+threshold. The points are means of equal parts of a generalised Pareto distribution, whose mean is a
+multiple of the forecast's own spread. The code uses array expressions only, so it serves all array
+libraries.
 """
 
 from __future__ import annotations
@@ -14,28 +15,28 @@ from xrecal.arrays.dispatch import namespace
 from xrecal.typing import FloatArray
 
 POINTS = 10
-"""Members of equal mass on each side."""
+"""Number of members of equal mass that make a tail, on each side."""
 
 EXCEEDANCES = 50.0
-"""Number of cases in a tail, if this is between a twentieth and a tenth of all cases."""
+"""Number of cases in a tail, as long as this is between a twentieth and a tenth of all cases."""
 
 LEAST, MOST = 0.05, 0.10
 """Smallest and largest mass of a tail."""
 
 SHAPE, PSEUDO = 0.1, 20.0
-"""Prior shape, typical of weather errors, and its weight as a number of exceedances."""
+"""Prior shape, typical of weather errors, and the number of exceedances that its weight equals."""
 
 THINNEST, HEAVIEST = -0.2, 0.5
-"""Range of the shape; at the upper end the variance is infinite."""
+"""Range of the shape; at the upper end, the variance is infinite."""
 
 WIDTH = 1 / 200
 """Range of levels over which quantiles are averaged, so that they are continuous."""
 
 ROUNDING = 1e-9
-"""Parts of a member's mass smaller than this become zero."""
+"""Parts of a member's mass that are smaller than this become zero."""
 
 SMALLEST_SHAPE = 1e-4
-"""Shapes closer to zero use the formulas of an exponential tail; the others would lose digits."""
+"""Shapes closer to zero use the formulas of an exponential tail, as others would lose digits."""
 
 
 class Tails(NamedTuple):
@@ -46,21 +47,21 @@ class Tails(NamedTuple):
     excess: FloatArray
     """(L, 2) mean distance from the threshold, in standard deviations of each forecast; or NaN"""
     shape: FloatArray
-    """(L, 2)"""
+    """(L, 2) shape of each tail"""
 
 
 def mass_of(n_cases: Any) -> Any:
-    """Mass of a tail (L,) by the number of cases (L,): smaller for more cases."""
+    """Return the mass of a tail (L,) for numbers of cases (L,): smaller for more cases."""
     xp = namespace(n_cases)
     mass = EXCEEDANCES / xp.where(n_cases > 0, n_cases, 1)
     return xp.where(mass < LEAST, LEAST, xp.where(mass > MOST, MOST, mass))
 
 
 def fit_tails(errors: FloatArray, open_sides: FloatArray) -> Tails:
-    """Tails of errors (L, n) around the centres of forecasts, in units of the forecasts' spreads.
+    """Fit tails to errors (L, n) around the centres of forecasts, in units of their spreads.
 
-    NaN errors belong to no case; infinite errors lie on a bound. ``open_sides`` (L, 2) is True for
-    a side without a bound.
+    A NaN error means no case; an infinite error means an observation on a bound. ``open_sides`` (L,
+    2) is True for a side without a bound.
     """
     xp = namespace(errors)
     inside = xp.isfinite(errors)
@@ -81,16 +82,16 @@ def fit_tails(errors: FloatArray, open_sides: FloatArray) -> Tails:
 def with_exceedances(
     mass: FloatArray, beyond: FloatArray, open_sides: FloatArray, spread: Any = None
 ) -> Tails:
-    """Tails from distances (L, 2, n) beyond thresholds, NaN for cases within the thresholds.
+    """Fit tails to distances (L, 2, n) beyond thresholds, NaN for cases within the thresholds.
 
-    Distances are in units of the forecasts' spreads. Where these differ by ``spread`` (L, 1, n),
-    each distance is weighted by it: a forecast with almost no spread can be off by any number of
+    Distances are in units of the forecasts' spreads. Where spreads ``spread`` (L, 1, n) differ,
+    they weight the distances. A forecast with almost no spread can be wrong by any number of
     spreads, so it gets little weight.
 
     Notes
     -----
-    Probability-weighted moments [1]_, with a prior shape of 0.1 that has the weight of 20
-    exceedances.
+    The fit uses probability-weighted moments [1]_, with a prior shape of 0.1 that has the weight of
+    20 exceedances.
 
     References
     ----------
@@ -120,7 +121,7 @@ def with_exceedances(
 
 
 def _beyond(xp: Any, errors: Any, n: Any) -> Any:
-    """Distances (L, n) of the n largest errors from the next smaller error; NaN for all others."""
+    """Return distances (L, n) of the n largest errors from the next smaller error; else NaN."""
     descending = -xp.sort(-errors, axis=-1)
     place = xp.arange(errors.shape[-1])[None, :]
     n = n[:, None] - ROUNDING  # rounding down counts positions from 0
@@ -132,14 +133,14 @@ def _beyond(xp: Any, errors: Any, n: Any) -> Any:
 
 
 class Outer(NamedTuple):
-    """Weighted ensembles (L, T, n) without their outer mass."""
+    """Weighted ensembles (L, T, n) after their outer mass was removed."""
 
     weights: FloatArray
     """(L, T, n)"""
     threshold: FloatArray
-    """(L, T, 2) quantile on each side beyond which mass was removed; infinite if none was"""
+    """(L, T, 2) quantile on each side beyond which mass was removed; infinite if no mass was"""
     mass: FloatArray
-    """(L, T, 2) removed mass"""
+    """(L, T, 2) mass that was removed on each side"""
     spread: FloatArray
     """(L, T) standard deviation of the part between the bounds"""
 
@@ -147,7 +148,7 @@ class Outer(NamedTuple):
 def without_outer(
     members: FloatArray, weights: FloatArray, mass: FloatArray, bounds: FloatArray
 ) -> Outer:
-    """Remove shares ``mass`` (L, 2) of the mass between the bounds (L, 2) from its two ends."""
+    """Remove shares ``mass`` (L, 2) of the mass between the bounds (L, 2) from both ends."""
     xp = namespace(members)
     low, high = bounds[:, 0, None, None], bounds[:, 1, None, None]
     order = xp.argsort(members, axis=-1)
@@ -164,7 +165,8 @@ def without_outer(
     above = total[..., None] - below - within
     thresholds, taken, taken_from = [], xp.zeros_like(within), []
     for side, (outside, far) in enumerate(((below, -float("inf")), (above, float("inf")))):
-        # The outermost members give their mass first; each next one gives what is still missing.
+        # The outermost members give their mass first; each next member gives the mass that is still
+        # needed.
         level = mass[:, side, None, None] * total[..., None]
         needs = level - outside
         gives = xp.where(needs < within, xp.where(needs > 0, needs, 0.0), within)
@@ -178,10 +180,10 @@ def without_outer(
 
 
 def _mean_quantile(xp: Any, points: Any, masses: Any, level: Any, half: Any) -> Any:
-    """Mean (L, T) of the quantiles at levels within ``half`` of a level (L, T, 1).
+    """Return the mean (L, T) of the quantiles at levels within ``half`` of a level (L, T, 1).
 
-    Levels are counted from the outside. ``masses`` are the mass outside each point and that of the
-    point itself.
+    Levels are counted from the outside. ``masses`` are the mass outside each point and the mass of
+    the point itself.
     """
     outside, own = masses
     start, end = level - half, level + half
@@ -210,7 +212,7 @@ def with_tails(
 ) -> tuple[FloatArray, FloatArray]:
     """Members and weights (L, T, n + 20) with their outer mass in tails, within the bounds.
 
-    The last positions are the tails, the lower one first; NaN with weight 0 without a tail.
+    The last positions hold the tails, first the lower one; NaN with weight 0 without a tail.
     """
     xp = namespace(members)
     there = xp.isfinite(tails.excess)
@@ -231,7 +233,7 @@ def with_tails(
 
 
 def _points(xp: Any, shape: Any) -> Any:
-    """Means (L, 10) of ten equal parts of a generalised Pareto distribution of mean one."""
+    """Return means (L, 10) of ten equal parts of a generalised Pareto with mean one."""
     shape = xp.where(xp.abs(shape) < SMALLEST_SHAPE, SMALLEST_SHAPE, shape)[:, None]
     edge = 1.0 - xp.arange(POINTS + 1) / POINTS
     powers = edge[None, :] ** (1.0 - shape)

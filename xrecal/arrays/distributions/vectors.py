@@ -1,6 +1,6 @@
 """Squared energy distances between ensembles of vectors.
 
-Whole matrices, or pairs on request for ensembles that are prepared once.
+Distances come as whole matrices, or for requested pairs of ensembles that are prepared once.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from xrecal.typing import FloatArray, IntArray
 from .circular import on_circle
 from .distance import EPSILON, ROUNDING
 
-# Number of members in the inner loop: 256 was fastest among 256, 512, 1024 and 2048 for two or more
-# components, as they then stay in the first-level cache.
+# Number of members in the inner loop. 256 was fastest among 256, 512, 1024 and 2048 for two or more
+# components, because the members then stay in the first-level cache.
 BLOCK = 256
 
 
@@ -33,14 +33,14 @@ def vector_energy_distance(
     ----------
     x : array of float, shape (n, d, m)
         ``n`` ensembles of ``m`` members with ``d`` components, all in one unit, u, or scaled to
-        comparable size. A member with a NaN component is left out, so ensembles of different sizes
+        comparable size. The function leaves out a member with a NaN component, so smaller ensembles
         are padded with NaN.
     y : array of float, shape (q, d, p), optional
         Ensembles to compare with. Without it, ``x`` is compared with itself; the result is then
         exactly symmetric, with zeros on the diagonal.
     x_weights, y_weights : array of float, shapes (n, m) and (q, p), optional
-        Weights >= 0 of the members, normalised over each row; a member with a NaN weight is left
-        out. Equal by default.
+        Weights >= 0 of the members, normalised over each row; equal by default. The function leaves
+        out a member with a NaN weight.
 
     Returns
     -------
@@ -51,16 +51,16 @@ def vector_energy_distance(
     Raises
     ------
     ValueError
-        If an input is not three-dimensional, numbers of components differ, weights do not fit
-        their members, or a member or weight is infinite or a weight negative.
+        If an input is not three-dimensional, if numbers of components differ, if weights do not fit
+        their members, if a member or weight is infinite, or if a weight is negative.
 
     Notes
     -----
-    The self terms are V-statistics, as in :func:`squared_energy_distance`, which is the same for
-    d = 1 and faster. O(n q m p d) time, about a nanosecond a pair of members for the root, half of
-    that for ``x`` against itself; O(n m d + q p d + n q) memory. Absolute accuracy about 1e-13 of
-    the largest deviation from the common mean, plus 1e-15 of that mean; smaller distances are
-    returned as 0.
+    The terms of X with X' and Y with Y' are V-statistics, as in :func:`squared_energy_distance`,
+    which gives the same result for d = 1 in less time. The time is O(n q m p d), with about a
+    nanosecond per pair of members for the root. For ``x`` against itself it is half of this. The
+    memory is O(n m d + q p d + n q). The absolute accuracy is about 1e-13 of the largest deviation
+    from the common mean, plus 1e-15 of that mean; smaller distances are returned as 0.
 
     References
     ----------
@@ -89,7 +89,8 @@ def vector_energy_distance(
 class VectorDistances:
     """Squared energy distances of ensembles (n, d, m), computed for requested pairs only.
 
-    Pairs are of these ensembles and others (q, d, p), or of these ensembles.
+    The pairs are of these ensembles with ensembles (q, d, p), or of these ensembles with each
+    other.
     """
 
     def __init__(
@@ -115,12 +116,12 @@ class VectorDistances:
         return np.asarray(prepared_distances(*known, self._tolerance, same))
 
     def of_all(self) -> FloatArray:
-        """Distances (n, q) of all pairs."""
+        """Compute the distances (n, q) of all pairs."""
         return self[tuple(map(np.arange, self._shape))]
 
 
 def _mean_point(points: FloatArray, weights: FloatArray) -> FloatArray:
-    """Mean point (d,) of members (n, d, m), without missing members and those of weight 0."""
+    """Return the mean point (d,) of members (n, d, m) that are not missing and have weight."""
     known = (np.isfinite(points).all(1) & (weights > 0))[:, np.newaxis]
     total = np.where(known, points, 0.0).sum((0, 2))
     return np.asarray(total / max(int(known.sum()), 1))
@@ -152,7 +153,7 @@ def _checked(
 
 
 def spread_of_observations(observations: FloatArray, period: float | None = None) -> FloatArray:
-    """Scale of a component: divide the component by it before comparing it with others.
+    """Return the scale of a component: divide the component by it before a comparison with others.
 
     Parameters
     ----------
@@ -191,7 +192,7 @@ def spread_of_observations(observations: FloatArray, period: float | None = None
 
 @inner
 def _side_by_side(values: Any, weights: Any) -> Any:
-    """Members with weight as columns, normalised weights, and first column of each ensemble.
+    """Return members with weight as columns, normalised weights, and first column of each ensemble.
 
     Shapes are (d', N), (N,) and (n + 1,); d' is d but at least 2, with zeros as further components.
     """
@@ -229,10 +230,10 @@ def _largest_norm(points: Any) -> Any:
 
 @inner
 def _mean_distances(x: Any, y: Any, below: bool) -> Any:
-    """``E|X-Y|`` of ensembles side by side, (n, q); only up to the diagonal if ``below``.
+    """Compute ``E|X-Y|`` of ensembles side by side, (n, q); only up to the diagonal if ``below``.
 
-    One inner loop runs over members of many ensembles Y. It has no sum, so the compiler turns it
-    into vector instructions.
+    One inner loop runs over members of many ensembles Y. It contains no sum, so the compiler turns
+    it into vector instructions.
     """
     x_start, (y_points, y_mass, y_start) = x[2], y
     n, q = x_start.size - 1, y_start.size - 1
@@ -259,7 +260,7 @@ def _mean_distances(x: Any, y: Any, below: bool) -> Any:
 
 @inner
 def _mean_self_distances(x: Any) -> Any:
-    """``E|X-X'|`` (n,) of each of the ensembles side by side; NaN without members."""
+    """Compute ``E|X-X'|`` (n,) of each of the ensembles side by side; NaN without members."""
     points, mass, start = x
     n = start.size - 1
     mean = np.zeros(n)
@@ -277,7 +278,7 @@ def _mean_self_distances(x: Any) -> Any:
 
 @inner
 def _sum_distances(x: Any, i: int, y: Any, block: Any, sums: Any, partial: Any) -> Any:
-    """Sums of weighted distances from ensemble i of ``x`` to a block of the points ``y``."""
+    """Return sums of weighted distances from ensemble i of ``x`` to a block of the points ``y``."""
     (points, mass, start), (first, last) = x, block
     d, size = y.shape[0], last - first
     u, v = y[d - 2, first:last], y[d - 1, first:last]
@@ -299,7 +300,7 @@ Prepared: TypeAlias = tuple[Matrix, Vector, Indices, Vector]
 
 @kernel
 def prepare_vectors(x: Cube, weights: Matrix, centre: Vector) -> Any:
-    """Points around a centre (d,), their weights and first columns, and ``E|X-X'|``, (n,)."""
+    """Return points around a centre (d,), weights, first columns, and ``E|X-X'|`` (n,)."""
     points, mass, start = _side_by_side(x, weights)
     for c in range(x.shape[1]):
         points[c] -= centre[c]
@@ -308,7 +309,7 @@ def prepare_vectors(x: Cube, weights: Matrix, centre: Vector) -> Any:
 
 @kernel
 def rounding_of_vectors(x: Matrix, start: Indices, y: Matrix, centre: Vector) -> Any:
-    """Largest rounding error (n,) of a squared distance from each ensemble of x to those of y.
+    """Return the largest rounding error (n,) of squared distances from ensembles x to y.
 
     Points (d, N) are relative to the centre; ensemble i of x has the columns from ``start[i]`` on.
     """
@@ -324,7 +325,7 @@ def rounding_of_vectors(x: Matrix, start: Indices, y: Matrix, centre: Vector) ->
 def prepared_distances(
     x: Prepared, rows: Indices, y: Prepared, columns: Indices, tolerance: Vector, same: bool
 ) -> Any:
-    """Squared distances from some of the ensembles of one set to some of another.
+    """Compute squared distances from some ensembles of one set to some ensembles of another set.
 
     Both sets come from :func:`prepare_vectors`; ``same`` is true if rows and columns are the same
     ensembles. Distances up to the ``tolerance`` of an ensemble of the first set become 0.
@@ -343,7 +344,7 @@ def prepared_distances(
 
 @inner
 def _taken(prepared: Any, chosen: Any) -> Any:
-    """Points, weights and first columns of some ensembles."""
+    """Return points, weights and first columns of some ensembles."""
     points, mass, start = prepared[0], prepared[1], prepared[2]
     first = np.zeros(chosen.size + 1, np.int64)
     for i in range(chosen.size):

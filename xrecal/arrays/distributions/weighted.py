@@ -1,8 +1,8 @@
-"""Statistics of weighted ensembles; with equal weights, of plain ensembles.
+"""Statistics of weighted ensembles, or of plain ensembles if weights are equal.
 
 Shapes are the same in all functions. ``members`` has shape (..., n). ``weights`` has the same shape
-if each forecast has members of its own, or (..., T, n) if T forecasts share them (past
-observations, for instance). Without weights all members have the same weight.
+if each forecast has members of its own. It has the shape (..., T, n) if T forecasts share the
+members, such as past observations. Without weights all members have the same weight.
 """
 
 from __future__ import annotations
@@ -18,20 +18,21 @@ from xrecal.arrays.dispatch import as_array, namespace
 from xrecal.arrays.rows import double_blocks
 from xrecal.typing import FloatArray
 
-# Weights sum to one up to rounding: a level up to this far above a step of the CDF is on the step.
+# Weights sum to one up to rounding. If a level is above a step of the CDF by at most this, it is on
+# it.
 LEVEL_ROUNDING = 1e-12
 
-# Members that differ from their mean by up to this share of the largest one are equal.
+# Members count as equal if they differ from their mean by at most this share of the largest one.
 SAME = 1e-14
 
 
 def weighted_mean(members: FloatArray, weights: FloatArray | None = None) -> FloatArray:
-    """Mean of each forecast.
+    """Compute the mean of each forecast.
 
     Parameters
     ----------
     members : array of float, shape (..., n)
-        Members in any unit; NaN ones are left out.
+        Members in any unit; NaN marks a missing member.
     weights : array of float, shape (..., n) or (..., T, n), optional
         Weights >= 0, normalised here.
 
@@ -50,7 +51,7 @@ def weighted_mean(members: FloatArray, weights: FloatArray | None = None) -> Flo
 
 
 def weighted_std(members: FloatArray, weights: FloatArray | None = None) -> FloatArray:
-    """Standard deviation of each forecast distribution, without correction for sample size.
+    """Compute the standard deviation of each forecast, without correction for sample size.
 
     Parameters, shapes, unit and missing values as in :func:`weighted_mean`.
 
@@ -72,10 +73,10 @@ def mean_std(
 
 
 def weighted_skewness(members: FloatArray, weights: FloatArray | None = None) -> FloatArray:
-    """Skewness of each forecast distribution, without correction for sample size.
+    """Compute the skewness of each forecast, without correction for sample size.
 
-    Parameters, shapes and missing values as in :func:`weighted_mean`; without a unit, 0 where all
-    members are equal.
+    Parameters, shapes and missing values as in :func:`weighted_mean`. The skewness has no unit; it
+    is 0 where all members are equal.
 
     Examples
     --------
@@ -95,7 +96,7 @@ def weighted_skewness(members: FloatArray, weights: FloatArray | None = None) ->
 def weighted_cdf(
     members: FloatArray, thresholds: FloatArray, weights: FloatArray | None = None
 ) -> FloatArray:
-    """``P(Y <= threshold)``.
+    """Compute ``P(Y <= threshold)``.
 
     Parameters
     ----------
@@ -122,7 +123,7 @@ def weighted_cdf(
 def weighted_exceedance(
     members: FloatArray, thresholds: FloatArray, weights: FloatArray | None = None
 ) -> FloatArray:
-    """``P(Y > threshold)``, strictly; thresholds may differ from forecast to forecast.
+    """Compute ``P(Y > threshold)``; thresholds may differ from forecast to forecast.
 
     Parameters
     ----------
@@ -135,8 +136,8 @@ def weighted_exceedance(
     -------
     array of float64, shape (..., k) or (..., T, k)
         Probabilities in [0, 1], not increasing in the threshold: one minus :func:`weighted_cdf` up
-        to rounding; small ones are exact to all digits. NaN without members, or if a weight or the
-        threshold is NaN.
+        to rounding. Small probabilities are exact to all digits. NaN without members, or if a
+        weight or the threshold is NaN.
 
     Notes
     -----
@@ -157,7 +158,7 @@ def weighted_exceedance(
 
 
 def category_probabilities(exceedance: FloatArray, edges: FloatArray) -> FloatArray:
-    """Probabilities of categories from the probabilities of exceeding their edges.
+    """Compute probabilities of categories from the probabilities of exceeding their edges.
 
     Parameters
     ----------
@@ -169,8 +170,9 @@ def category_probabilities(exceedance: FloatArray, edges: FloatArray) -> FloatAr
     Returns
     -------
     array of float64, shape (..., k + 1)
-        From the lowest category to the highest, >= 0, summing to one up to rounding; 0 between
-        equal edges. All are NaN if a probability or an edge is missing, or if edges decrease.
+        From the lowest category to the highest. They are >= 0, sum to one up to rounding, and are 0
+        between equal edges. All are NaN if a probability or an edge is missing, or if edges
+        decrease.
 
     Examples
     --------
@@ -189,7 +191,7 @@ def category_probabilities(exceedance: FloatArray, edges: FloatArray) -> FloatAr
 def weighted_quantile(
     members: FloatArray, q: FloatArray, weights: FloatArray | None = None
 ) -> FloatArray:
-    """Quantiles: the smallest member z with ``P(Y <= z) >= q``.
+    """Compute quantiles: the smallest member z with ``P(Y <= z) >= q``.
 
     Parameters
     ----------
@@ -201,9 +203,9 @@ def weighted_quantile(
     Returns
     -------
     array of float64, shape (..., k) or (..., T, k)
-        Members of positive weight, not decreasing in q: the inverse of :func:`weighted_cdf`
-        (definition 1 of [1]_); the smallest one at q = 0. NaN without members or where a weight
-        is NaN.
+        Members of positive weight, not decreasing in q. They are the inverse of
+        :func:`weighted_cdf` (definition 1 of [1]_). At q = 0 it is the smallest such member. NaN
+        without members or where a weight is NaN.
 
     Raises
     ------
@@ -231,7 +233,7 @@ def weighted_quantile(
 
 
 def check_levels(q: npt.ArrayLike) -> FloatArray:
-    """Levels as a float64 array of one axis; raise ValueError unless all are in [0, 1]."""
+    """Return levels as a float64 array of one axis; raise ValueError unless all are in [0, 1]."""
     try:
         levels = np.atleast_1d(np.asarray(q, dtype=np.float64))
     except (TypeError, ValueError):
@@ -250,7 +252,7 @@ def check_levels(q: npt.ArrayLike) -> FloatArray:
 def by_support(
     members: FloatArray, weights: FloatArray | None
 ) -> tuple[FloatArray, FloatArray, tuple[int, ...]]:
-    """Members (L, n) and weights (L, T, n) as contiguous arrays, and the shape of the forecasts."""
+    """Return contiguous members (L, n) and weights (L, T, n), and the shape of the forecasts."""
     members = np.asarray(members)
     if weights is None:
         weights = np.ones((1,) * members.ndim, dtype=members.dtype)
@@ -275,7 +277,7 @@ def by_support(
 
 
 def _present(members: FloatArray, weights: FloatArray | None) -> tuple[FloatArray, FloatArray]:
-    """Members, with 0 for missing members, and normalised weights of the others."""
+    """Return members, with 0 for missing ones, and normalised weights of the present members."""
     members = np.asarray(members, dtype=np.float64)
     missing = np.isnan(members)
     mass = np.ones_like(members) if weights is None else np.asarray(weights, dtype=np.float64)
@@ -291,7 +293,7 @@ def _present(members: FloatArray, weights: FloatArray | None) -> tuple[FloatArra
 
 @inner
 def total_mass(values: Any, weights: Any) -> float:
-    """Sum of the weights (n,) of members (n,) that are not missing.
+    """Sum the weights (n,) of members (n,) that are not missing.
 
     NaN if the sum is 0, a weight is NaN, or an infinite member has positive weight.
     """
@@ -334,7 +336,7 @@ def _fill_quantiles(
 def _fill_exceedance(support: Matrix, mass: Cube, thresholds: Cube, out: OutCube) -> None:
     """Fill shares (L, T, k) of supports (L, n), with weights (L, T, n), above thresholds (L, T, k).
 
-    Sums run over the members in one order, so that a higher threshold never has a larger share.
+    Sums run over the members in one order, so that a higher threshold is never exceeded more often.
     """
     for cell in range(mass.shape[0]):
         for t in range(mass.shape[1]):

@@ -14,29 +14,29 @@ from xrecal.typing import FloatArray, IntArray
 
 KERNELS = ("gaussian", "laplace")
 
-# Pairs closer than this share of the largest distance are identical forecasts. Otherwise, if most
-# days are dry, their distances of rounding size would make the median zero.
+# Pairs closer than this share of the largest distance are identical forecasts. Without the share,
+# distances of rounding size would make the median zero if most days are dry.
 IDENTICAL = 1e-12
 
 # The median over 400 forecasts (79 800 pairs) is as good as the median over all of them.
 MEDIAN_CASES = 400
 
 LARGEST = 1e150
-"""Limit of covariates, as distances are sums of squares."""
+"""Limit of covariates, because distances are sums of squares."""
 
 
 def similarity(
     squared_distance: FloatArray, bandwidth: float, kernel: str = "gaussian"
 ) -> FloatArray:
-    r"""Energy Distance Kernel of squared energy distances.
+    r"""Compute the Energy Distance Kernel of squared energy distances.
 
     Parameters
     ----------
     squared_distance : array of float, any shape
         :math:`D^2 \ge 0` in the unit u of the variable.
     bandwidth : float
-        s > 0, in u for the Gaussian and in the root of u for the Laplace kernel. With an infinite
-        bandwidth all forecasts are equal, so the recalibrated forecast is the climatology.
+        s > 0, in u for the Gaussian kernel, and in the root of u for the Laplace kernel. With an
+        infinite bandwidth all forecasts are equal, so the recalibrated forecast is the climatology.
     kernel : {"gaussian", "laplace"}
         :math:`\exp(-D^2/s)` or :math:`\exp(-D/s)`.
 
@@ -63,7 +63,7 @@ def similarity(
 
 
 def median_bandwidth(squared_distance: FloatArray, kernel: str = "gaussian") -> float:
-    """Median distance between different forecasts.
+    """Compute the median distance between different forecasts.
 
     Parameters
     ----------
@@ -76,9 +76,9 @@ def median_bandwidth(squared_distance: FloatArray, kernel: str = "gaussian") -> 
     Returns
     -------
     float
-        Median over the pairs whose D² is above 1e-12 of the largest. Identical forecasts, such
-        as those of dry days, would otherwise pull the median to zero. Of more than 400 forecasts,
-        a fixed pseudo-random subset of 400 counts.
+        Median over the pairs whose D² is above 1e-12 of the largest. Identical forecasts, such as
+        those of dry days, would otherwise pull the median to zero. If there are more than 400
+        forecasts, a fixed pseudo-random subset of 400 counts.
 
     Raises
     ------
@@ -111,9 +111,9 @@ def check_kernel(kernel: str) -> None:
 
 
 def positive_median(distance: FloatArray) -> float:
-    """Median of the positive entries of a symmetric matrix (n, n); infinity if there are none.
+    """Return the median of the positive entries of a symmetric matrix (n, n), or infinity.
 
-    Taken over 400 rows and columns; over all if these have no positive entries.
+    The median is over 400 rows and columns; over all rows if these have no positive entries.
     """
     n = distance.shape[0]
     nothing = IDENTICAL * np.fmax.reduce(distance, axis=None, initial=0.0)  # ignores NaN
@@ -128,7 +128,7 @@ def positive_median(distance: FloatArray) -> float:
 
 @kernel
 def _median_above(distance: Matrix, nothing: float) -> float:
-    """Median of the entries larger than ``nothing``, right of the diagonal of a matrix (n, n)."""
+    """Return the median of entries above ``nothing``, right of the diagonal of a matrix (n, n)."""
     n, count = distance.shape[0], 0
     larger = np.empty(n * (n - 1) // 2)
     for i in range(n):
@@ -141,10 +141,10 @@ def _median_above(distance: Matrix, nothing: float) -> float:
 
 @kernel
 def subset(n: int, size: int) -> Any:
-    """``size`` of the numbers below n without replacement (all if n is smaller), always the same.
+    """Draw ``size`` of the numbers below n without replacement, or all; always the same ones.
 
-    A shuffle with its own small linear congruential generator, so that neither threads nor the
-    caller's random numbers can change a fit.
+    The function shuffles with its own small linear congruential generator. So neither threads nor
+    the caller's random numbers can change a fit.
     """
     numbers = np.empty(n, dtype=np.int64)
     for i in range(n):
@@ -165,12 +165,12 @@ class Features(NamedTuple):
     values: FloatArray
     """(L, n, k); a circular covariate becomes a sine and a cosine; others are unchanged"""
     circular: npt.NDArray[np.bool_]
-    """(k,) whether a column is a sine or cosine."""
+    """(k,) whether a column is a sine or cosine"""
     predictors: IntArray = np.zeros(0, np.int64)
     """Columns that regressions shrink; the others are season and place"""
 
     def take(self, block: slice) -> Features:
-        """Features of some locations."""
+        """Return the features of some locations."""
         return self._replace(values=self.values[block])
 
 
@@ -180,8 +180,8 @@ def features(covariates: FloatArray, periods: tuple[float | None, ...]) -> Featu
     Parameters
     ----------
     covariates : array of float, shape (L, n, p)
-        Values in any unit, NaN if unknown. Infinite values count as unknown; values beyond 1e150
-        are cut to it.
+        Values in any unit, NaN if unknown. Infinite values count as unknown. Values beyond ±1e150
+        are set to ±1e150.
     periods : tuple of float or None, length p
         Period of a circular covariate in its unit; None for any other covariate.
 
@@ -230,7 +230,7 @@ def no_features(n_locations: int, n: int, xp: Any = np) -> Features:
 
 
 def feature_weights(of: FloatArray, circular: npt.NDArray[np.bool_]) -> FloatArray:
-    r"""Weight of each feature in a squared distance of its own.
+    r"""Compute the weight of each feature in a squared distance of its own.
 
     Parameters
     ----------
@@ -242,9 +242,9 @@ def feature_weights(of: FloatArray, circular: npt.NDArray[np.bool_]) -> FloatArr
     Returns
     -------
     array of float64, shape (k,)
-        ½ for sines and cosines, so that a circular covariate at distance d adds
-        :math:`2 \sin^2(\pi d / P)`; otherwise one over the median squared difference of cases
-        that differ, and 0 for a constant covariate.
+        ½ for sines and cosines, so that a circular covariate at distance d adds :math:`2 \sin^2(\pi
+        d / P)`; otherwise one divided by the median squared difference of cases that differ, and 0
+        for a constant covariate.
     """
     weights = np.full(of.shape[1], 0.5)
     for column in np.flatnonzero(~circular):
@@ -253,7 +253,7 @@ def feature_weights(of: FloatArray, circular: npt.NDArray[np.bool_]) -> FloatArr
 
 
 def joint_weights(of: FloatArray, circular: npt.NDArray[np.bool_]) -> FloatArray:
-    """Weight of each feature in the joint squared distance of covariates.
+    """Compute the weight of each feature in the joint squared distance of covariates.
 
     Parameters
     ----------
@@ -275,9 +275,9 @@ def joint_weights(of: FloatArray, circular: npt.NDArray[np.bool_]) -> FloatArray
 
 
 def _median_distance(rows: FloatArray) -> float:
-    """Median squared distance of rows (n, k) that differ; infinity if none do.
+    """Return the median squared distance of rows (n, k) that differ; infinity if none differ.
 
-    Taken over 400 rows, and over all rows if these are equal.
+    The median is over 400 rows, and over all rows if these 400 are equal.
     """
     n, median = rows.shape[0], np.inf
     for size in sorted({min(n, MEDIAN_CASES), n}):

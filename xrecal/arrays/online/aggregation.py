@@ -1,14 +1,15 @@
 """Aggregate of experts with online weights: learn from cases, and issue forecasts.
 
-Experts issue quantiles at the levels (j - ½) / J. Each location has several strategies, each with
-weights of the experts (:mod:`xrecal.arrays.online.bernstein`), and optionally one single expert as
-a strategy. The strategies get weights by their discounted CRPS. Further strategies share regrets
-with other locations, as far as these are known (:mod:`xrecal.arrays.online.common`). Functions do
-not change their input.
+Experts issue quantiles at the levels (j - ½) / J. Each location has several strategies. A strategy
+has weights of the experts (:mod:`xrecal.arrays.online.bernstein`), or optionally is one single
+expert. The strategies get weights by their discounted CRPS. Further strategies mix the regrets of
+the location with common regrets, if these are known (:mod:`xrecal.arrays.online.common`). Functions
+do not change their input.
 
-An expert with a NaN at a level is missing in that case: the others share its weight, and its
-regrets stay. A case without observation changes nothing; a case without any expert gives NaN. If
-the single expert is missing, the others continue to learn, and strategies keep their scores.
+An expert with a NaN at a level is missing in that case: the other experts share its weight, and its
+regrets stay the same. A case without observation changes nothing; a case without any expert gives
+NaN. If the single expert is missing, the other strategies continue to learn, and strategies keep
+their scores.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def learn(
     observations: npt.ArrayLike,
     common: Common | None = None,
 ) -> State:
-    """State after verified cases, one after the other.
+    """Return the state after verified cases, which are learned one after the other.
 
     Parameters
     ----------
@@ -64,7 +65,8 @@ def learn(
 
     Notes
     -----
-    O(S H K J) per case and location, for S rates of forgetting and H ways of sharing.
+    The time is O(S H K J) per case and location, for S rates of forgetting and H shares of common
+    regrets.
     """
     said, observed = _checked(state, settings, quantiles, observations)
     learned = _own(state)
@@ -79,11 +81,11 @@ def issue(
     quantiles: npt.ArrayLike,
     common: FloatArray | None = None,
 ) -> FloatArray:
-    """Quantiles (L, n, J) of the aggregate of experts with quantiles (L, n, K, J).
+    """Compute quantiles (L, n, J) of the aggregate, from quantiles (L, n, K, J) of the experts.
 
-    Ascending; NaN without any expert. Probabilities of a bound are averaged, and quantiles are
-    averaged between bounds. ``common`` are the common regrets (S, K, J) of all locations now.
-    Raises ValueError if shapes do not match the settings.
+    The quantiles ascend; they are NaN without any expert. On a bound the function averages
+    probabilities; between bounds it averages quantiles. ``common`` are the present common regrets
+    (S, K, J) of all locations. Raises ValueError if shapes do not match the settings.
     """
     said, _ = _checked(state, settings, quantiles, None)
     issued = np.empty((*said.shape[:2], said.shape[3]))
@@ -93,7 +95,7 @@ def issue(
 
 
 def mean_weights(state: State, settings: Settings, common: FloatArray | None = None) -> FloatArray:
-    """Weights (L, K) of the experts, averaged over levels, if all experts are present."""
+    """Return weights (L, K) of the experts, averaged over levels, if all experts are present."""
     shape = settings.bounds.shape[0], settings.prior.size
     weights = np.empty(shape)
     known = none_common(state)[0] if common is None else np.array(common, order="C")
@@ -102,7 +104,7 @@ def mean_weights(state: State, settings: Settings, common: FloatArray | None = N
 
 
 def _own(record: Record) -> Record:
-    """Copy as arrays for compiled code: contiguous and writable."""
+    """Copy a record to arrays for compiled code: contiguous and writable."""
     own: dict[str, Any] = {
         name: np.array(part, order="C")
         for name, part in record._asdict().items()
@@ -117,7 +119,7 @@ def _checked(
     quantiles: npt.ArrayLike,
     observations: npt.ArrayLike | None,
 ) -> tuple[FloatArray, FloatArray]:
-    """Contiguous quantiles (L, n, K, J) and observations (L, n); ValueError for other shapes."""
+    """Return contiguous quantiles (L, n, K, J) and observations (L, n), with checked shapes."""
     held, needed = ([part.shape for part in each] for each in (state, empty_state(settings)))
     if held != needed:
         raise ValueError(
@@ -175,9 +177,9 @@ def _learn_case(
     state: Any,
     scores: Any,
 ) -> None:
-    """Add a case to the regrets of a location, and fill the scores of strategies before the case.
+    """Add a case to the regrets of a location; fill the scores of strategies before the case.
 
-    A sharing strategy has the score of the own regrets until common regrets are known.
+    Until common regrets are known, a strategy that shares gets the score of the own regrets.
     """
     n_experts, n_levels = said.shape
     n_strategies = settings.forgetting.size
@@ -231,7 +233,7 @@ def _fill_mean_weights(common: Cube, settings: Settings, state: State, out: OutM
 
 @inner
 def _scale(state: Any, cell: int) -> float:
-    """Mean CRPS of the best strategy with own regrets at a location; 0 before the first case."""
+    """Return the mean CRPS of the best strategy with own regrets at a location; 0 at first."""
     least = np.inf
     for s in range(state.regret.shape[1]):
         least = min(least, state.score[cell, s])
@@ -270,9 +272,9 @@ def _total_weights(
 
 @inner
 def _strategy_weights(score: Any, cases: float, contrast: float, counted: Any, out: Any) -> None:
-    """Weights (S,) that sum to one: exp(-contrast score / mean CRPS of the best one).
+    """Fill weights (S,) that sum to one: exp(-contrast score / mean CRPS of the best strategy).
 
-    Strategies that are not counted (S,) have none.
+    Strategies that are not counted (S,) get a weight of zero.
     """
     best, total = np.inf, 0.0
     for s in range(score.size):

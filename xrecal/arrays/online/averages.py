@@ -1,4 +1,4 @@
-"""Average of the quantiles of several forecasts; probabilities of bounds are averaged."""
+"""Average of the quantiles of several forecasts; on bounds it averages probabilities."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from xrecal.arrays.compiled import inner
 
 @inner
 def present_experts(quantiles: Any) -> Any:
-    """Mark experts (K,) with quantiles (K, J) without NaN; return their number, too."""
+    """Mark experts (K,) whose quantiles (K, J) have no NaN; return their number, too."""
     n_experts, n_levels = quantiles.shape
     present, n_present = np.ones(n_experts, np.bool_), 0
     for k in range(n_experts):
@@ -24,12 +24,12 @@ def present_experts(quantiles: Any) -> Any:
 
 @inner
 def average_by_level(quantiles: Any, weights: Any, low: float, high: float, out: Any) -> None:
-    """Ascending averages (J,) of ascending quantiles (K, J) by weights (K, J) that sum to one.
+    """Average ascending quantiles (K, J) by weights (K, J) that sum to one, to ascending ones (J,).
 
-    Forecasts without weight may be NaN. Probabilities of a bound are averaged, with the mean
-    weights over levels: averaging quantiles of rain with dry ones would give drizzle. Between
-    bounds, the average is over the conditional quantiles of each forecast inside the bounds. Its
-    weight at the level is multiplied by the probability that it gives to the inside.
+    Forecasts without weight may be NaN. The probabilities of a bound are averaged, with weights
+    averaged over levels: an average of wet and dry quantiles would give drizzle. Between bounds,
+    the function averages the conditional quantiles of each forecast inside the bounds. The weight
+    of a forecast at the level is multiplied by the probability that it gives to the inside.
     """
     n_experts, n_levels = quantiles.shape
     inside = np.zeros((n_experts, 2), np.int64)  # first level inside the bounds, and end
@@ -60,7 +60,7 @@ def average_by_level(quantiles: Any, weights: Any, low: float, high: float, out:
 
 @inner
 def _average_inside(quantiles: Any, weights: Any, inside: Any, j: int, part: float) -> float:
-    """Average at level j, a fraction ``part`` of the way inside the bounds (K, 2)."""
+    """Return the average at level j, a fraction ``part`` of the way inside the bounds (K, 2)."""
     total, mass, plain = 0.0, 0.0, 0.0
     for k in range(quantiles.shape[0]):
         if weights[k, j] > 0.0:
@@ -81,7 +81,7 @@ def _average_inside(quantiles: Any, weights: Any, inside: Any, j: int, part: flo
 
 @inner
 def _sort(values: Any) -> None:
-    """Sort values (J,) that are mostly in order already."""
+    """Sort values (J,) that are nearly sorted already."""
     for j in range(1, values.size):
         value, place = values[j], j
         while place > 0 and values[place - 1] > value:
@@ -92,7 +92,7 @@ def _sort(values: Any) -> None:
 
 @inner
 def quantile_crps(quantiles: Any, y: float) -> float:
-    """CRPS of quantiles (J,) at the levels (j - ½) / J: twice the mean quantile score."""
+    """Return the CRPS of quantiles (J,) at levels (j - ½) / J: twice the mean quantile score."""
     total, n_levels = 0.0, quantiles.size
     for j in range(n_levels):
         level = (j + 0.5) / n_levels

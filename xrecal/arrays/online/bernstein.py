@@ -2,10 +2,11 @@
 
 A strategy is a rate of forgetting. For each expert and level it stores a regret R and the sum V of
 the squares of its steps. For all levels of an expert together it stores the largest step E. A step
-is the gain of the expert over the aggregate, positive if the expert was better (Wintenberger 2017,
-doi:10.1007/s10994-016-5592-6; level by level, and smoothed over levels: Berrisch & Ziel 2023,
-doi:10.1016/j.jeconom.2021.11.008). There E never decreases. Here it fades; otherwise a single flood
-or spike would slow down all later learning.
+is the gain of the expert over the aggregate; it is positive if the expert was better. The method is
+by Wintenberger (2017, doi:10.1007/s10994-016-5592-6). Berrisch & Ziel (2023,
+doi:10.1016/j.jeconom.2021.11.008) apply it level by level, and smooth it over levels. In these
+papers E never decreases. Here E fades; otherwise a single flood or spike would slow down all later
+learning.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from xrecal.arrays.compiled import inner
 from xrecal.typing import FloatArray
 
 NEGLIGIBLE = 1e-6
-"""Smallest factor of a cosine that the smoothing keeps."""
+"""Cosines with a smaller factor are left out of the smoothing."""
 
 
 class Regrets(NamedTuple):
@@ -36,7 +37,7 @@ class Regrets(NamedTuple):
 
 @inner
 def regrets_of(state: Any, cell: int, s: int) -> Regrets:
-    """Regrets of one strategy at one location, views into the state."""
+    """Return the regrets of one strategy at one location, as views into the state."""
     return Regrets(state.regret[cell, s], state.square[cell, s], state.largest[cell, s])
 
 
@@ -44,7 +45,7 @@ def regrets_of(state: Any, cell: int, s: int) -> Regrets:
 def fill_shared(regrets: Any, common: Any, scale: float, part: float, out: Any) -> Any:
     """Write own regrets mixed with common regrets (K, J), in units of a scale, into ``out``.
 
-    The rates stay those of the location itself.
+    The learning rates stay those of the location itself.
     """
     regret, square, largest = regrets
     for k in range(regret.shape[0]):
@@ -55,12 +56,12 @@ def fill_shared(regrets: Any, common: Any, scale: float, part: float, out: Any) 
 
 @lru_cache(maxsize=16)
 def smoothing_cosines(n_levels: int, deviation: float) -> FloatArray:
-    r"""Cosines (F, J) that smooth rows over levels: ``cosines.T @ (cosines @ row)``.
+    r"""Compute cosines (F, J) that smooth rows over levels: ``cosines.T @ (cosines @ row)``.
 
     Parameters
     ----------
     n_levels : int
-        J.
+        Number of levels, J.
     deviation : float
         Standard deviation of the smoothing, as a fraction of the levels; 0 leaves rows as they are.
 
@@ -70,9 +71,9 @@ def smoothing_cosines(n_levels: int, deviation: float) -> FloatArray:
 
     Notes
     -----
-    A Gaussian average with reflection at the ends, in O(F J). The cosine of f half waves has the
-    factor :math:`\exp(-(\pi f \sigma)^2 / 2)`, its root on either side. Only few factors are not
-    negligible (12 at 15 % of the levels).
+    This is a Gaussian average with reflection at the ends, in O(F J). The cosine with f half waves
+    has the factor :math:`\exp(-(\pi f \sigma)^2 / 2)`. Each of the two products applies the root of
+    this factor. Only a few factors are not negligible (12 at 15 % of the levels).
     """
     places = (np.arange(n_levels) + 0.5) / n_levels
     waves = np.arange(n_levels)[:, np.newaxis]
@@ -86,10 +87,10 @@ def smoothing_cosines(n_levels: int, deviation: float) -> FloatArray:
 
 @inner
 def expert_weights(regrets: Any, prior: Any, present: Any, out: Any) -> None:
-    """Weights (K, J) of the experts that are present (K,), which sum to one at each level.
+    """Fill weights (K, J) of the experts that are present (K,); they sum to one at each level.
 
     The weight is the prior (K,) times the rate times exp(rate R). An expert without cases gets a
-    regret of 0 and the mean rate of the others.
+    regret of 0 and the mean rate of the other experts.
     """
     regret, square, largest = regrets
     n_experts, n_levels = regret.shape
@@ -117,7 +118,7 @@ def expert_weights(regrets: Any, prior: Any, present: Any, out: Any) -> None:
 
 @inner
 def learning_rate(square: float, largest: float, logarithm: float) -> float:
-    """min(1 / 2E, sqrt(log(K + 1) / V)); 0 before the first step."""
+    """Return min(1 / 2E, sqrt(log(K + 1) / V)); 0 before the first step."""
     if square > 0.0 and largest > 0.0:
         return min(0.5 / largest, math.sqrt(logarithm / square))
     return 0.0
@@ -125,10 +126,10 @@ def learning_rate(square: float, largest: float, logarithm: float) -> float:
 
 @inner
 def fill_steps(quantiles: Any, weights: Any, y: float, out: Any) -> None:
-    """Steps (K, J) of the experts against the average of their quantiles (K, J) by weights (K, J).
+    """Fill steps (K, J) of the experts against the weighted average of their quantiles (K, J).
 
     Steps are linear in the quantiles of each expert, and relative to the average before it is
-    sorted. Otherwise the weights would not become as good as the best constant ones.
+    sorted. Otherwise the weights would not become as good as the best constant weights.
     """
     n_experts, n_levels = quantiles.shape
     for j in range(n_levels):

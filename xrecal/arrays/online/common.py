@@ -1,8 +1,9 @@
-"""Common regrets of locations: their mean, each in units of the CRPS of its location.
+"""Common regrets of locations: mean regrets, each in units of the CRPS of its location.
 
 The increments of the regrets of a location are relative to its own aggregate, and depend on no
-other location. So a first pass over the locations records all regrets by time, and a second pass
-weights the strategies that share them. Sums are of integers, so they do not depend on their order.
+other location. So a first pass over the locations records all regrets by time. A second pass
+computes the weights of the strategies that use common regrets. Sums are of integers, so they do not
+depend on the order of the locations.
 """
 
 from __future__ import annotations
@@ -18,14 +19,14 @@ from xrecal.typing import FloatArray, IntArray
 from .state import State
 
 FINEST = 2.0**-32
-"""Step of integer regrets, so that sums over a million locations are exact in 64 bits."""
+"""Unit of regrets as integers, so that sums over a million locations are exact in 64 bits."""
 
 
 class Common(NamedTuple):
     """Common regrets of all locations before each of their cases."""
 
     regrets: Floats4
-    """(M, S, K, J) comparable regrets; NaN where none are known"""
+    """(M, S, K, J) comparable regrets; NaN if no regrets are known yet"""
     at: IndexMatrix
     """(L, n) index of the regrets that hold before each case"""
 
@@ -36,20 +37,21 @@ class Timeline(NamedTuple):
     times: FloatArray
     """(M,) ascending times at which cases verified"""
     regrets: FloatArray
-    """(M + 1, S, K, J) before the first time, and after each; NaN until some are known"""
+    """(M + 1, S, K, J) regrets before the first time, and after each time; NaN until some are
+    known"""
 
     def before(self, times: FloatArray) -> Common:
-        """Regrets for cases (1, n) that verify at times (n,): those after all earlier times."""
+        """Return regrets for cases (1, n) that verify at times (n,): those after earlier times."""
         return Common(self.regrets, np.searchsorted(self.times, times, side="left")[np.newaxis])
 
     @property
     def last(self) -> FloatArray:
-        """Regrets (S, K, J) after all times."""
+        """Return the regrets (S, K, J) after all times."""
         return np.asarray(self.regrets[-1])
 
 
 def none_common(state: State) -> FloatArray:
-    """Regrets (1, S, K, J) of NaN: none are known."""
+    """Return regrets (1, S, K, J) of NaN, because none are known."""
     missing: FloatArray = np.full((1, *state.regret.shape[1:]), np.nan)
     return missing
 
@@ -67,22 +69,23 @@ class Sum(NamedTuple):
         return Sum(self.total + other.total, self.n + other.n)
 
     def __sub__(self, other: Sum) -> Sum:
-        """Sum without the locations of another one."""
+        """Return the sum without the locations of another sum."""
         return Sum(self.total - other.total, self.n - other.n)
 
     @property
     def mean(self) -> FloatArray:
-        """Mean over the locations, NaN without any."""
+        """Return the mean over the locations, NaN without any location."""
         if self.n == 0:
             return np.full(self.total.shape, np.nan)
         return np.asarray(self.total / (self.n / FINEST))
 
 
 def comparable(state: State) -> Sum:
-    """Regrets (S, K, J) of the only location, over the mean CRPS of its best own strategy.
+    """Return regrets (S, K, J) of the only location, divided by the CRPS of its best strategy.
 
-    Limited to the number of cases; otherwise a location with almost constant weather would decide
-    for all. None before the first case, or if its forecasts were perfect.
+    The CRPS is the mean of the best strategy with own regrets. Regrets are limited to the number of
+    cases; otherwise a location with almost constant weather would decide for all locations. The
+    result has no location before the first case, or if the forecasts were perfect.
     """
     n_strategies = state.regret.shape[1]
     least = state.score[0, :n_strategies].min()
@@ -101,13 +104,13 @@ class Record:
         self._changes: dict[float, Sum] = {}
 
     def add(self, time: float, change: Sum) -> None:
-        """Add the change of a location's regrets at a time; minus infinity for earlier ones."""
+        """Add the change of a location's regrets at a time; minus infinity marks earlier ones."""
         self._changes[time] = change + self._changes[time] if time in self._changes else change
 
     def timeline(self, start: Sum | None) -> tuple[Timeline | None, Sum | None]:
-        """Common regrets during the round, after a start; and the sum at its end.
+        """Return the common regrets during the round, given a start; and the sum at its end.
 
-        None if no location has a case.
+        Both are None if no location has a case.
         """
         sums = [] if start is None else [start]
         times = sorted(self._changes)
@@ -123,7 +126,7 @@ class Record:
 
 
 def timelines(records: Sequence[Record], begins: Sequence[bool]) -> list[Timeline | None]:
-    """Timelines of successive rounds; each starts from zero, or from the end of the one before."""
+    """Return timelines of successive rounds; each starts from zero, or from the end before it."""
     found, end = [], None
     for record, anew in zip(records, begins, strict=True):
         one, end = record.timeline(None if anew else end)

@@ -1,11 +1,11 @@
 """Correction of forecasts by their expected errors, from the errors known at issue.
 
-The error of a forecast is a normal score: the PIT value of the observation as a quantile of a
-standard normal, 0 in the middle of the forecast. One regression, on earlier errors and on the
+The error of a forecast is a normal score: the quantile of a standard normal at the PIT value of the
+observation. It is 0 in the middle of the forecast. One regression, on earlier errors and on the
 position of the forecast, gives the expected error. A second one, on the sizes of errors, gives the
 expected size. Errors of floods, prices and fronts often persist to the next day. Normal scores are
-bounded but predictors are not, so outlying predictors are cut off. Then one of them has little
-influence on the others.
+bounded but predictors are not, so outlying predictors are limited. Then an outlier has little
+influence on the regression.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from xrecal.arrays.compiled import Indices, Matrix, OutMatrix, Vector, inner, ke
 from xrecal.typing import FloatArray
 
 RATE = 0.2
-"""Weight of each new error in the mean of recent errors."""
+"""Weight of a new error in the mean of recent errors."""
 
 RIDGE = 50.0
-"""Number of added cases without error with which a regression starts."""
+"""Number of artificial cases without error that a regression starts with."""
 
 LARGEST = 3.0
 """Limit of predictors, in standard deviations."""
@@ -34,14 +34,14 @@ LARGEST_SHIFT, LARGEST_STRETCH = 1.0, 0.7
 """Limits of the correction: of a normal score, and of the logarithm of a spread."""
 
 TAIL = 0.07
-"""Share of the outermost levels from which a forecast is extrapolated beyond all levels."""
+"""Share of the outermost levels from which a forecast is extrapolated beyond its levels."""
 
 MEAN_SIZE = math.sqrt(2 / math.pi)
 """Scale between mean absolute value and standard deviation of a standard normal."""
 
 
 def normal_scores(quantiles: npt.ArrayLike, observations: npt.ArrayLike) -> FloatArray:
-    """Errors (...) of forecasts with quantiles (..., J) at the levels (j - ½) / J.
+    """Compute errors (...) of forecasts with quantiles (..., J) at the levels (j - ½) / J.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ def normal_scores(quantiles: npt.ArrayLike, observations: npt.ArrayLike) -> Floa
     Returns
     -------
     array of float64, shape (...)
-        Normal scores, limited to those of the levels ½ / (J + 1) and 1 - ½ / (J + 1). An
+        Normal scores, limited to the scores of the levels ½ / (J + 1) and 1 - ½ / (J + 1). An
         observation equal to several quantiles gets the middle of their levels. NaN if the forecast
         or the observation is missing.
     """
@@ -74,24 +74,24 @@ def corrections(
     rate: float = RATE,
     ridge: float = RIDGE,
 ) -> FloatArray:
-    r"""Expected errors of new forecasts, and their expected sizes.
+    r"""Compute expected errors of new forecasts, and their expected sizes.
 
     Parameters
     ----------
     errors : array of float, shape (n,)
         Normal scores of past forecasts, in the order in which they were issued.
     earlier : array_like of int, shape (n,)
-        Number of errors, from the first on, that were known when each forecast was issued.
+        Number of past errors, counted from the first, that were known when the forecast was issued.
     predictors : array of float, shape (n, 3)
         Predictors of the same forecasts, in the unit of the variable: the mean minus the last known
         observation, the mean minus the mean of the forecast of that observation, and the standard
         deviation.
     new : array of float, shape (T, 3)
-        The same for forecasts issued now, when all errors are known.
+        The same predictors of forecasts issued now, when all errors are known.
     rate : float
-        See :math:`\lambda` below, in (0, 1].
+        The factor :math:`\lambda` below, in (0, 1].
     ridge : float
-        Ridge of the regressions, > 0: number of added cases without error.
+        Ridge of the regressions, > 0: number of artificial cases without error.
 
     Returns
     -------
@@ -102,11 +102,11 @@ def corrections(
     Notes
     -----
     The mean of recent errors is :math:`m \leftarrow m + \lambda (z - m)`. The mean of their sizes
-    is the same for :math:`|z| / \sqrt{2 / \pi} - 1`. Errors are regressed on the mean of errors and
-    the predictors. Sizes are regressed on the mean of sizes, the absolute values of the first two
-    predictors, and the third predictor. Predictors are cut off at 8 typical deviations from the
-    median of past ones. Then all but the mean errors are centred, and all are standardised and cut
-    off at ±3. O(n + T).
+    is the same mean of :math:`|z| / \sqrt{2 / \pi} - 1`. Errors are regressed on the mean of errors
+    and the predictors. Sizes are regressed on the mean of sizes, the absolute values of the first
+    two predictors, and the third predictor. Predictors are cut off at 8 typical deviations from the
+    median of past ones. Then all predictors except the mean errors are centred, and all are
+    standardised and cut off at ±3. The time is O(n + T).
     """
     scores, known = (
         np.ascontiguousarray(errors, np.float64),
@@ -176,7 +176,7 @@ def _fill_corrections(
 
 @inner
 def _recent(values: Any, rate: float) -> Any:
-    """Discounted means (n + 1,) of the first 0, 1, ..., n of n values."""
+    """Return discounted means (n + 1,) of the first 0, 1, ..., n of n values."""
     means = np.zeros(values.size + 1)
     for i in range(values.size):
         means[i + 1] = means[i] + rate * (values[i] - means[i])
@@ -185,7 +185,7 @@ def _recent(values: Any, rate: float) -> Any:
 
 @inner
 def _fill_expected(table: Any, target: Any, ridge: float, largest: float, out: Any) -> None:
-    """Fill expected values (T,), from n past ones and the predictors (n + T, p) of all."""
+    """Fill expected values (T,), from n past values and the predictors (n + T, p) of all cases."""
     n = target.size
     _standardise(table, n)
     coefficients = _ridge_regression(table, target, ridge)
@@ -204,7 +204,7 @@ def _within(value: float, low: float, high: float) -> float:
 
 @inner
 def _standardise(table: Any, n: int) -> None:
-    """Divide columns by their root mean square in the first n rows; centre all but the first."""
+    """Divide columns by their root mean square in n rows; first centre all but column 0."""
     for p in range(table.shape[1]):
         centre, square = 0.0, 0.0
         if p > 0:
@@ -220,7 +220,7 @@ def _standardise(table: Any, n: int) -> None:
 
 @inner
 def _ridge_regression(table: Any, target: Any, ridge: float) -> Any:
-    """Coefficients (p,) of a target (n,) on the first rows of a table (., p), without constant."""
+    """Return coefficients (p,) of a target (n,) on rows of a table (., p), without a constant."""
     n_columns = table.shape[1]
     matrix, found = np.zeros((n_columns, n_columns)), np.zeros(n_columns)
     for p in range(n_columns):

@@ -11,7 +11,7 @@ from xrecal.arrays.distributions.forms import Censored
 from xrecal.typing import FloatArray
 
 FEWEST = 20
-"""Number of verified cases from which on an expert issues forecasts."""
+"""Least number of verified cases for which an expert issues forecasts."""
 
 Moments: TypeAlias = tuple[FloatArray, FloatArray]
 """Means and variances of forecasts, in the unit of the variable and its square."""
@@ -25,7 +25,7 @@ def rolling_emos(
     levels: FloatArray,
     bounds: tuple[float, float],
 ) -> FloatArray:
-    """Quantiles of EMOS, fitted to the last verified cases.
+    """Compute quantiles of EMOS, fitted to the last verified cases.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ def rolling_emos(
     new : two arrays of float, shape (T,)
         Moments of the forecasts to issue.
     window : int
-        Number of cases to learn from. If there are fewer, all of them, but at least 20.
+        Number of cases to learn from. With fewer verified cases, the fit takes all, but needs 20.
     levels : array of float, shape (J,)
         Levels of the quantiles, in (0, 1).
     bounds : (float, float)
@@ -71,7 +71,7 @@ def rolling_errors(
     levels: FloatArray,
     bounds: tuple[float, float],
 ) -> FloatArray:
-    """Quantiles of the last verified errors of the ensemble mean, added to each forecast's mean.
+    """Add the last verified errors of the ensemble mean to the mean of each forecast.
 
     Parameters
     ----------
@@ -83,8 +83,9 @@ def rolling_errors(
     Returns
     -------
     array of float64, shape (T, J)
-        The error of rank i of m is at level (i - ½) / m, with linear interpolation. Values beyond a
-        bound move to the bound. NaN if a forecast is missing, or with fewer than 20 cases.
+        Quantiles of mean plus errors. The error with rank i of m is at level (i - ½) / m, with
+        linear interpolation. Values beyond a bound move to the bound. NaN if a forecast is missing,
+        or with fewer than 20 cases.
     """
     errors = observations - past
     used = np.flatnonzero(np.isfinite(errors))[-window:]

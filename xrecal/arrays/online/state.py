@@ -13,22 +13,23 @@ from xrecal.typing import FloatArray
 from .bernstein import smoothing_cosines
 
 FORGETTING = (1.0, 0.998, 0.99)
-"""Factor of a regret after each case, for each strategy: no single one is best everywhere."""
+"""Factor of a regret after each case, one per strategy, as no single factor is the best
+everywhere."""
 
 FADING = 0.99
 """Factor of the largest step of an expert after each case."""
 
 PARTS = 0.5, 1.0
-"""Shares of common regrets in the regrets of the strategies that share."""
+"""Shares of common regrets, for the strategies that mix them with own regrets."""
 
 SMOOTHING = 0.15
-"""Standard deviation of the smoothing of regrets over levels, as a fraction of these."""
+"""Standard deviation of the smoothing of regrets over levels, as a fraction of the levels."""
 
 MEMORY = 0.998
 """Factor of the score of a strategy after each case."""
 
 CONTRAST = 1.0
-"""Sharpness of weights of strategies: a score worse by the mean CRPS of one case gives 1/e."""
+"""Sharpness of the weights of strategies: a score worse by one case's mean CRPS gives 1/e."""
 
 
 class Settings(NamedTuple):
@@ -41,7 +42,7 @@ class Settings(NamedTuple):
     prior: Vector
     """(K,) weights before the first case, which sum to one"""
     alone: int
-    """Number of the expert that is also a strategy; -1 for none"""
+    """Number of the expert that is also a strategy; -1 if no expert is"""
     cosines: Matrix
     """(F, J), see :func:`xrecal.arrays.online.bernstein.smoothing_cosines`"""
     memory: float
@@ -55,7 +56,7 @@ class Settings(NamedTuple):
 
     @property
     def n_scored(self) -> int:
-        """Number of strategies with a score: own ones, those that share, and the single expert."""
+        """Return the number of strategies with a score: own, sharing, and the single expert."""
         return self.forgetting.size * (1 + self.parts.size) + 1
 
 
@@ -69,8 +70,8 @@ class State(NamedTuple):
     largest: OutCube
     """(L, S, K) in u, >= 0, faded"""
     score: OutMatrix
-    """(L, S + H S + 1) discounted sums of the CRPS of strategies, in u. Own regrets come first,
-    then the ways of sharing, then the single expert."""
+    """(L, S + H S + 1) discounted sums of the CRPS of strategies, in u. Strategies with own regrets
+    come first, then the sharing ones, then the single expert."""
     cases: OutVector
     """(L,) discounted number of cases in these sums"""
 
@@ -78,16 +79,16 @@ class State(NamedTuple):
 def settings_of(
     bounds: npt.ArrayLike, n_experts: int, n_levels: int, *, alone: int = -1
 ) -> Settings:
-    """Settings chosen on real streams: ``python -m benchmarks.streams``.
+    """Return settings that were chosen on real streams: ``python -m benchmarks.streams``.
 
     Parameters
     ----------
     bounds : array_like, shape (L, 2)
         Lower and upper bound of the variable at each location, infinite without a bound.
     n_experts, n_levels : int
-        K and J.
+        Numbers of experts and levels, K and J.
     alone : int
-        Number of the expert that is also a strategy, such as a pool; -1 for none.
+        Number of the expert that is also a strategy, such as a pool; -1 if no expert is.
 
     Returns
     -------
@@ -121,7 +122,7 @@ def settings_of(
 
 
 def prior_weights(n_experts: int, one: int, share: float) -> FloatArray:
-    """Prior weights (K,) of experts, given the weight of one of them from earlier cases.
+    """Return prior weights (K,) of experts, given the weight of one of them from earlier cases.
 
     Parameters
     ----------
@@ -130,13 +131,13 @@ def prior_weights(n_experts: int, one: int, share: float) -> FloatArray:
     one : int
         Number of the expert.
     share : float
-        Weight of that expert from earlier cases; the others have the rest. NaN where unknown.
+        Weight of that expert from earlier cases; the others share the rest. NaN if unknown.
 
     Returns
     -------
     array of float64, shape (K,)
-        The odds of the expert are the geometric mean of two odds: those of equal weights, and
-        those of ``share``. They are at least those of equal weights, and at most 1. All other
+        The odds of the expert are the geometric mean of two odds: the odds at equal weights, and
+        the odds of ``share``. They are at least the odds at equal weights, and at most 1. All other
         experts have equal weights.
 
     Examples
@@ -153,7 +154,7 @@ def prior_weights(n_experts: int, one: int, share: float) -> FloatArray:
 
 
 def with_at_least(prior: FloatArray, one: int, share: float) -> FloatArray:
-    """Prior weights (K,) with at least ``share`` for one expert, and the others in proportion.
+    """Return prior weights (K,), at least ``share`` for one expert; the others in proportion.
 
     Examples
     --------
@@ -168,7 +169,7 @@ def with_at_least(prior: FloatArray, one: int, share: float) -> FloatArray:
 
 
 def empty_state(settings: Settings) -> State:
-    """State before the first case."""
+    """Return the state before the first case."""
     shape = settings.bounds.shape[0], settings.forgetting.size
     n_experts, n_levels = settings.prior.size, settings.cosines.shape[1]
     return State(

@@ -16,7 +16,7 @@ class Correlation(NamedTuple):
     """Correlation, arrays (...)."""
 
     correlation: FloatArray
-    """In [-1, 1]"""
+    """Correlation in [-1, 1]"""
     influence: FloatArray
     """(..., n) influence of each case; the standard error of its mean is that of the correlation"""
 
@@ -24,13 +24,13 @@ class Correlation(NamedTuple):
 def anomaly_correlation(
     forecasts: FloatArray, observations: FloatArray, centred: bool = True
 ) -> Correlation:
-    r"""Correlation of anomalies of forecasts and observations.
+    r"""Compute the correlation of anomalies of forecasts and observations.
 
     Parameters
     ----------
     forecasts, observations : array of float, shape (..., n)
-        Deviations from a climatology, in any unit, or values. A case with NaN or infinity in
-        either is left out.
+        Deviations from a climatology, in any unit, or values. The function leaves out a case with
+        NaN or infinity in either array.
     centred : bool, default True
         Whether to subtract the means over the cases, too. This gives Pearson's correlation, which
         constants do not change. Otherwise a common mean anomaly adds to the correlation.
@@ -39,7 +39,7 @@ def anomaly_correlation(
     -------
     Correlation
         Float64 of shape (...) and (..., n). NaN with fewer than 3 cases, or if forecasts or
-        observations are constant. The influence of cases left out is NaN, too.
+        observations are constant. The influence of left-out cases is NaN, too.
 
     Raises
     ------
@@ -48,11 +48,11 @@ def anomaly_correlation(
 
     Notes
     -----
-    Of anomalies f and o :math:`r = \overline{f o} / \sqrt{\overline{f^2} \, \overline{o^2}}` [1]_.
-    The influence of a case is :math:`\tilde f \tilde o - \frac r2 (\tilde f^2 + \tilde o^2)`, for
-    anomalies over their root mean squares. This is the delta method; it is accurate if r is not
-    near 1 or -1. Its :func:`~xrecal.arrays.standard_error`, with cases in order of time, allows for
-    autocorrelation. O(n) per location.
+    The correlation of anomalies f and o is :math:`r = \overline{f o} / \sqrt{\overline{f^2} \,
+    \overline{o^2}}` [1]_. The influence of a case is :math:`\tilde f \tilde o - \frac r2 (\tilde
+    f^2 + \tilde o^2)`, for anomalies divided by their root mean squares. This is the delta method;
+    it is accurate if r is not near 1 or -1. The :func:`~xrecal.arrays.standard_error` of the
+    influence, with cases in order of time, allows for autocorrelation. O(n) per location.
 
     References
     ----------
@@ -80,7 +80,7 @@ def anomaly_correlation(
 def _anomalies(
     values: FloatArray, known: np.ndarray[tuple[int, ...], np.dtype[np.bool_]], centred: bool
 ) -> FloatArray:
-    """Values (L, n) over their root mean square; 0 if not known, NaN if constant."""
+    """Return values (L, n) over their root mean square; 0 if not known, NaN if constant."""
     n = np.maximum(known.sum(-1, keepdims=True), 1)
     x = np.where(known, values, 0.0).astype(np.float64)
     largest = np.abs(x).max(-1, keepdims=True, initial=0.0)
@@ -93,4 +93,4 @@ def _anomalies(
 
 
 ROUNDING = 1e-14
-"""Variation, as a share of the largest value, that is rounding."""
+"""Variation, as a share of the largest value, that counts as rounding."""

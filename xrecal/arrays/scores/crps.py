@@ -14,17 +14,18 @@ from xrecal.typing import FloatArray
 def crps(
     observations: FloatArray, members: FloatArray, weights: FloatArray | None = None
 ) -> FloatArray:
-    r"""Continuous ranked probability score of the empirical distribution.
+    r"""Compute the continuous ranked probability score of the empirical distribution.
 
     Parameters
     ----------
     observations : array of float, shape (...) or (..., T)
         Observations, in the unit u of the members.
     members : array of float, shape (..., n)
-        Members; NaN ones are left out.
+        Members; NaN marks a missing member.
     weights : array of float, shape (..., n) or (..., T, n), optional
-        Weights >= 0, normalised here; equal by default. With one axis more than ``members``, T
-        forecasts share the members. They are then sorted once: O(n) per forecast.
+        Weights >= 0, normalised here; equal by default. If ``weights`` have one axis more than
+        ``members``, T forecasts share the members. The function then sorts them once: O(n) per
+        forecast.
 
     Returns
     -------
@@ -64,7 +65,7 @@ def threshold_weighted_crps(
     lower: npt.ArrayLike = -np.inf,
     upper: npt.ArrayLike = np.inf,
 ) -> FloatArray:
-    r"""CRPS of the empirical distribution between two thresholds.
+    r"""Compute the CRPS of the empirical distribution between two thresholds.
 
     Parameters
     ----------
@@ -76,9 +77,9 @@ def threshold_weighted_crps(
     Returns
     -------
     array of float64, shape of ``observations``
-        :math:`\int_{lower}^{upper} (F(z) - 1\{y \le z\})^2 dz \ge 0` in u: the score of members
-        and observation clipped to the thresholds. The scores of two neighbouring intervals add up.
-        NaN as in :func:`crps`.
+        :math:`\int_{lower}^{upper} (F(z) - 1\{y \le z\})^2 dz \ge 0` in u. It is the score of
+        members and observation after both are clipped to the thresholds. The scores of two
+        neighbouring intervals add up. NaN as in :func:`crps`.
 
     Raises
     ------
@@ -88,7 +89,7 @@ def threshold_weighted_crps(
     Notes
     -----
     O(n log n) per forecast, O(n) if forecasts share members. Unlike the mean score over extreme
-    observations, it is proper [1]_; clipping is the chaining function of [2]_.
+    observations, this score is proper [1]_; clipping is the chaining function of [2]_.
 
     References
     ----------
@@ -118,21 +119,21 @@ def threshold_weighted_crps(
 
 
 def fair_crps(observations: FloatArray, members: FloatArray) -> FloatArray:
-    r"""Fair CRPS: expected CRPS of an exchangeable ensemble with infinitely many members.
+    r"""Compute the fair CRPS: expected CRPS of the ensemble with infinitely many members.
 
     Parameters
     ----------
     observations : array of float, shape (...)
         Observations, in the unit u of the members.
     members : array of float, shape (..., m)
-        Equally likely members; NaN ones are left out.
+        Equally likely members; NaN marks a missing member.
 
     Returns
     -------
     array of float64, shape (...)
-        :math:`\frac{1}{m} \sum_i |x_i - y| - \frac{1}{2 m (m-1)} \sum_{ij} |x_i - x_j| \ge 0`
-        in u, smaller is better; 0 if no two members are on the same side of the observation. NaN if
-        the observation is NaN, fewer than two members are left, or one is infinite.
+        :math:`\frac{1}{m} \sum_i |x_i - y| - \frac{1}{2 m (m-1)} \sum_{ij} |x_i - x_j| \ge 0` in u,
+        smaller is better; 0 if no two members are on the same side of the observation. NaN if the
+        observation is NaN, fewer than two members are left, or a member is infinite.
 
     Raises
     ------
@@ -142,8 +143,8 @@ def fair_crps(observations: FloatArray, members: FloatArray) -> FloatArray:
     Notes
     -----
     O(m log m) per forecast. Use it to compare ensembles of different sizes as samples of forecast
-    distributions; :func:`crps` scores the ensemble itself. Do not use it for weighted members, as
-    they are not a sample.
+    distributions; :func:`crps` scores the ensemble itself. Do not use it for weighted members,
+    because they are not a sample.
 
     References
     ----------
@@ -179,9 +180,9 @@ def check_shape(observations: FloatArray, shape: tuple[int, ...]) -> None:
 def thresholds_of(
     observations: FloatArray, lower: npt.ArrayLike, upper: npt.ArrayLike
 ) -> tuple[FloatArray, FloatArray]:
-    """Thresholds as float64 arrays with the shape of observations.
+    """Return thresholds as float64 arrays with the shape of observations.
 
-    ValueError if shapes do not fit.
+    Raises ValueError if shapes do not fit.
     """
     low, high = np.asarray(lower, np.float64), np.asarray(upper, np.float64)
     try:
@@ -209,7 +210,7 @@ def _fill_crps(
     upper: Matrix,
     out: OutMatrix,
 ) -> None:
-    """``int (F - 1{z >= y})^2 dz`` from lower to upper.
+    """Fill ``int (F - 1{z >= y})^2 dz`` from lower to upper.
 
     Observations and thresholds have shape (L, T), weights (L, T, n); members (L, n) ascend and come
     with the positions of their weights. Below the observation the integrand is the squared mass

@@ -1,4 +1,4 @@
-"""Decomposition of a mean score into calibration error and the rest, by a recalibrated forecast."""
+"""Decomposition of a mean score into calibration error and rest, by a recalibrated forecast."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Decomposition(NamedTuple):
     """gain of recalibration; its estimate may be negative"""
     calibration_error_standard_error: FloatArray
     rest: FloatArray
-    """lack of sharpness and unpredictable part, which scores cannot separate"""
+    """lack of sharpness plus unpredictable part, which scores cannot separate"""
     rest_standard_error: FloatArray
     score: FloatArray
     """mean score"""
@@ -51,7 +51,7 @@ def decompose(
     Decomposition
         Calibration error and rest with their standard errors, and the mean score, each of shape
         (...) and in the unit of the scores. NaN without a case; standard errors are NaN with fewer
-        than three cases. Cases missing in one array are left out of all.
+        than three cases. A case that is missing in one array is left out of all arrays.
 
     Raises
     ------
@@ -60,11 +60,11 @@ def decompose(
 
     Notes
     -----
-    If R is the distribution of the observation given Q, both d(R, Q) and S(Q, y) - S(R, y) have the
-    calibration error as expectation. The noise of an estimated R raises the first and lowers the
-    second by nearly the same amount. Their average is the estimate, without further correction, and
-    the rest is the mean score minus it. Standard errors allow for serial dependence
-    (:func:`~xrecal.arrays.standard_error`), but not for the estimation of R.
+    If R is the distribution of the observation given Q, the calibration error is the expectation of
+    two terms: d(R, Q), and S(Q, y) - S(R, y). The noise of an estimated R raises the first term and
+    lowers the second by nearly the same amount. The estimate is the average of both terms, without
+    further correction. The rest is the mean score minus this estimate. Standard errors allow for
+    serial dependence (:func:`~xrecal.arrays.standard_error`), but not for the estimation of R.
 
     References
     ----------
@@ -93,7 +93,7 @@ def decompose(
 
 
 def half_squared_distance(q: Distribution, r: Empirical) -> FloatArray:
-    r"""Half the squared energy distance between the two forecasts of each pair.
+    r"""Compute half the squared energy distance between the two forecasts of each pair.
 
     Parameters
     ----------
@@ -116,9 +116,9 @@ def half_squared_distance(q: Distribution, r: Empirical) -> FloatArray:
 
     Notes
     -----
-    For two ensembles: one walk through the sorted members of both, O(m + n) per pair after sorting;
-    shared members are sorted once. For normal distributions with k components: O(k² + k n). For
-    others: their CRPS at every member of R, in blocks.
+    Two ensembles take one walk through the sorted members of both, O(m + n) per pair after sorting;
+    shared members are sorted once. Normal distributions with k components take O(k² + k n). For
+    other forms, the function computes their CRPS at every member of R, in blocks.
 
     Examples
     --------
@@ -156,7 +156,7 @@ def half_squared_distance(q: Distribution, r: Empirical) -> FloatArray:
 
 
 def _fill_pairs(parts: tuple[FloatArray, ...], out: FloatArray) -> None:
-    """Distances of ensembles, as :func:`_fill_ensembles`, in blocks."""
+    """Fill distances of ensembles in blocks, by :func:`_fill_ensembles`."""
     if out.size == 0:
         return
     # A row may be a case or a location with its cases: a block has whole locations.
@@ -174,7 +174,7 @@ def _check_pairs(q: tuple[int, ...], r: tuple[int, ...]) -> None:
 
 
 def _fill_censored(q: Censored, support: FloatArray, mass: FloatArray, out: FloatArray) -> None:
-    """Mean CRPS of censored normal distributions at the members of their ensembles."""
+    """Fill the mean CRPS of censored normal distributions at the members of their ensembles."""
     n, n_sharing = mass.shape[2], mass.shape[1]
     parts = [np.broadcast_to(part, q.loc.shape).reshape(-1, 1, 1) for part in q]
     rows, means = mass.reshape(-1, n), out.reshape(-1)
@@ -190,7 +190,7 @@ def _fill_censored(q: Censored, support: FloatArray, mass: FloatArray, out: Floa
 
 @kernel
 def _fill_half_differences(support: Matrix, mass: Cube, out: OutMatrix) -> None:
-    """``E|Z - Z'| / 2 = int G (1 - G)`` (L, T) of supports (L, n) with weights (L, T, n)."""
+    """Fill ``E|Z - Z'| / 2 = int G (1 - G)`` (L, T) of supports (L, n) with weights (L, T, n)."""
     for cell in range(mass.shape[0]):
         order = np.argsort(support[cell])
         for t in range(mass.shape[1]):
@@ -207,7 +207,7 @@ def _fill_half_differences(support: Matrix, mass: Cube, out: OutMatrix) -> None:
 
 @inner
 def _skip(values: Any, weights: Any, order: Any, i: int) -> int:
-    """Next position, from i on, of a member with weight; the end if there is none."""
+    """Return the next position, from i on, of a member with weight; the end if there is none."""
     while i < order.size and not (weights[order[i]] > 0 and not np.isnan(values[order[i]])):
         i += 1
     return i
@@ -215,7 +215,7 @@ def _skip(values: Any, weights: Any, order: Any, i: int) -> int:
 
 @inner
 def _walk(x: Any, x_mass: Any, x_order: Any, y: Any, y_mass: Any, y_order: Any) -> float:
-    """``int (F - G)^2`` of two ensembles: one walk through the members of both in order."""
+    """Compute ``int (F - G)^2`` of two ensembles, in one walk through all sorted members."""
     x_total, y_total = total_mass(x, x_mass), total_mass(y, y_mass)
     if np.isnan(x_total + y_total):
         return np.nan
@@ -238,7 +238,7 @@ def _walk(x: Any, x_mass: Any, x_order: Any, y: Any, y_mass: Any, y_order: Any) 
 
 @kernel
 def _fill_ensembles(x: Matrix, x_mass: Cube, y: Matrix, y_mass: Cube, out: OutMatrix) -> None:
-    """Distances in the order of cases, from ensembles (L, n), (L, T, n) to (M, p), (M, S, p)."""
+    """Fill distances in the order of cases, from (L, n), (L, T, n) to (M, p), (M, S, p)."""
     x_order, y_order = np.argsort(x[0]), np.argsort(y[0])
     flat = out.ravel()
     for pair in range(flat.size):

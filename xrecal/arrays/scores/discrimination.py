@@ -1,7 +1,7 @@
 """Discrimination: how well forecasts differ if outcomes differ, whatever their scale.
 
-For probabilities of events: the ROC curve, its area, and the economic value. For whole forecasts
-and any observations: the generalised discrimination score.
+For probabilities of events, there are the ROC curve, its area, and the economic value. For whole
+forecasts and any observations, there is the generalised discrimination score.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ LEVEL_ROUNDING = 1e-9
 """Tolerance for the rounding of sums of weights: 0.3 minus this still reaches the level 0.3."""
 
 EVEN = 1e-12
-"""Tolerance for even odds: sums of weights are rounded."""
+"""Tolerance for even odds, because sums of weights are rounded."""
 
 
 class RocArea(NamedTuple):
@@ -35,20 +35,21 @@ class RocArea(NamedTuple):
 
 
 def roc_area(probabilities: FloatArray, events: FloatArray) -> RocArea:
-    r"""Area under the curve of hit rates against false alarm rates (ROC).
+    r"""Compute the area under the curve of hit rates against false alarm rates (ROC).
 
     Parameters
     ----------
     probabilities : array of float, shape (..., n)
-        Forecasts of an event, or numbers that increase with its probability. NaN ones are left out.
+        Forecasts of an event, or numbers that increase with its probability. NaN marks a missing
+        case.
     events : array of float, shape (..., n)
-        1 if the event happened, else 0; NaN ones are left out.
+        1 if the event happened, else 0; NaN marks a missing case.
 
     Returns
     -------
     RocArea
         Arrays (...) and (..., n). NaN if the event happens in none or all of the cases. The
-        influence of cases left out is NaN, too.
+        influence of missing cases is NaN, too.
 
     Raises
     ------
@@ -57,11 +58,12 @@ def roc_area(probabilities: FloatArray, events: FloatArray) -> RocArea:
 
     Notes
     -----
-    The area is the share of pairs of a case with and a case without the event, in which the first
-    has the higher probability; ties count half [1]_. It equals the trapezoidal area under the curve
-    through all probabilities. The influence of a case is :math:`(V_i - A) / r`, with its placement
-    :math:`V_i` among the cases of the other kind [2]_ and the share r of its own kind. For
-    independent cases, the variance of its mean is that of DeLong et al., to relative order 1/n. For
+    Each pair consists of a case with the event and a case without it. The area is the share of
+    pairs in which the case with the event has the higher probability; ties count half [1]_. It
+    equals the trapezoidal area under the curve through all probabilities. The influence of a case
+    is :math:`(V_i - A) / r`. Here :math:`V_i` is its placement among the cases of the other kind
+    (with or without the event) [2]_, and r is the share of its own kind. For independent cases, the
+    variance of its mean equals that of DeLong et al., up to a relative error of order 1/n. For
     autocorrelated cases in order of time, use :func:`~xrecal.arrays.standard_error`. O(n log n) per
     location. Cases of several places along the last axis are pooled: the area then contains the
     differences between their climates.
@@ -90,14 +92,14 @@ def roc_area(probabilities: FloatArray, events: FloatArray) -> RocArea:
 
 
 def _area(p: FloatArray, happened: FloatArray) -> tuple[FloatArray, FloatArray, IntArray]:
-    """Area (L,), influence (L, n) and number of events (L,) of cases (L, n)."""
+    """Compute area (L,), influence (L, n) and number of events (L,) of cases (L, n)."""
     known = ~(np.isnan(p) | np.isnan(happened))
     yes, no = known & (happened == 1), known & (happened == 0)
     n_yes, n_no = yes.sum(-1), no.sum(-1)
     of_all, of_yes, of_no = (mid_ranks(p, part) for part in (known, yes, no))
     usable = (n_yes > 0) & (n_no > 0)
     m_yes, m_no = (np.where(usable, m, np.nan)[:, np.newaxis] for m in (n_yes, n_no))
-    # Share of the other kind on the right side of each case; ties count half.
+    # Share of the cases of the other kind on the right side of each case; ties count half.
     below, above = (of_all - of_yes) / m_no, 1.0 - (of_all - of_no) / m_yes
     area = np.where(yes, below, 0.0).sum(-1) / m_yes[:, 0]
     n = known.sum(-1)[:, np.newaxis]
@@ -107,7 +109,7 @@ def _area(p: FloatArray, happened: FloatArray) -> tuple[FloatArray, FloatArray, 
 
 
 def mid_ranks(values: FloatArray, among: npt.NDArray[np.bool_]) -> FloatArray:
-    """Ranks (L, n), from 1, among some of the values (L, n), the mean for ties; 0 for others."""
+    """Rank (L, n) some of the values (L, n) from 1, with the mean rank for ties; 0 for others."""
     n = values.shape[-1]
     order = np.argsort(np.where(among, values, np.nan), axis=-1, kind="stable")
     ranked = np.take_along_axis(values, order, -1)
@@ -128,20 +130,20 @@ def mid_ranks(values: FloatArray, among: npt.NDArray[np.bool_]) -> FloatArray:
 def roc_curve(
     probabilities: FloatArray, events: FloatArray, levels: npt.ArrayLike
 ) -> tuple[FloatArray, FloatArray]:
-    """Hit rates and false alarm rates of users who act at given probabilities or above.
+    """Compute hit and false alarm rates of users who act at given probabilities or above.
 
     Parameters
     ----------
     probabilities, events : array of float, shape (..., n)
         As for :func:`roc_area`.
     levels : array_like, shape (k,)
-        Users act if the probability is at least this.
+        Users act if the probability is at least the level.
 
     Returns
     -------
     hit_rate, false_alarm_rate : array of float64, shape (..., k)
-        Share of cases with action, among cases with and without the event: in [0, 1], not
-        increasing in the level. NaN without such cases.
+        Share of cases with action: among cases with the event, and among cases without it. In [0,
+        1], not increasing in the level. NaN without such cases.
 
     Raises
     ------
@@ -150,8 +152,8 @@ def roc_curve(
 
     Notes
     -----
-    A probability reaches a level if it is below it by at most 1e-9. O(n log n + k log n) a
-    location.
+    A probability that is below a level by at most 1e-9 still reaches it. The cost is O(n log n + k
+    log n) per location.
 
     References
     ----------
@@ -176,7 +178,7 @@ def roc_curve(
 
 
 def _acting(p: FloatArray, among: npt.NDArray[np.bool_], levels: FloatArray) -> FloatArray:
-    """Share (L, k) of some of the cases (L, n) with a probability of at least a level."""
+    """Return the share (L, k) of some cases (L, n) with a probability of at least a level."""
     known = among & ~np.isnan(p)
     ascending = np.sort(np.where(known, p, np.nan), axis=-1)
     count = known.sum(-1)
@@ -190,28 +192,29 @@ def _acting(p: FloatArray, among: npt.NDArray[np.bool_], levels: FloatArray) -> 
 def economic_value(
     probabilities: FloatArray, events: FloatArray, cost_loss: npt.ArrayLike
 ) -> tuple[FloatArray, FloatArray]:
-    r"""Relative economic value of probabilities to users who can protect themselves.
+    r"""Compute the relative economic value of probabilities to users who can protect themselves.
 
     Parameters
     ----------
     probabilities, events : array of float, shape (..., n)
-        Forecasts in [0, 1], and 1 if the event happened, else 0; NaN ones are left out.
+        Forecasts in [0, 1], and 1 if the event happened, else 0; NaN marks a missing case.
     cost_loss : array_like, shape (k,)
-        Cost of protection over the avoided loss, in (0, 1).
+        Cost of protection divided by the avoided loss, in (0, 1).
 
     Returns
     -------
     value, potential_value : array of float64, shape (..., k)
-        At most 1: 1 is as good as a perfect forecast, 0 as the better of always and never
-        protecting, negative is worse. ``value`` is for users who act if the probability is at least
-        the ratio. ``potential_value`` is for users who act at the best probability of these cases
-        or above; it is never negative. NaN if the event happens in none or all of the cases.
+        At most 1. A value of 1 is as good as a perfect forecast. A value of 0 is as good as the
+        better of two rules: always protect, or never protect. A negative value is worse than this
+        rule. ``value`` is for users who act if the probability is at least the ratio.
+        ``potential_value`` is for users who act at the best probability of these cases or above; it
+        is never negative. NaN if the event happens in none or all of the cases.
 
     Raises
     ------
     ValueError
-        If shapes differ, an event is neither 0 nor 1, a probability is outside [0, 1] or a ratio
-        outside (0, 1).
+        If shapes differ, an event is neither 0 nor 1, a probability is outside [0, 1], or a ratio
+        is outside (0, 1).
 
     Notes
     -----
@@ -249,7 +252,7 @@ def economic_value(
 
 
 def _values(p: FloatArray, happened: FloatArray, ratios: FloatArray) -> FloatArray:
-    """Value and potential value (2, L, k) of cases (L, n)."""
+    """Compute value and potential value (2, L, k) of cases (L, n)."""
     known = ~(np.isnan(p) | np.isnan(happened))
     order = np.argsort(np.where(known, -p, np.nan), axis=-1, kind="stable")
     ranked, event = (np.take_along_axis(a, order, -1) for a in (p, happened))
@@ -287,14 +290,15 @@ class Discrimination(NamedTuple):
 def generalised_discrimination(
     observations: FloatArray, members: FloatArray, weights: FloatArray | None = None
 ) -> Discrimination:
-    r"""Share of pairs of cases that the forecasts put in the right order (2AFC).
+    r"""Compute the share of pairs of cases that the forecasts put in the right order (2AFC).
 
     Parameters
     ----------
     observations : array of float, shape (..., n)
-        Observations, in any unit. NaN and infinite ones are left out.
+        Observations, in any unit. NaN or infinity marks a missing one.
     members : array of float, shape (..., n, m)
-        Members of the ensembles; NaN ones are left out, and so are ensembles without members.
+        Members of the ensembles; NaN marks a missing member. Ensembles without members do not
+        count.
     weights : array of float, shape of ``members``, optional
         Weights >= 0, normalised here; equal by default.
 
@@ -302,7 +306,7 @@ def generalised_discrimination(
     -------
     Discrimination
         Float64 of shape (...) and (..., n). NaN without two cases with different observations. The
-        influence of cases left out is NaN, too.
+        influence of left-out cases is NaN, too.
 
     Raises
     ------
@@ -311,16 +315,17 @@ def generalised_discrimination(
 
     Notes
     -----
-    For two cases with different observations, the forecasts predict which observation is larger. It
-    is that of j if a random member of j is larger than one of i with more than even odds; ties
-    count half [2]_. The score is the share of pairs with a right prediction; even odds count half.
-    Pairs of equal observations are ignored. For an event, 0 or 1, and forecasts of one number it is
-    the area under the ROC curve [1]_. A monotone transform of all forecasts does not change the
-    score, so neither a bias nor a common error of the spread does.
+    For two cases with different observations, the forecasts predict which observation is larger.
+    They predict that the observation of j is larger if a random member of j exceeds a random member
+    of i with more than even odds; ties count half [2]_. The score is the share of pairs with a
+    right prediction; even odds count half. Pairs of equal observations are ignored. If observations
+    are events, 0 or 1, and forecasts are single numbers, the score is the area under the ROC curve
+    [1]_. A monotone transform of all forecasts does not change the score, so neither a bias nor a
+    common error of the spread does.
 
     The influence of a case is the projection of a U statistic: twice the excess of its right pairs
-    over the mean, relative to the mean number of pairs. Its :func:`~xrecal.arrays.standard_error`,
-    with cases in order of time, allows for autocorrelation. O(n² m) per location.
+    over the mean, divided by the mean number of pairs. The :func:`~xrecal.arrays.standard_error` of
+    the influence, with cases in order of time, allows for autocorrelation. O(n² m) per location.
 
     References
     ----------
@@ -356,9 +361,9 @@ def generalised_discrimination(
 
 
 def _by_value(members: FloatArray, weights: FloatArray | None) -> tuple[FloatArray, FloatArray]:
-    """Members (..., m) in ascending order, and their masses, which sum to one or are NaN.
+    """Return members (..., m) in ascending order, and masses that sum to one or are NaN.
 
-    Missing members and those without weight become infinite, with mass 0.
+    Missing members and members without weight become infinite, with mass 0.
     """
     given = np.ones(1) if weights is None else np.asarray(weights, np.float64)
     try:
@@ -375,7 +380,7 @@ def _by_value(members: FloatArray, weights: FloatArray | None) -> tuple[FloatArr
 
 
 def _share_of_pairs(right: FloatArray, pairs: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Share (L,) of the right pairs of cases (L, n), and the influence of each case."""
+    """Return the share (L,) of right pairs of cases (L, n), and the influence of each case."""
     total = np.nansum(pairs, -1)
     total = np.where(total > 0, total, np.nan)
     score = np.nansum(right, -1) / total
@@ -387,7 +392,7 @@ def _share_of_pairs(right: FloatArray, pairs: FloatArray) -> tuple[FloatArray, F
 def _fill_pairs(
     observations: Matrix, members: Cube, masses: Cube, right: OutMatrix, pairs: OutMatrix
 ) -> None:
-    """Fill the pairs of each case (L, n) with others, and the number of right ones."""
+    """Fill the number of pairs of each case (L, n) with other cases, and of right pairs."""
     n = observations.shape[1]
     for cell in range(observations.shape[0]):
         y, x, mass = observations[cell], members[cell], masses[cell]
@@ -411,7 +416,7 @@ def _fill_pairs(
 
 @inner
 def _odds(x, own, z, other):  # type: ignore[no-untyped-def]
-    """Probability that a member of x (m,) is larger than one of z (m,), plus half that of a tie."""
+    """Return P(a member of x (m,) is larger than a member of z (m,)), plus half of P(tie)."""
     odds, below, i, k, m = 0.0, 0.0, 0, 0, x.size
     while i < m:
         value, mass, tied = x[i], 0.0, 0.0

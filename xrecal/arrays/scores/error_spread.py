@@ -14,7 +14,7 @@ def error_spread(
     std: npt.ArrayLike,
     skewness: npt.ArrayLike,
 ) -> FloatArray:
-    r"""Error-spread score of forecasts, by their first three moments.
+    r"""Compute the error-spread score of forecasts, from their first three moments.
 
     Parameters
     ----------
@@ -23,7 +23,7 @@ def error_spread(
     mean, std : array_like, broadcast with ``observations``
         Mean and standard deviation (>= 0) of each forecast distribution, in u.
     skewness : array_like, broadcast with ``observations``
-        Third moment about the mean over the cube of the standard deviation, without a unit.
+        Third moment about the mean, divided by the cube of the standard deviation, without a unit.
 
     Returns
     -------
@@ -38,8 +38,8 @@ def error_spread(
 
     Notes
     -----
-    Proper [1]_: the squared difference between the squared error and its prediction. A single large
-    error enters with its fourth power, so use the mean over many cases.
+    The score is proper [1]_. It is the squared difference between the squared error and its
+    prediction. A single large error enters with its fourth power, so use the mean over many cases.
 
     References
     ----------

@@ -15,7 +15,7 @@ def brier_score(
     thresholds: npt.ArrayLike,
     n_members: npt.ArrayLike | None = None,
 ) -> FloatArray:
-    r"""Brier score of the probability that the observation exceeds a threshold.
+    r"""Compute the Brier score of the probability that the observation exceeds a threshold.
 
     Parameters
     ----------
@@ -32,8 +32,8 @@ def brier_score(
     Returns
     -------
     array of float64, shape (..., k)
-        :math:`(p - 1\{y > t\})^2` in [0, 1], smaller is better; the fair one is
-        :math:`p (1 - p) / (m - 1)` less, and not negative if p is a multiple of 1/m. NaN if the
+        :math:`(p - 1\{y > t\})^2` in [0, 1], smaller is better. The fair score is smaller by
+        :math:`p (1 - p) / (m - 1)`, and it is not negative if p is a multiple of 1/m. NaN if the
         observation, probability or threshold is NaN, or with fewer than two members.
 
     Raises
@@ -43,7 +43,8 @@ def brier_score(
 
     Notes
     -----
-    The integral over all thresholds is the CRPS, and for the fair score the fair CRPS.
+    The integral of the score over all thresholds is the CRPS; for the fair score it is the fair
+    CRPS.
 
     References
     ----------
@@ -79,7 +80,7 @@ def ranked_probability_score(
     edges: npt.ArrayLike,
     n_members: npt.ArrayLike | None = None,
 ) -> FloatArray:
-    r"""Ranked probability score of K ordered categories between K - 1 edges.
+    r"""Compute the ranked probability score of K ordered categories between K - 1 edges.
 
     Parameters
     ----------
@@ -95,9 +96,9 @@ def ranked_probability_score(
     Returns
     -------
     array of float64, shape (...)
-        Sum of the Brier scores of the edges, in [0, K - 1], smaller is better: not divided by
-        K - 1. NaN if the observation, a probability or an edge is NaN, or for the fair score with
-        fewer than two members.
+        Sum of the Brier scores of the edges, in [0, K - 1], smaller is better. The sum is not
+        divided by K - 1. NaN if the observation, a probability or an edge is NaN, or for the fair
+        score with fewer than two members.
 
     Raises
     ------
@@ -107,7 +108,7 @@ def ranked_probability_score(
     Notes
     -----
     Cumulative probabilities P(Y <= edge) = 1 - P(Y > edge) have the same score. Equal edges have an
-    empty category between them; each of them counts.
+    empty category between them; each edge counts.
 
     References
     ----------
@@ -129,7 +130,7 @@ def ranked_probability_score(
 
 
 def _fitting(name: str, values: npt.ArrayLike, shape: tuple[int, ...]) -> FloatArray:
-    """Values as a float64 array of a shape; raise ValueError unless they fit."""
+    """Return values as a float64 array of a shape; raise ValueError unless they fit."""
     given = np.asarray(values, np.float64)
     try:
         return np.broadcast_to(given, shape)

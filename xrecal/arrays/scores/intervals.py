@@ -14,14 +14,14 @@ from xrecal.typing import FloatArray, IntArray
 from .quantile_scores import quantile_score
 
 NEAR = 1e-6
-"""Tolerance for two levels to be partners, so that levels of single precision add up to one."""
+"""Tolerance for two levels to be partners (add up to one), for levels of single precision."""
 
 
 class Coverage(NamedTuple):
     """Coverage of intervals, arrays (...)."""
 
     coverage: FloatArray
-    """Share of observations inside, ends included"""
+    """Share of observations inside the intervals, ends included"""
     width: FloatArray
     """Mean width in the unit of the observations"""
     n_cases: IntArray
@@ -29,7 +29,7 @@ class Coverage(NamedTuple):
 
 
 def interval_coverage(observations: FloatArray, low: FloatArray, high: FloatArray) -> Coverage:
-    """Share of observations inside their intervals, and the mean width of the intervals.
+    """Compute the share of observations inside their intervals, and the mean width of these.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ def interval_coverage(observations: FloatArray, low: FloatArray, high: FloatArra
     -------
     Coverage
         Float64 and int64 of shape (...); share and width are NaN with fewer than 2 cases. The mean
-        width is infinite if one width is.
+        width is infinite if a width is infinite.
 
     Raises
     ------
@@ -50,9 +50,10 @@ def interval_coverage(observations: FloatArray, low: FloatArray, high: FloatArra
 
     Notes
     -----
-    Compare the share with the level: for n independent cases its standard deviation is sqrt(level
-    (1 - level) / n). An observation on the end of an interval is inside, so intervals that end at a
-    bound (no rain) have a coverage above their level. O(n) per location.
+    Compare the share with the level of the interval. For n independent cases, the standard
+    deviation of the share is sqrt(level (1 - level) / n). An observation on the end of an interval
+    is inside, so intervals that end at a bound (no rain) have a coverage above their level. O(n)
+    per location.
 
     Examples
     --------
@@ -78,7 +79,7 @@ def interval_coverage(observations: FloatArray, low: FloatArray, high: FloatArra
 def interval_score(
     observations: FloatArray, low: FloatArray, high: FloatArray, level: float
 ) -> FloatArray:
-    r"""Interval score, also called Winkler score, of each case.
+    r"""Compute the interval score, also called Winkler score, of each case.
 
     Parameters
     ----------
@@ -101,7 +102,8 @@ def interval_score(
 
     Notes
     -----
-    Smallest on average for the quantiles at :math:`\alpha / 2` and :math:`1 - \alpha / 2`.
+    The score is smallest on average for the quantiles at :math:`\alpha / 2` and :math:`1 - \alpha /
+    2`.
 
     References
     ----------
@@ -128,7 +130,7 @@ def interval_score(
 def weighted_interval_score(
     observations: FloatArray, quantiles: FloatArray, levels: FloatArray
 ) -> FloatArray:
-    r"""Weighted interval score (WIS) of the median and central intervals around it.
+    r"""Compute the weighted interval score (WIS) of the median and central intervals around it.
 
     Parameters
     ----------
@@ -137,7 +139,8 @@ def weighted_interval_score(
     quantiles : array of float, shape (..., k)
         Forecasts of the quantiles, the ends of the intervals.
     levels : array of float, shape (k,)
-        Their levels in [0, 1], in any order, each once: ½ and pairs of levels that add up to one.
+        Levels of the quantiles in [0, 1], in any order, each once: ½ and pairs of levels that add
+        up to one.
 
     Returns
     -------
@@ -155,9 +158,9 @@ def weighted_interval_score(
 
     Notes
     -----
-    It equals twice the mean of :func:`~xrecal.arrays.quantile_score` over the levels, and is
-    computed this way; crossing quantiles are not sorted. For many equally spaced levels it is close
-    to the CRPS.
+    The score equals twice the mean of :func:`~xrecal.arrays.quantile_score` over the levels, and
+    the function computes it this way. It does not sort crossing quantiles. For many equally spaced
+    levels, the score is close to the CRPS.
 
     References
     ----------
@@ -175,7 +178,7 @@ def weighted_interval_score(
 
 
 def check_symmetric(levels: npt.ArrayLike) -> FloatArray:
-    """Levels as a float64 array of one axis; raise ValueError unless they suit the WIS."""
+    """Return levels as a float64 array of one axis; raise ValueError unless they suit the WIS."""
     levels = check_levels(levels)
     paired = has_partner(levels)
     ascending = np.sort(levels)

@@ -1,7 +1,8 @@
 """Log score: minus the log of the forecast density at the observation.
 
-Normal distributions have a density. The density of members is estimated; that of quantiles is
-constant between neighbouring quantiles. A distribution with a point mass has no density there: NaN.
+Normal distributions have a density. For members, the density is estimated; for quantiles, it is
+constant between neighbouring quantiles. A point mass has no density, so an observation there gives
+NaN.
 """
 
 from __future__ import annotations
@@ -23,35 +24,36 @@ from .crps import check_shape
 
 LOG_SQRT_2_PI = 0.5 * math.log(2.0 * math.pi)
 
-# Quartiles are equal if they differ by less than this share of the standard deviation.
+# Quartiles count as equal if they differ by less than this share of the standard deviation.
 SAME_QUARTILES = 1e-9
 
-# Number of bandwidths at which squares overflow.
+# Number of bandwidths from which on squares overflow.
 FARTHEST = 1e150
 
 
 def log_score(
     observations: FloatArray, members: FloatArray, weights: FloatArray | None = None
 ) -> FloatArray:
-    r"""Log score of ensembles, with a density from Gaussian kernels.
+    r"""Compute the log score of ensembles, with a density from Gaussian kernels.
 
     Parameters
     ----------
     observations : array of float, shape (...) or (..., T)
         Observations, in the unit u of the members.
     members : array of float, shape (..., n)
-        Members; NaN ones are left out.
+        Members; NaN marks a missing member.
     weights : array of float, shape (..., n) or (..., T, n), optional
-        Weights >= 0, normalised here; equal by default. With one axis more than ``members``, T
-        forecasts share the members. They are then sorted once: O(n) per forecast.
+        Weights >= 0, normalised here; equal by default. If ``weights`` have one axis more than
+        ``members``, T forecasts share the members. The function then sorts them once: O(n) per
+        forecast.
 
     Returns
     -------
     array of float64, shape of ``observations``
-        :math:`-\ln \sum_i w_i \varphi((y - x_i) / h) / h`, for the density in 1/u, without a unit,
-        of either sign; smaller is better. Equal members, or a single one, are a point mass: inf, or
-        NaN if they equal the observation. NaN if the observation is not finite, no member is left,
-        a weight is NaN, or an infinite member has positive weight.
+        :math:`-\ln \sum_i w_i \varphi((y - x_i) / h) / h`, without a unit, with the density in 1/u.
+        It may be negative; smaller is better. Equal members, or a single member, are a point mass:
+        the score is NaN if they equal the observation, else inf. NaN if the observation is not
+        finite, no member is left, a weight is NaN, or an infinite member has positive weight.
 
     Raises
     ------
@@ -61,15 +63,16 @@ def log_score(
     Notes
     -----
     The bandwidth is :math:`h = 1.06 \min(s, r / 1.34) \, m^{-1/5}` [1]_ with the standard deviation
-    s and the interquartile range r, as in the R package scoringRules [2]_; s alone where r is 0.
-    For weights that sum to one, :math:`m = 1 / \sum_i w_i^2` is the effective number of members,
-    :math:`s^2 = \sum_i w_i (x_i - \bar x)^2 / (1 - 1 / m)`, and a quartile is the mean of the
-    members over a part 1/m of the mass [3]_: with equal weights the number of members, the sample
-    standard deviation and the usual quartiles, interpolated between members.
+    s and the interquartile range r, as in the R package scoringRules [2]_. If r is 0, s alone
+    counts. For weights that sum to one, :math:`m = 1 / \sum_i w_i^2` is the effective number of
+    members, :math:`s^2 = \sum_i w_i (x_i - \bar x)^2 / (1 - 1 / m)`, and a quartile is the mean of
+    the members over a part 1/m of the mass [3]_. With equal weights, these are the number of
+    members, the sample standard deviation and the usual quartiles, interpolated between members.
 
-    The score depends on the bandwidth, most of all for small ensembles and for observations beyond
-    them [4]_; :func:`~xrecal.arrays.crps` needs no bandwidth. Members at a bound of the variable,
-    such as dry ones, are a point mass; kernels spread it to both sides of the bound.
+    The score depends on the bandwidth, most of all for small ensembles and for observations outside
+    the ensemble [4]_. The :func:`~xrecal.arrays.crps` needs no bandwidth. Members at a bound of the
+    variable, such as dry members, are a point mass; kernels spread this mass to both sides of the
+    bound.
 
     O(n log n) per forecast with its own members.
 
@@ -102,25 +105,25 @@ def log_score(
 def quantile_log_score(
     observations: FloatArray, quantiles: FloatArray, q: FloatArray
 ) -> FloatArray:
-    r"""Log score of forecasts with known quantiles only.
+    r"""Compute the log score of forecasts with known quantiles only.
 
     Parameters
     ----------
     observations : array of float, shape (...)
         Observations, in the unit u of the quantiles.
     quantiles : array of float, shape (..., m)
-        Quantiles of each forecast; NaN ones are left out.
+        Quantiles of each forecast; NaN marks a missing quantile.
     q : array of float, shape (m,)
-        Their levels in [0, 1], in any order, each once.
+        Levels of the quantiles in [0, 1], in any order, each once.
 
     Returns
     -------
     array of float64, shape (...)
-        :math:`-\ln \frac{\tau_{i+1} - \tau_i}{z_{i+1} - z_i}` with the neighbouring quantiles z
-        at levels τ that enclose the observation: for the density in 1/u, without a unit, of either
-        sign; smaller is better. inf below and above all quantiles. NaN if several quantiles equal
-        the observation, the observation or a quantile is infinite, the observation is missing, or
-        fewer than two quantiles are left.
+        :math:`-\ln \frac{\tau_{i+1} - \tau_i}{z_{i+1} - z_i}` with the neighbouring quantiles z at
+        levels τ that enclose the observation. It has no unit, with the density in 1/u, and may be
+        negative; smaller is better. It is inf below and above all quantiles. NaN if several
+        quantiles equal the observation, the observation or a quantile is infinite, the observation
+        is missing, or fewer than two quantiles are left.
 
     Raises
     ------
@@ -129,11 +132,11 @@ def quantile_log_score(
 
     Notes
     -----
-    The density of the distribution function that is linear between the levels, as
-    :func:`~xrecal.arrays.quantile_pit` has it. The position of the mass beyond the outermost levels
-    is unknown, so every observation there scores inf: levels near 0 and 1 are needed. An
-    observation that equals one quantile belongs to the interval above it, or below the last one.
-    Crossing quantiles are sorted first. O(m log m) per forecast.
+    The density belongs to the distribution function that is linear between the levels, as in
+    :func:`~xrecal.arrays.quantile_pit`. The position of the mass beyond the outermost levels is
+    unknown, so every observation there scores inf: levels near 0 and 1 are needed. An observation
+    that equals one quantile belongs to the interval above this quantile, or below it if it is the
+    last one. Crossing quantiles are sorted first. O(m log m) per forecast.
 
     References
     ----------
@@ -180,7 +183,7 @@ def normal_log_score(
     scale: npt.ArrayLike,
     weights: npt.ArrayLike | None = None,
 ) -> FloatArray:
-    r"""Log score of normal distributions, or of mixtures of them.
+    r"""Compute the log score of normal distributions, or of mixtures of them.
 
     Parameters
     ----------
@@ -195,19 +198,20 @@ def normal_log_score(
     Returns
     -------
     ndarray of float64, shape (...)
-        :math:`-\ln \sum_k w_k \varphi((y - \mu_k) / \sigma_k) / \sigma_k`, for the density in 1/u,
-        without a unit, of either sign; smaller is better. A component of scale 0 is a point mass
-        and adds no density: inf without any other component, NaN if its location equals the
-        observation. NaN if an input is missing or the observation is infinite.
+        :math:`-\ln \sum_k w_k \varphi((y - \mu_k) / \sigma_k) / \sigma_k`, without a unit, with the
+        density in 1/u. It may be negative; smaller is better. A component of scale 0 is a point
+        mass and adds no density. Without any other component, the score is inf; if its location
+        equals the observation, the score is NaN. NaN if an input is missing or the observation is
+        infinite.
 
     Raises
     ------
     ValueError
-        For shapes that do not match, or a negative scale or weight.
+        If shapes do not match, or a scale or weight is negative.
 
     Notes
     -----
-    O(k) per forecast, exact to all digits for observations far out, too.
+    The cost is O(k) per forecast. The score is exact to all digits, also for observations far out.
 
     References
     ----------
@@ -248,7 +252,7 @@ def censored_normal_log_score(
     lower: npt.ArrayLike,
     upper: npt.ArrayLike,
 ) -> FloatArray:
-    """Log score of normal distributions censored to [lower, upper].
+    """Compute the log score of normal distributions censored to [lower, upper].
 
     Parameters
     ----------
@@ -262,19 +266,19 @@ def censored_normal_log_score(
     Returns
     -------
     ndarray of float64, shape (...)
-        Between the bounds the score of :func:`normal_log_score`, outside inf. NaN on a bound, which
-        has a point mass and no density. NaN also if an argument is NaN, or a location, scale or
-        observation is infinite.
+        Between the bounds, the score of :func:`normal_log_score`; outside, inf. On a bound it is
+        NaN, because a point mass has no density. NaN also if an argument is NaN, or a location,
+        scale or observation is infinite.
 
     Raises
     ------
     ValueError
-        For shapes that do not match, a negative scale, or bounds that leave no values.
+        If shapes do not match, a scale is negative, or bounds leave no values.
 
     Notes
     -----
-    A mean without NaN is over cases off the bounds, so it ignores the probability of a bound;
-    :func:`~xrecal.arrays.censored_normal_crps` takes all cases into account.
+    A mean that skips NaN is over the cases between the bounds, so it ignores the probability of a
+    bound; :func:`~xrecal.arrays.censored_normal_crps` takes all cases into account.
 
     Examples
     --------
@@ -310,7 +314,7 @@ def _fill_log_scores(
 
 @inner
 def _log_score(y: float, values: Any, shares: Any) -> Any:
-    """Log score of ascending members (n,) with shares (n,) that sum to one."""
+    """Return the log score of ascending members (n,) with shares (n,) that sum to one."""
     width = _bandwidth(values, shares)
     if not width > 0.0:
         return np.nan if values[0] <= y <= values[-1] else np.inf
@@ -320,7 +324,8 @@ def _log_score(y: float, values: Any, shares: Any) -> Any:
     z, density = nearest / width, 0.0
     if z > FARTHEST:
         return np.inf
-    # Relative to the kernel at the nearest member, so that it does not vanish far out.
+    # Densities are relative to the kernel at the nearest member, so that they do not vanish far
+    # out.
     for i in range(values.size):
         apart = abs(values[i] - y)
         beyond = (apart - nearest) / width * ((apart + nearest) / width)
@@ -330,10 +335,10 @@ def _log_score(y: float, values: Any, shares: Any) -> Any:
 
 @inner
 def _bandwidth(values: Any, shares: Any) -> Any:
-    """Silverman's bandwidth for ascending members (n,) with shares (n,); 0 if they are equal.
+    """Return Silverman's bandwidth for ascending members (n,) with shares (n,); 0 if all are equal.
 
-    Members are relative to the lowest one, so rounding of an offset does not make equal ones
-    differ.
+    Members are relative to the lowest member, so that rounding of an offset does not make equal
+    members differ.
     """
     lowest, mean, variance, others, part = values[0], 0.0, 0.0, 0.0, 0.0
     for i in range(values.size):

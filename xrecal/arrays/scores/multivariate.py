@@ -15,14 +15,14 @@ from xrecal.typing import FloatArray
 def energy_score(
     observations: FloatArray, members: FloatArray, weights: FloatArray | None = None
 ) -> FloatArray:
-    r"""Energy score: the CRPS with Euclidean distances between whole fields.
+    r"""Compute the energy score: the CRPS with Euclidean distances between whole fields.
 
     Parameters
     ----------
     observations : array of float, shape (..., d)
         Observations at d places, in the unit of the members.
     members : array of float, shape (..., d, m)
-        Members, along the last axis; the leading axes broadcast against those of the observations.
+        Members, along the last axis; the leading axes broadcast with the axes of the observations.
     weights : array of float, shape (..., m), optional
         Weights >= 0 of whole members, normalised here; equal by default.
 
@@ -41,8 +41,9 @@ def energy_score(
     Notes
     -----
     A place is usable if its observation is known and at least one member has a value there. A
-    member is usable if it has values at all usable places. So scores of two forecasts that are
-    missing at different places are not comparable: give both the same mask first. O(m² d) per case.
+    member is usable if it has values at all usable places. If two forecasts are missing at
+    different places, their scores are not comparable: give both forecasts the same mask first. O(m²
+    d) per case.
 
     References
     ----------
@@ -65,7 +66,7 @@ def variogram_score(
     *,
     order: float = 0.5,
 ) -> FloatArray:
-    r"""Variogram score of differences between places.
+    r"""Compute the variogram score of differences between places.
 
     Parameters
     ----------
@@ -78,8 +79,8 @@ def variogram_score(
     -------
     array of float64, shape (...)
         :math:`\sum_{i,j} (|y_i - y_j|^p - \sum_k w_k |x_{ki} - x_{kj}|^p)^2` over all pairs of
-        places, both orders [1]_; >= 0, in the unit of the members to the power of 2p. Missing
-        values as for :func:`energy_score`.
+        places, each in both orders [1]_. It is >= 0, in the unit of the members to the power of 2p.
+        Missing values as for :func:`energy_score`.
 
     Raises
     ------
@@ -88,8 +89,8 @@ def variogram_score(
 
     Notes
     -----
-    Sensitive to the dependence between places, but not to common errors: the same bias at all
-    places does not change it. O(m d²) per case.
+    The score is sensitive to the dependence between places, but not to common errors: the same bias
+    at all places does not change it. O(m d²) per case.
 
     References
     ----------
@@ -114,7 +115,7 @@ def _score(
     weights: FloatArray | None,
     *settings: float,
 ) -> FloatArray:
-    """Scores (...), in blocks of cases, as copies of many large fields would fill the memory."""
+    """Compute scores (...) in blocks of cases; copies of many large fields would fill memory."""
     y, x = np.asarray(observations), np.asarray(members)
     w = np.ones(1) if weights is None else np.asarray(weights)
     if y.ndim < 1 or x.ndim < 2 or y.shape[-1] != x.shape[-2]:
@@ -154,7 +155,7 @@ def _places(observed: Any, members: Any, used: Any) -> int:
 
 @inner
 def _shares(members: Any, weights: Any, places: Any, share: Any) -> bool:
-    """Normalised weights of usable members, 0 for others; return whether there are any."""
+    """Fill normalised weights of usable members, 0 for others; return whether there are any."""
     total = 0.0
     for i in range(weights.size):
         complete = True
@@ -171,7 +172,7 @@ def _shares(members: Any, weights: Any, places: Any, share: Any) -> bool:
 
 @inner
 def _distance(a: Any, b: Any, places: Any) -> Any:
-    """Euclidean distance over places."""
+    """Return the Euclidean distance over places."""
     total = 0.0
     for j in places:
         total += (a[j] - b[j]) ** 2
@@ -180,7 +181,7 @@ def _distance(a: Any, b: Any, places: Any) -> Any:
 
 @kernel
 def _fill_energy(observations: Matrix, members: Cube, weights: Matrix, out: OutVector) -> None:
-    """Energy scores of rows (N, d) and (N, m, d)."""
+    """Fill energy scores of rows (N, d) and (N, m, d)."""
     m = members.shape[1]
     kept, share = np.empty(members.shape[2], np.int64), np.empty(m)
     for row in range(out.size):
@@ -202,7 +203,7 @@ def _fill_energy(observations: Matrix, members: Cube, weights: Matrix, out: OutV
 
 @inner
 def _power(difference: float, order: float) -> Any:
-    """Absolute difference to a power; the usual power is a root, which is much faster."""
+    """Return the absolute difference to a power; the usual power, a root, is much faster."""
     size = abs(difference)
     return np.sqrt(size) if order == 0.5 else size**order
 
@@ -211,7 +212,7 @@ def _power(difference: float, order: float) -> Any:
 def _fill_variogram(
     observations: Matrix, members: Cube, weights: Matrix, order: float, out: OutVector
 ) -> None:
-    """Variogram scores of rows (N, d) and (N, m, d)."""
+    """Fill variogram scores of rows (N, d) and (N, m, d)."""
     m, d = members.shape[1:]
     kept, share, ours = np.empty(d, np.int64), np.empty(m), np.empty((d, m))
     for row in range(out.size):

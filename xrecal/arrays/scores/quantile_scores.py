@@ -1,4 +1,4 @@
-"""Scores of quantiles: of single ones, and the CRPS with more weight on some quantiles."""
+"""Scores of single quantiles, and the CRPS with more weight on some quantiles."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ WEIGHTINGS = {
 def quantile_score(
     observations: FloatArray, quantiles: FloatArray, levels: FloatArray
 ) -> FloatArray:
-    r"""Quantile score, or pinball loss, of single quantiles.
+    r"""Compute the quantile score, or pinball loss, of single quantiles.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ def quantile_score(
     quantiles : array of float, shape (..., k)
         Forecasts of the quantiles.
     levels : array of float, shape (k,)
-        Their levels τ in [0, 1], in any order.
+        Levels τ of the quantiles in [0, 1], in any order.
 
     Returns
     -------
@@ -50,9 +50,9 @@ def quantile_score(
 
     Notes
     -----
-    Twice its integral over all levels is the CRPS; twice its mean over the levels
-    (i - ½) / k is the CRPS of the ensemble of the k quantiles. There is no factor 2, as in
-    scikit-learn, scores and scoringrules.
+    Twice the integral of the score over all levels is the CRPS. Twice its mean over the levels (i -
+    ½) / k is the CRPS of the ensemble of the k quantiles. As in scikit-learn, scores and
+    scoringrules, the score itself has no factor 2.
 
     References
     ----------
@@ -86,7 +86,7 @@ def quantile_weighted_crps(
     *,
     weighting: str = "center",
 ) -> FloatArray:
-    r"""CRPS of the empirical distribution with more weight on some quantiles.
+    r"""Compute the CRPS of the empirical distribution with more weight on some quantiles.
 
     Parameters
     ----------
@@ -110,9 +110,10 @@ def quantile_weighted_crps(
 
     Notes
     -----
-    Exact, by integration by parts: :math:`\int_{-\infty}^y P(F(z)) \, dz + \int_y^\infty \bar P(1 -
-    F(z)) \, dz` with :math:`P(u) = \int_0^u 2 \tau v(\tau) \, d\tau` and :math:`\bar P` that of
-    :math:`v(1 - \tau)`. O(n log n) per forecast, O(n) if forecasts share members.
+    The score is exact, by integration by parts: :math:`\int_{-\infty}^y P(F(z)) \, dz +
+    \int_y^\infty \bar P(1 - F(z)) \, dz` with :math:`P(u) = \int_0^u 2 \tau v(\tau) \, d\tau` and
+    :math:`\bar P` the same integral of :math:`v(1 - \tau)`. O(n log n) per forecast, O(n) if
+    forecasts share members.
 
     References
     ----------
@@ -137,7 +138,7 @@ def quantile_weighted_crps(
 
 
 def _polynomials(weighting: str) -> tuple[FloatArray, FloatArray]:
-    """Coefficients of u², u³ and u⁴ in P, for the weights at u and at 1 - u."""
+    """Return the coefficients of u², u³ and u⁴ in P, for the weights at u and at 1 - u."""
     if weighting not in WEIGHTINGS:
         names = ", ".join(repr(name) for name in WEIGHTINGS)
         raise ValueError(f"weighting is {weighting!r}; give one of {names}")

@@ -14,26 +14,27 @@ from xrecal.arrays.rows import as_rows, double_blocks
 from xrecal.typing import FloatArray
 
 MOST = 0.5
-"""Largest share of the wealth to bet."""
+"""Largest share of the wealth that is bet."""
 
 PSEUDO_SQUARES = 1.0
-"""Sum of squares with which bets start, like ten cases with differences of a third of the bound."""
+"""Sum of squares with which bets start; ten cases with differences of a third of the bound give
+it."""
 
 
 def score_e_values(gain: FloatArray, bound: FloatArray, lag: npt.ArrayLike = 1) -> FloatArray:
-    r"""E-values: evidence that a forecast scores better than another, valid after each case.
+    r"""Compute e-values: evidence that a forecast is better than another, valid after each case.
 
     Parameters
     ----------
     gain : array of float, shape (..., n)
-        Score of the reference minus that of the forecast, in successive cases. A missing case (NaN)
-        does not change the evidence.
+        Score of the reference minus score of the forecast, in successive cases. A missing case
+        (NaN) does not change the evidence.
     bound : array of float, shape (..., n)
-        Largest possible size of the gain, known when both were issued. For the CRPS it is twice the
-        Wasserstein distance between the two, :math:`2 \int |F - G|`. Cases with a bound of 0 are
-        left out.
+        Largest possible size of the gain, known when both forecasts were issued. For the CRPS, it
+        is twice the Wasserstein distance between the two forecasts, :math:`2 \int |F - G|`. The
+        function leaves out cases with a bound of 0.
     lag : int or array of int, shape (...)
-        Cases from the issue of a forecast to its verification, at least 1.
+        Number of cases from the issue of a forecast to its verification, at least 1.
 
     Returns
     -------
@@ -49,9 +50,10 @@ def score_e_values(gain: FloatArray, bound: FloatArray, lag: npt.ArrayLike = 1) 
 
     Notes
     -----
-    Products of :math:`1 + \lambda_t x_t`, where :math:`x_t` is the gain over its bound [1]_. The
-    bet :math:`\lambda_t`, between 0 and 1/2, is the sum over the sum of squares of past :math:`x`.
-    Lags as in :func:`xrecal.arrays.calibration_e_values`. O(h n) per location.
+    The e-values are products of :math:`1 + \lambda_t x_t`, where :math:`x_t` is the gain divided by
+    its bound [1]_. The bet :math:`\lambda_t`, between 0 and 1/2, is the sum of past :math:`x`,
+    divided by the sum of their squares. Lags work as in :func:`xrecal.arrays.calibration_e_values`.
+    O(h n) per location.
 
     References
     ----------
@@ -80,7 +82,7 @@ def score_e_values(gain: FloatArray, bound: FloatArray, lag: npt.ArrayLike = 1) 
 
 @kernel
 def _fill_e_values(gain: Matrix, bound: Matrix, lags: Indices, e_values: OutMatrix) -> None:
-    """E-values (L, n) of gains and bounds (L, n)."""
+    """Fill e-values (L, n) of gains and bounds (L, n)."""
     for location in range(len(gain)):
         known = False
         for x in gain[location] + bound[location]:
@@ -92,7 +94,7 @@ def _fill_e_values(gain: Matrix, bound: Matrix, lags: Indices, e_values: OutMatr
 
 @inner
 def _e_values(gain: Any, bound: Any, lag: int, e_values: Any) -> None:
-    """E-values (n,) of one location."""
+    """Fill e-values (n,) of one location."""
     log_e = np.zeros(lag)
     total, squares = 0.0, PSEUDO_SQUARES
     for t in range(len(gain)):
@@ -107,7 +109,7 @@ def _e_values(gain: Any, bound: Any, lag: int, e_values: Any) -> None:
 
 @inner
 def _share(gain: float, bound: float) -> float:
-    """Gain over its bound, in [-1, 1]; 0 if the gain is unknown or the bound is 0."""
+    """Return the gain divided by its bound, in [-1, 1]; 0 if unknown or if the bound is 0."""
     if np.isnan(gain) or not bound > 0:
         return 0.0
     return min(max(gain / bound, -1.0), 1.0)

@@ -1,6 +1,6 @@
 """Skill, standard errors, tests and intervals from paired scores, under serial dependence.
 
-Also false discovery rates from p-values of many locations.
+The module also computes false discovery rates from p-values of many locations.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ SMALLEST = 3
 """Least number of cases for a standard error."""
 
 ROUNDING = 1e-14
-"""Difference of two scores, relative to the larger one, up to which they are equal."""
+"""Largest difference, relative to the larger score, at which two scores count as equal."""
 
 METHODS = ("bh", "by", "holm")
 
@@ -35,7 +35,7 @@ class Skill(NamedTuple):
     low: FloatArray
     """lower end of the interval for the skill"""
     high: FloatArray
-    """upper end"""
+    """upper end of the interval for the skill"""
 
 
 def skill_score(
@@ -46,14 +46,14 @@ def skill_score(
     cluster: IntArray | None = None,
     level: float = 0.95,
 ) -> Skill:
-    r"""Skill: reduction of a score, as a share of the score of a reference.
+    r"""Compute skill: reduction of a score, as a share of the score of a reference.
 
     Parameters
     ----------
     scores : array of float, shape (..., n)
-        Scores s of the forecast, smaller is better and 0 perfect; cases in order of time.
+        Scores s of the forecast: smaller is better, and 0 is perfect. Cases are in order of time.
     reference : array of float, broadcast with ``scores``
-        Scores r of the reference. Cases missing in one of them are left out of both.
+        Scores r of the reference. A case that is missing in one array is left out of both.
     block_length, cluster
         As in :func:`~xrecal.arrays.diebold_mariano`.
     level : float, default 0.95
@@ -64,8 +64,8 @@ def skill_score(
     Skill
         :math:`1 - \bar s / \bar r`, its standard error, the p-value of equal mean scores
         (:func:`~xrecal.arrays.diebold_mariano`), and the ends of its interval, each of shape (...).
-        All but the p-value are NaN if the mean score of the reference is not positive. All are NaN
-        without common cases.
+        All results except the p-value are NaN if the mean score of the reference is not positive.
+        All are NaN without common cases.
 
     Raises
     ------
@@ -74,11 +74,12 @@ def skill_score(
 
     Notes
     -----
-    The standard error is that of the mean of :math:`s - (\bar s / \bar r) \, r` under serial
-    dependence (:func:`~xrecal.arrays.standard_error`), divided by :math:`\bar r`. This is the delta
-    method for a ratio of means; it needs an accurate mean of the reference. The interval is the
-    skill plus and minus a number of standard errors: the quantile of Student's t at ``level``, with
-    the degrees of freedom of the error. NaN with too few cases for their dependence.
+    The standard error is the standard error of the mean of :math:`s - (\bar s / \bar r) \, r` under
+    serial dependence (:func:`~xrecal.arrays.standard_error`), divided by :math:`\bar r`. This is
+    the delta method for a ratio of means; it needs an accurate mean of the reference. The interval
+    is the skill plus and minus a number of standard errors. This number is the quantile of
+    Student's t at ``level``, with the degrees of freedom of the error. The interval is NaN with too
+    few cases for their dependence.
 
     Examples
     --------
@@ -104,7 +105,7 @@ def skill_score(
 
 
 def _apart(a: FloatArray, b: FloatArray) -> FloatArray:
-    """Differences, 0 where they are rounding errors, whose dependence has no meaning."""
+    """Return differences, 0 where they are rounding errors, whose dependence has no meaning."""
     apart = a - b
     return np.where(np.abs(apart) <= ROUNDING * np.maximum(np.abs(a), np.abs(b)), 0.0, apart)
 
@@ -121,8 +122,8 @@ def diebold_mariano(
     Parameters
     ----------
     differences : array of float, shape (..., n)
-        Score of one forecast minus that of the other in each case, cases in order of time; NaN
-        cases are left out and their neighbours count as successive.
+        Score of a forecast minus score of another forecast in each case, with cases in order of
+        time. The function leaves out NaN cases; their neighbours count as successive.
     lag : int, optional
         Largest distance in cases, from 0 to n - 1, with dependence between differences, for the
         classic test with Bartlett weights [2]_.
@@ -136,14 +137,15 @@ def diebold_mariano(
     Returns
     -------
     statistic, p_value : array of float64, shape (...)
-        Mean over standard error, with the sign of the mean, and the two-sided p-value of Student's
-        t. Equal differences give 0 and 1 if they are zero, else an infinite statistic and 0. NaN
-        with fewer than 3 cases, with an infinite one, or with too few cases for their dependence.
+        Mean divided by its standard error, with the sign of the mean, and the two-sided p-value of
+        Student's t. If all differences are zero, statistic and p-value are 0 and 1. If all are
+        equal and not zero, they are infinite and 0. NaN with fewer than 3 cases, with an infinite
+        difference, or with too few cases for their dependence.
 
     Raises
     ------
     ValueError
-        If an argument is out of range, or two that exclude each other are given.
+        If an argument is out of range, or if two arguments exclude each other.
 
     Notes
     -----
@@ -154,16 +156,16 @@ def diebold_mariano(
         \Bigl( \sum_t d_t \cos \frac{\pi j (t - 1/2)}{n} \Bigr)^2,
         \quad \nu = \lfloor n / b \rfloor - 1
 
-    and :math:`\bar d / \sqrt{s^2 / n}` has Student's t with :math:`\nu` degrees of freedom. These
-    stay few for dependent cases, however many there are. b = 1 is the t-test. The estimated b is
-    the range of a first-order autoregressive process: 9 at an autocorrelation of 0.6, 43 at 0.9.
-    With fewer than 3 cosines the p-value is NaN.
+    and :math:`\bar d / \sqrt{s^2 / n}` has Student's t with :math:`\nu` degrees of freedom. For
+    dependent cases, the degrees of freedom stay few, however many cases there are. With b = 1, the
+    test is the t-test. The estimated b is the range of a first-order autoregressive process: 9 at
+    an autocorrelation of 0.6, 43 at 0.9. With fewer than 3 cosines the p-value is NaN.
 
     With a lag, the weights are :math:`1 - k / (\mathrm{lag} + 1)`. The variance of the mean is
     divided by its expected share for independent differences, as in [3]_, and t has n - 1 degrees
     of freedom. Under strong dependence, these p-values are too small. With clusters, the variance
-    is that of the sums of deviations in each cluster, and t has one degree of freedom less than the
-    number of clusters.
+    is computed from the sums of deviations in each cluster, and t has one degree of freedom less
+    than the number of clusters.
 
     Each location has its own test, so with many locations some tests reject by chance. O(n log n)
     per location.
@@ -204,17 +206,17 @@ def standard_error(
     block_length: int | None = None,
     cluster: IntArray | None = None,
 ) -> FloatArray:
-    """Standard error of the mean of autocorrelated scores.
+    """Compute the standard error of the mean of autocorrelated scores.
 
-    Parameters and errors as in :func:`diebold_mariano`, which has the formula; scores may be
-    those of one forecast.
+    Parameters and errors as in :func:`diebold_mariano`, which has the formula. Scores may also be
+    those of a single forecast.
 
     Returns
     -------
     array of float64, shape (...)
         In the unit of the scores; 0 for equal scores, NaN with fewer than 3 scores or with an
-        infinite one. With too few cases for their dependence it is that of 3 cosines, which is too
-        small.
+        infinite score. With too few cases for their dependence, the result is the standard error
+        from 3 cosines, which is too small.
 
     Examples
     --------
@@ -225,7 +227,7 @@ def standard_error(
 
 
 class _Dependence(NamedTuple):
-    """Dependence between cases: at most one is given; without any it is estimated."""
+    """Dependence between cases: at most one field is given; without any, it is estimated."""
 
     lag: int | None = None
     block_length: int | None = None
@@ -252,7 +254,7 @@ def _checked(how: _Dependence, n: int) -> _Dependence:
 
 
 def _errors(scores: FloatArray, how: _Dependence) -> tuple[FloatArray, FloatArray]:
-    """Standard error and its degrees of freedom (...) of the mean of scores (..., n)."""
+    """Return standard error (...) and degrees of freedom for the mean of scores (..., n)."""
     rows, shape = _as_rows(scores)
     how = _checked(how, rows.shape[1])
     error, freedom = np.empty((2, rows.shape[0]))
@@ -264,22 +266,23 @@ def _errors(scores: FloatArray, how: _Dependence) -> tuple[FloatArray, FloatArra
 
 
 def adjusted_p_values(p_values: FloatArray, method: str = "bh") -> FloatArray:
-    """p-values adjusted for the number of tests: false discovery rates, or Holm's p-values.
+    """Adjust p-values for the number of tests: false discovery rates, or Holm's p-values.
 
     Parameters
     ----------
     p_values : array of float, shape (...)
-        p-values in [0, 1] of all tests together; NaN ones (sea) are ignored.
+        p-values in [0, 1] of all tests together; NaN values, such as over the sea, do not count.
     method : {"bh", "by", "holm"}
-        Benjamini & Hochberg [1]_, for tests that are independent or, as on most maps, positively
-        dependent; Benjamini & Yekutieli [2]_ for any dependence, with less power; Holm [4]_ for any
-        dependence, of few tests.
+        "bh" is Benjamini & Hochberg [1]_, for tests that are independent or, as on most maps,
+        positively dependent. "by" is Benjamini & Yekutieli [2]_, for any dependence, with less
+        power. "holm" is Holm [4]_, for any dependence and few tests.
 
     Returns
     -------
     array of float64, shape (...)
-        In [0, 1], NaN where ``p_values`` are. Of the tests with a result of at most q, the expected
-        share of false ones is at most q. For Holm, the probability of any false one is at most q.
+        In [0, 1], NaN where ``p_values`` are NaN. If all results of at most q count as rejections,
+        the expected share of false rejections is at most q. For Holm, the probability of any false
+        rejection is at most q.
 
     Raises
     ------
@@ -288,8 +291,9 @@ def adjusted_p_values(p_values: FloatArray, method: str = "bh") -> FloatArray:
 
     Notes
     -----
-    As :func:`scipy.stats.false_discovery_control` over all tests. Without adjustment, 5 % of the
-    map of a perfect forecast is significant at 5 % [3]_. O(N log N).
+    The results of "bh" and "by" are as in :func:`scipy.stats.false_discovery_control` over all
+    tests. Without adjustment, 5 % of the map of a perfect forecast is significant at 5 % [3]_. O(N
+    log N).
 
     References
     ----------
@@ -331,9 +335,9 @@ def _by_holm(p_values: FloatArray) -> FloatArray:
 
 
 def common_cases(**scores: FloatArray) -> list[FloatArray]:
-    """Scores (..., n) as float64 of one shape, NaN in all if NaN in one.
+    """Return scores (..., n) as float64 of one shape, NaN in all arrays if NaN in one.
 
-    Names are for the error.
+    Names are for the error message.
     """
     given = [np.asarray(part, np.float64) for part in scores.values()]
     shapes = ", ".join(f"{name} {part.shape}" for name, part in zip(scores, given, strict=True))
@@ -348,12 +352,12 @@ def common_cases(**scores: FloatArray) -> list[FloatArray]:
 
 
 def mean_of_cases(scores: FloatArray) -> FloatArray:
-    """Mean (...) of scores (..., n) that are not NaN; NaN without any."""
+    """Return the mean (...) of scores (..., n) that are not NaN; NaN without any."""
     return mean_of_known(scores, ~np.isnan(scores), fewest=1)
 
 
 class _Series(NamedTuple):
-    """Scores of L locations without the missing ones, in units of the largest absolute score.
+    """Scores of L locations without missing scores, in units of the largest absolute score.
 
     The unit avoids overflow and underflow of squares. It makes equal scores exactly one, so that
     their deviations are exactly zero.
@@ -362,9 +366,9 @@ class _Series(NamedTuple):
     mean: FloatArray
     """(L,)"""
     deviation: FloatArray
-    """(L, n) deviations from the mean, known ones first, then zeros"""
+    """(L, n) deviations of known scores from their mean, then zeros"""
     n_known: IntArray
-    """(L,) number of known scores; 0 if one is infinite"""
+    """(L,) number of known scores; 0 if a score is infinite"""
     unit: FloatArray
     """(L,)"""
 
@@ -380,7 +384,7 @@ def _as_rows(scores: Any) -> tuple[FloatArray, tuple[int, ...]]:
 
 
 def _row_blocks(rows: FloatArray) -> Any:
-    """Slices of locations whose temporary arrays, about eight of them, fit the workspace."""
+    """Yield slices of locations whose temporary arrays, about eight of them, fit the workspace."""
     return location_blocks(rows.shape[0], 64 * rows.shape[1])
 
 
@@ -402,7 +406,7 @@ def _series(rows: FloatArray) -> _Series:
 def _mean_error(
     series: _Series, rows: FloatArray, how: _Dependence
 ) -> tuple[FloatArray, FloatArray]:
-    """Standard error of the mean (L,) in the unit of the series, and its degrees of freedom.
+    """Return standard error, in the unit of the series, and degrees of freedom for means (L,).
 
     Degrees of freedom are NaN with too few cases for their dependence.
     """
@@ -466,7 +470,7 @@ def _cluster_error(
 
 
 def _long_run_variance(deviation: FloatArray, n: IntArray, b: IntArray) -> FloatArray:
-    """Bartlett estimate (L,), as the mean square of the sums over b successive deviations.
+    """Return the Bartlett estimate (L,): mean square of the sums over b successive deviations.
 
     Two cases k apart share b - k of the windows of length b that slide over the series and its
     ends; this gives the weights. Differences of running totals cost O(n) for any b.
@@ -480,7 +484,7 @@ def _long_run_variance(deviation: FloatArray, n: IntArray, b: IntArray) -> Float
 
 
 def _running_total(deviation: FloatArray) -> FloatArray:
-    """Sums (L, n + 1) of the first 0, 1, ..., n deviations."""
+    """Return sums (L, n + 1) of the first 0, 1, ..., n deviations."""
     total = np.zeros((deviation.shape[0], deviation.shape[1] + 1))
     np.cumsum(deviation, axis=-1, out=total[:, 1:])
     return total

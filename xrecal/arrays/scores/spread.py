@@ -26,7 +26,7 @@ class SpreadSkill(NamedTuple):
     spread: FloatArray
     """Root of the mean variance"""
     ratio: FloatArray
-    """Spread over rmse: 1 if reliable, below if overconfident"""
+    """Spread divided by rmse: 1 if reliable, less than 1 if overconfident"""
     bin_spread: FloatArray
     bin_rmse: FloatArray
     bin_counts: FloatArray
@@ -44,9 +44,9 @@ def spread_skill(
     Parameters
     ----------
     mean, variance : array of float, shape (..., n)
-        Mean and variance of each forecast distribution; for an ensemble with denominator m, as the
-        square of :func:`xrecal.arrays.weighted_std`. Cases in order of time, for the standard
-        error.
+        Mean and variance of each forecast distribution. The variance of an ensemble has the
+        denominator m, as the square of :func:`xrecal.arrays.weighted_std` has. Cases are in order
+        of time, which the standard error needs.
     observations : array of float, shape (..., n)
         Observations, in the unit of the mean. A case with NaN or infinity anywhere is left out.
     bins : int, default 10
@@ -54,15 +54,15 @@ def spread_skill(
     n_members : int or array of int, broadcast to shape (..., n), optional
         Size m of plain ensembles. Their variance is multiplied by (m + 1) / (m - 1), see Notes;
         cases with fewer than 2 members are left out. By default the variance is unchanged, as is
-        right for distributions, such as a normal one or a weighted ensemble.
+        right for distributions, such as a normal distribution or a weighted ensemble.
 
     Returns
     -------
     SpreadSkill
-        Arrays of shape (...), those by bin (..., bins). Bins have ascending spread, and equal
-        numbers of cases up to one; ties are sorted by time. NaN with fewer than 2 cases, as over
-        the sea (the standard error with fewer than 3), in an empty bin, and for the ratio without
-        any error.
+        Arrays of shape (...); arrays by bin have shape (..., bins). Bins have ascending spread, and
+        equal numbers of cases up to one; ties are sorted by time. NaN with fewer than 2 cases, as
+        over the sea (the standard error with fewer than 3), and in an empty bin. The ratio is NaN
+        without any error.
 
     Raises
     ------
@@ -72,11 +72,11 @@ def spread_skill(
 
     Notes
     -----
-    If observation and m members are drawn from one distribution of variance
-    :math:`\sigma^2`, the squared error of the ensemble mean is :math:`\frac{m + 1}{m} \sigma^2`
-    on average, and the variance with denominator m is :math:`\frac{m - 1}{m} \sigma^2`. Their
-    quotient makes spread and error equal [1]_: the usual unbiased variance times (m + 1) / m.
-    Variances are averaged, not standard deviations. O(n log n) per location.
+    If observation and m members are drawn from one distribution of variance :math:`\sigma^2`, the
+    squared error of the ensemble mean is :math:`\frac{m + 1}{m} \sigma^2` on average, and the
+    variance with denominator m is :math:`\frac{m - 1}{m} \sigma^2`. Multiplying the variance by the
+    quotient of both makes spread and error equal [1]_. The result is the usual unbiased variance
+    times (m + 1) / m. Variances are averaged, not standard deviations. O(n log n) per location.
 
     References
     ----------
@@ -111,7 +111,7 @@ def spread_skill(
 
 
 def _factor(n_members: npt.ArrayLike | None, shape: tuple[int, ...]) -> FloatArray:
-    """Factor (m + 1) / (m - 1) of variances (..., n); 1 without m, NaN with m below two."""
+    """Return the factor (m + 1) / (m - 1) of variances (..., n); 1 without m, NaN for m below 2."""
     if n_members is None:
         return np.broadcast_to(1.0, shape)
     m = np.asarray(n_members, dtype=np.float64)
@@ -130,7 +130,7 @@ def _factor(n_members: npt.ArrayLike | None, shape: tuple[int, ...]) -> FloatArr
 def _by_bin(
     variances: FloatArray, squares: FloatArray, known: npt.NDArray[np.bool_], bins: int
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Spread, rmse and counts (L, bins) of cases (L, n) in order of their variance."""
+    """Return spread, rmse and counts (L, bins) of cases (L, n), sorted by their variance."""
     order = np.argsort(np.where(known, variances, np.nan), axis=-1, kind="stable")
     count = known.sum(-1, keepdims=True)
     place = np.empty(order.shape, np.int64)

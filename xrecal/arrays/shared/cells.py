@@ -13,23 +13,24 @@ class NothingToLearnError(ValueError):
 
 
 QUANTILES = 200
-"""Number of quantiles of the errors in a grid: the CRPS is off by 0.003 % for normal errors."""
+"""Number of quantiles of the errors in a grid; with it the CRPS is off by 0.003 % for normal
+errors."""
 
 OUTER = 10
-"""Points beyond the outermost quantile on each side; their distances grow geometrically."""
+"""Number of points beyond the outermost quantile on each side; their gaps grow geometrically."""
 
 
 def error_grid(
     errors: FloatArray, extremes: tuple[float, float] | None = None, quantiles: int = QUANTILES
 ) -> FloatArray:
-    """Thresholds at which the CDF of errors is learned.
+    """Return the thresholds at which a fit learns the CDF of errors.
 
     Parameters
     ----------
     errors : array of float, shape (n,)
-        A sample of the errors, in any unit u; values that are not finite are ignored.
+        A sample of the errors, in any unit u; the function ignores values that are not finite.
     extremes : tuple of float, optional
-        Smallest and largest error of all cases in u; by default of the sample.
+        Smallest and largest error of all cases in u; by default those of the sample.
     quantiles : int
         Number of quantiles of the sample, at the levels (j + ½) / quantiles.
 
@@ -67,13 +68,13 @@ def error_grid(
     points = [inner]
     for end, outermost in ((low, inner[0]), (high, inner[-1])):
         near, far = abs(outermost - median), abs(end - median)
-        # Heavy-tailed errors have long tails: equal steps would waste most points.
+        # Heavy-tailed errors have long tails, where equal steps would waste most points.
         if 0.0 < near < far:
             apart = np.geomspace(near, far, OUTER + 2)[1:-1]
             points.append(median + np.sign(end - median) * apart)
     points.append(np.array([low, high]))
     grid = np.unique(np.clip(np.concatenate(points), low, high))
-    # Points that differ by rounding only would make cells of no width.
+    # Points that differ only by rounding would make cells without width.
     apart = np.diff(grid, prepend=-np.inf) > 1e-12 * (high - low)
     grid = grid[apart]
     grid[-1] = high
@@ -83,12 +84,12 @@ def error_grid(
 def cell_averages(
     values: FloatArray, grid: FloatArray, weights: FloatArray | None = None
 ) -> FloatArray:
-    r"""Average of the CDF in each cell of a grid, of each row of values.
+    r"""Average the CDF of each row of values in each cell of a grid.
 
     Parameters
     ----------
     values : array of float, shape (n, m)
-        Members, in the unit u of the grid; NaN ones are left out.
+        Members, in the unit u of the grid; NaN marks a missing member.
     grid : array of float, shape (T,)
         Thresholds, ascending strictly.
     weights : array of float, shape (n, m), optional
@@ -107,8 +108,8 @@ def cell_averages(
 
     Notes
     -----
-    The L² projection of the CDF on functions that are constant in each cell. It keeps the mean of
-    values within the grid. O(m log T + T) per row.
+    The result is the L² projection of the CDF on functions that are constant in each cell. It keeps
+    the mean of values within the grid. O(m log T + T) per row.
 
     Examples
     --------

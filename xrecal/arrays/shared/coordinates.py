@@ -20,14 +20,15 @@ class Coordinates(NamedTuple):
 
     The similarity is a product of two kernels. One is the Energy Distance Kernel of shapes, on a
     grid of thresholds, :math:`D^2 = 2 \int (F - G)^2 \approx 2 \sum_j (t_{j+1} - t_j) (\bar F_j -
-    \bar G_j)^2`. The other consists of Gaussian kernels of features. Both are squared distances of
-    vectors, so one product of matrices gives the similarities between many cases.
+    \bar G_j)^2`. The second kernel is a product of Gaussian kernels of features. Both kernels
+    depend on squared distances of vectors, so one product of matrices gives the similarities
+    between many cases.
     """
 
     grid: FloatArray
     """(S,) thresholds, in the unit of the shapes"""
     bandwidth: float
-    """Bandwidth of squared energy distances, in the same unit; infinite if all shapes are equal"""
+    """Bandwidth, in the unit of squared energy distances; infinite if all shapes are equal"""
     middle: FloatArray
     """(k,) offset of each feature, subtracted to keep products small"""
     precision: FloatArray
@@ -35,28 +36,28 @@ class Coordinates(NamedTuple):
 
     @property
     def n_axes(self) -> int:
-        """Number of coordinates of a case."""
+        """Return the number of coordinates of a case."""
         return self.grid.size - 1 + self.middle.size
 
     def scaled(self, shape: float, relevance: FloatArray) -> Coordinates:
-        """Coordinates with distances scaled by factors: of shapes, and of each feature (k,)."""
+        """Return coordinates whose distances have factors: for shapes, and for features (k,)."""
         bandwidth = self.bandwidth / shape if shape > 0.0 else np.inf
         return self._replace(bandwidth=bandwidth, precision=self.precision * relevance)
 
     def of(self, shapes: FloatArray, features: FloatArray) -> FloatArray:
-        """Coordinates (n, d) of cases.
+        """Return the coordinates (n, d) of cases.
 
         Parameters
         ----------
         shapes : array of float, shape (n, m)
-            Members of forecasts on a common scale of all places; NaN ones are left out.
+            Members of forecasts on a common scale of all places; NaN marks a missing member.
         features : array of float, shape (n, k)
             Features in the units of the fit.
 
         Returns
         -------
         array of float64, shape (n, d)
-            NaN in a row without members, or without a feature that has a weight.
+            NaN in a row without members, or with an unknown feature that has a weight.
 
         Raises
         ------
@@ -78,7 +79,7 @@ class Coordinates(NamedTuple):
 
 
 def coordinates_from(shapes: FloatArray, features: FloatArray, points: int = POINTS) -> Coordinates:
-    """Coordinates from a sample of cases, with median distances as scales.
+    """Derive coordinates from a sample of cases, with median distances as scales.
 
     Parameters
     ----------
@@ -115,7 +116,7 @@ def coordinates_from(shapes: FloatArray, features: FloatArray, points: int = POI
 
 
 def _thresholds(members: FloatArray, points: int) -> FloatArray:
-    """Thresholds from the smallest to the largest member, denser where there are more members."""
+    """Return thresholds from the smallest to the largest member, denser where members are."""
     levels = np.linspace(0.0, 1.0, points - points // 2)
     even = np.linspace(members.min(), members.max(), points // 2 + 2)[1:-1]
     return np.unique(np.concatenate([np.quantile(members, levels), even]))

@@ -1,4 +1,4 @@
-"""Properties of places: a smooth function of their features, plus a part without explanation."""
+"""Properties of places: a smooth function of their features, plus an unexplained part."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from .landmarks import Landmarks, choose_landmarks
 MAX_RANK = 200
 TOLERANCE = 1e-4
 FINENESS = (0.25, 1.0, 4.0, 16.0)
-"""Weights of squared differences of features to try, relative to the weights by the median."""
+"""Weights of squared differences of features to try, in units of the weight by the median."""
 SIGNALS = (0.1, 1.0, 10.0)
 NUGGETS = (1e-4, 0.01, 0.03, 0.1, 0.3, 1.0)
-"""Variances to try, relative to that of the values: of the field, and of the unexplained part."""
+"""Variances to try for the field and the unexplained part, in units of that of the values."""
 FLAT = 1e3
-"""Variance of the constant, in the same unit: large enough to have no influence."""
+"""Variance of the constant, in the same unit: large enough not to influence the result."""
 OUTLYING = 5.0
-"""Limit of deviations from the median, in robust standard deviations: a place with another unit
-would bend the field around it."""
+"""Limit of deviations from the median, in robust standard deviations. Without it, a place with
+another unit would bend the field around it."""
 
 
 class FieldSettings(NamedTuple):
@@ -44,12 +44,12 @@ class Field(NamedTuple):
     """(k,) weight of the squared difference of each feature"""
     landmarks: Landmarks
     factors: FloatArray
-    """(r,) factors of vectors of places"""
+    """(r,) factors of the vectors of places"""
     constant: float
     settings: FieldSettings
 
     def at(self, features: FloatArray) -> FloatArray:
-        """Values (P,) at places with features (P, k); the constant if a feature is unknown."""
+        """Return values (P,) at places with features (P, k); the constant if one is unknown."""
         placed = _placed(features, self.middle, self.precision)
         known = np.isfinite(placed).all(1)
         values = np.full(len(placed), self.constant)
@@ -57,9 +57,9 @@ class Field(NamedTuple):
         return values
 
     def unlike(self, features: FloatArray) -> FloatArray:
-        """Novelty of places (P,), 0 to 1: how poorly they are represented by the known places.
+        """Return the novelty of places (P,), 0 to 1: how poorly known places represent them.
 
-        NaN if unknown.
+        The novelty is NaN if a feature is unknown.
         """
         placed = _placed(features, self.middle, self.precision)
         known = np.isfinite(placed).all(1)
@@ -79,12 +79,12 @@ def fit_field(
     Parameters
     ----------
     features : array of float, shape (P, k)
-        Features of the places, in any units. A place with a feature that is not finite is ignored,
-        and so is a constant feature.
+        Features of the places, in any units. The fit ignores a place with a feature that is not
+        finite, and a constant feature.
     values : array of float, shape (P,)
         Values of the property, in a unit u.
     variances : array of float, shape (P,)
-        Variances of the errors of these values, in u squared; infinite if nothing is known.
+        Variances of the errors of these values, in u squared; infinite for an unknown value.
     settings : FieldSettings, optional
         Settings of an earlier field; by default those with the largest marginal likelihood.
 
@@ -97,7 +97,7 @@ def fit_field(
 
     Notes
     -----
-    O(P r²) for each of 72 settings, r at most 200.
+    The time is O(P r²) for each of 72 settings, with r at most 200.
 
     References
     ----------
@@ -141,13 +141,13 @@ def fit_field(
 
 
 def _placed(features: FloatArray, middle: FloatArray, precision: FloatArray) -> FloatArray:
-    """Coordinates (P, k) of places; a feature without weight may be unknown."""
+    """Return coordinates (P, k) of places; a feature without weight may be unknown."""
     apart = np.where(precision > 0.0, np.asarray(features, np.float64) - middle, 0.0)
     return np.asarray(apart * np.sqrt(precision))
 
 
 def _cut(values: FloatArray) -> tuple[FloatArray, float, float]:
-    """Values relative to their median, without outliers; the median and the positive variance."""
+    """Return values minus their median, with outliers limited; the median; a positive variance."""
     offset = float(np.median(values))
     apart = values - offset
     robust = 1.4826 * float(np.median(np.abs(apart)))
@@ -157,7 +157,7 @@ def _cut(values: FloatArray) -> tuple[FloatArray, float, float]:
 
 
 def _posterior(rows: FloatArray, values: FloatArray, noise: FloatArray) -> tuple[FloatArray, float]:
-    """Posterior mean of standard normal factors (r,) of rows (r, P), and the log likelihood.
+    """Return the posterior mean of standard normal factors (r,) of rows, and the log likelihood.
 
     The Woodbury identity and the matrix determinant lemma reduce this to systems of r equations.
     """

@@ -13,34 +13,34 @@ from xrecal.typing import FloatArray, IntArray
 from .sums import Sums, some_of
 
 FOLDS = 5
-"""Number of folds: of dates, and of places."""
+"""Number of folds of dates, and number of folds of places."""
 
 
 class Folds(NamedTuple):
-    """F held-out folds, made of G parts of the record.
+    """F held-out folds, which consist of G parts of the record.
 
     With a gap, the cases next to a fold are parts of their own. They belong to a neighbouring fold,
-    but the fit without this fold does not learn from them either.
+    but the fit that holds out this fold does not learn from them either.
     """
 
     of_part: IntArray
     """(G,) fold of each part"""
     learned: FloatArray
-    """(F, G) factor of each part in the training sums of a fold; 0 in the fold and the gap"""
+    """(F, G) factor of each part in the training sums of a fold; 0 in the fold and its gap"""
 
     @property
     def earlier(self) -> FloatArray:
-        """(F, G) factors for sums over earlier folds alone."""
+        """Return factors (F, G) for sums over earlier folds alone."""
         later = self.of_part >= np.arange(len(self.learned))[:, np.newaxis]
         return np.where(later, 0.0, self.learned)
 
     def held(self, parts: FloatArray) -> FloatArray:
-        """Arrays (F, ...) of the held-out folds, from sums over parts (G, ...)."""
+        """Return arrays (F, ...) of the held-out folds, from sums over parts (G, ...)."""
         own = self.of_part == np.arange(len(self.learned))[:, np.newaxis]
         return np.tensordot(own.astype(np.float64), parts, 1)
 
     def pairs(self, parts: Sequence[Sums]) -> list[tuple[Sums, Sums]]:
-        """Training and held-out sums of each fold, from sums over parts; only folds with both."""
+        """Return training and held-out sums of the folds that have both, from sums over parts."""
         both = (
             (some_of(parts, learned), some_of(parts, self.of_part == f))
             for f, learned in enumerate(self.learned)
@@ -49,12 +49,12 @@ class Folds(NamedTuple):
 
 
 def whole_folds(count: int) -> Folds:
-    """Folds without gaps: each fold is one part."""
+    """Return folds without gaps: each fold is one part."""
     return Folds(np.arange(count), 1.0 - np.eye(count))
 
 
 def folds_of(groups: IntArray) -> IntArray:
-    """Fold of each date; groups of dates (n,) stay whole and in order."""
+    """Return the fold of each date; groups of dates (n,) stay whole and in order."""
     label = np.unique(groups, return_inverse=True)[1]
     count = int(label.max(initial=0)) + 1
     return np.asarray(label * min(FOLDS, count) // count, np.int64)
@@ -63,7 +63,7 @@ def folds_of(groups: IntArray) -> IntArray:
 def parts_of(
     fold: IntArray, axis: tuple[FloatArray, float], weights: FloatArray
 ) -> tuple[IntArray, Folds]:
-    """Part of each case, and folds with a gap on either side.
+    """Return the part of each case, and folds with a gap on both sides.
 
     Parameters
     ----------
@@ -73,8 +73,8 @@ def parts_of(
         Ascending positions (n,) of the cases, and the gap in their unit; see
         :func:`xrecal.arrays.ckme.folds.gap_axis`.
     weights : array of float, shape (n,)
-        Weights of the cases. Training sums of a fold are scaled as if their newest case were the
-        newest of all.
+        Weights of the cases. The training sums of a fold are scaled as if their newest case were
+        the newest case of the record.
 
     Returns
     -------
@@ -86,7 +86,7 @@ def parts_of(
     if gap > 0:
         near = [distance_to(np.flatnonzero(held), position) <= gap + ROUNDING for held in own]
         left_out = own | np.array(near)
-    # Parts of a fold follow each other, so without a gap parts equal folds.
+    # The parts of a fold follow each other, so without a gap parts and folds are the same.
     keys, part = np.unique(np.vstack([fold, left_out]), axis=1, return_inverse=True)
     learned = np.where(keys[1:], 0.0, 1.0)
     newest = np.zeros(keys.shape[1])

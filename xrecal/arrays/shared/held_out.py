@@ -1,7 +1,7 @@
-"""Forecasts of held-out cases by a shared fit, from sums of other folds or earlier ones.
+"""Forecasts of held-out cases by a shared fit, from sums over other folds or earlier folds.
 
-The parts that the fit has summed already suffice. So every place can compare the forecast from all
-places with that from its own record.
+The fit has already summed the parts that this needs. So every place can compare the forecast from
+all places with the forecast from its own record.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ from .sums import Sums, some_of
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Fits without the dates of one fold each; None if there are no cases to learn from."""
+    """Fits that hold out one fold of dates each; None if there are no cases to learn from."""
 
     folds: Folds
     blocks: tuple[Shared | None, ...]
-    """Fit to all dates but the fold and the gap around it"""
+    """Fits to all dates except the fold and the gap around it"""
     later: tuple[Shared | None, ...]
-    """Fit to the folds before it"""
+    """Fits to the folds before it"""
     usual: FloatArray = field(default_factory=lambda: NO_PREDICTORS)
     """(1, p, 8) usual values of covariates, which replace missing ones"""
 
     def quantiles(self, cases: Cases, levels: FloatArray) -> FloatArray:
-        """Quantiles (2, n, q) at levels (q,) in [0, 1], of cases at places of the fit.
+        """Return quantiles (2, n, q) at levels (q,) in [0, 1], for cases at places of the fit.
 
-        The first are by the fit without the fold of each case, the second by the fit to earlier
-        folds. NaN if there is no such fit, or a forecast has no members.
+        The first quantiles are from the fit without the fold of the case, the second from the fit
+        to earlier folds. They are NaN if there is no such fit, or if a forecast has no members.
         """
         fold = self.folds.of_part[cases.part]
         found = np.full((2, fold.size, levels.size), np.nan)
@@ -63,14 +63,14 @@ class InTime:
     """Bounds of the variable; infinite or NaN without a bound"""
 
     def known(self, count: int) -> Shared | None:
-        """The fit when so many dates were known."""
+        """Return the fit that was available when this number of dates was known."""
         return None if self.number[count] < 0 else self.fits[self.number[count]]
 
 
 def in_time(held: HeldOut, part: IntArray, bounds: tuple[float, float]) -> InTime:
-    """Fits to earlier folds, as available when cases of dates in parts (n,) were issued.
+    """Return fits to earlier folds, as available when cases of dates in parts (n,) were issued.
 
-    With k known dates, the fit is that to all folds before the fold of date k.
+    With k known dates, it is the fit to all folds before the fold of date k.
     """
     number = np.append(held.folds.of_part[part], -1)
     return InTime(held.later, number, held.usual, bounds)
@@ -83,14 +83,14 @@ def hold_out(
     law_sums: PartSums,
     usual: FloatArray = NO_PREDICTORS,
 ) -> HeldOut:
-    """Fits without each fold of dates, from the sums of the passes of a fit.
+    """Compute fits without each fold of dates, from the sums of the passes of a fit.
 
     Parameters
     ----------
     fit : Shared
         Fit to all cases.
     started : Started
-        Results of the passes before its laws were learned.
+        Results of the passes before the fit learned its distributions of errors.
     place_sums : array of float, shape (G, 8, P)
         From :func:`.network.place_sums_of` over all cases, part by part.
     law_sums : dict from (int, int) to Sums
@@ -102,12 +102,13 @@ def hold_out(
     -------
     HeldOut
         F fits of both kinds. Each fit learns the centres and spreads of places, the fields of
-        features and the law without its fold. It takes the regression, scales of features,
-        landmarks, the grid and the ridge from the fit to all cases.
+        features and the distribution of errors without its fold. It takes the regression, scales of
+        features, landmarks, the grid and the ridge from the fit to all cases.
 
     Notes
     -----
-    Takes 2 F solutions of r equations, O(r³ + r² J) each, and no further pass over cases.
+    The function takes 2 F solutions of r equations, O(r³ + r² J) each, and no further pass over
+    cases.
     """
     folds, parts = (
         started.centred.standards[WITH_RECORD].folds,
@@ -124,7 +125,7 @@ def hold_out(
 
 
 def _learned(fit: Shared, started: Started, place_sums: FloatArray, sums: Sums) -> Shared | None:
-    """The fit to cases with these sums; None without cases."""
+    """Return the fit to cases with these sums; None without cases."""
     law, chosen = fit.laws[WITH_RECORD], started.centred.places.settings
     try:
         places = fit_places(place_sums, fit.features, fit.pooled.kurtosis, chosen)

@@ -14,8 +14,8 @@ from .places import fit_places, place_sums
 
 BEYOND = 0.2
 """Distance at which a forecast is half new, as a share of the range of past ensemble means, spreads
-or values of a covariate. It agrees with the novelty of a CKME that compares forecasts
-themselves."""
+or values of a covariate. With this value, the novelty agrees with that of a CKME that compares
+whole forecasts."""
 
 
 class Issued(NamedTuple):
@@ -28,7 +28,7 @@ class Issued(NamedTuple):
 
 
 def at_own_place(fit: Shared, cases: Cases, features: FloatArray) -> Shared:
-    """Add one new place with features (1, k) to a fit, by the cases there.
+    """Add one new place with features (1, k) to a fit, from the cases at this place.
 
     Centre and spread of the place are shrunk to those predicted by its features.
     """
@@ -39,16 +39,17 @@ def at_own_place(fit: Shared, cases: Cases, features: FloatArray) -> Shared:
 
 
 def issue(fit: Shared, cases: Cases, features: FloatArray, levels: FloatArray) -> Issued:
-    """Quantiles of new forecasts, and their novelty.
+    """Compute quantiles of new forecasts, and their novelty.
 
     Parameters
     ----------
     fit : Shared
         From :func:`.passes.finish`.
     cases : Cases
-        New cases; their observations are not read. Places outside the fit have the number -1.
+        New cases; the function does not read their observations. Places outside the fit have number
+        -1.
     features : array of float, shape (n, k)
-        Features of their places. A place of the fit keeps the features of the fit.
+        Features of the places of the cases. A place of the fit keeps the features of the fit.
     levels : array of float, shape (q,)
         Levels in [0, 1].
 
@@ -68,7 +69,7 @@ def issue(fit: Shared, cases: Cases, features: FloatArray, levels: FloatArray) -
             continue
         some, network = cases.take(here), fit.network(law)
         if law == WITHOUT_RECORD:
-            # Forecasts of a place come together, so its law is computed once.
+            # The forecasts of a place are adjacent, so its distribution of errors is computed once.
             places, number = np.unique(features[here], axis=0, return_inverse=True)
             network = fit.network(law, (fit.places.at(places), places))
             some = some._replace(place=number.ravel())
@@ -80,7 +81,7 @@ def issue(fit: Shared, cases: Cases, features: FloatArray, levels: FloatArray) -
 
 
 def _beyond(fit: Shared, cases: Cases) -> FloatArray:
-    """Novelty (n,) of values outside their past ranges, over all predictors with a weight."""
+    """Return the novelty (n,) of values outside their past ranges, over weighted predictors."""
     given, found = moments_and_covariates(cases), np.zeros(cases.place.size)
     of_laws = [coordinates.precision[fit.features.shape[1] :] for coordinates in fit.coordinates]
     counts = [True, True, *(np.max(of_laws, axis=0) > 0)]

@@ -16,7 +16,7 @@ TOLERANCE = 1e-6
 
 
 class Landmarks(NamedTuple):
-    """Landmarks in the order of choice; the first ones alone are landmarks, too."""
+    """Landmarks in the order of choice; the first of them alone are landmarks, too."""
 
     points: FloatArray
     """(r, d) coordinates"""
@@ -25,11 +25,11 @@ class Landmarks(NamedTuple):
 
     @property
     def rank(self) -> int:
-        """Number of landmarks."""
+        """Return the number of landmarks."""
         return len(self.points)
 
     def similarities(self, placed: FloatArray) -> FloatArray:
-        """Similarities (r, n) of cases (n, d) to the landmarks, in [0, 1]."""
+        """Return similarities (r, n) of cases (n, d) to the landmarks, in [0, 1]."""
         similar = self.points @ placed.T
         similar *= 2.0
         similar -= (self.points**2).sum(1)[:, np.newaxis]
@@ -38,7 +38,7 @@ class Landmarks(NamedTuple):
         return np.asarray(np.exp(similar, out=similar))
 
     def embed(self, placed: FloatArray) -> FloatArray:
-        r"""Vectors z (r, n) of cases (n, d): their products approximate the similarities.
+        r"""Return vectors z (r, n) of cases (n, d), whose products approximate the similarities.
 
         :math:`z(x) = L^{-1} k_p(x)`. O(r d + r²) per case.
         """
@@ -57,7 +57,7 @@ def choose_landmarks(
     max_rank : int
         Largest number of landmarks.
     tolerance : float
-        No more landmarks are added once the largest residual of the diagonal is at most this.
+        The function adds landmarks until the largest residual of the diagonal is at most this.
 
     Returns
     -------
@@ -92,7 +92,8 @@ def choose_landmarks(
         pivots = Pivots(
             rows[taken.size : taken.size + size], np.empty(size, np.int64), np.empty(size)
         )
-        # It compares the mean residual, which is at most this if no residual exceeds the tolerance.
+        # The function compares the mean residual. It is at most this value if no residual exceeds
+        # the tolerance.
         added = take_pivots(columns, cases, left, tolerance / n, pivots)
         if added == 0:  # only rounding is left
             break

@@ -1,4 +1,4 @@
-"""Laws of errors from sums over cases: ridge, signed CDF, nearest CDF, quantiles."""
+"""Distributions of errors ("laws") from sums over cases: ridge, CDF, projection, quantiles."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from .landmarks import Landmarks
 from .sums import BLOCK, Sums
 
 RIDGES = np.logspace(-8, 0, 17)
-"""Two ridges per decade: the loss is flat. Far more cases than landmarks need less than 1e-6."""
+"""Two ridges per decade, because the loss is flat. With far more cases than landmarks, the
+best ridge is below 1e-6."""
 
 
 class SharedLaw(NamedTuple):
@@ -30,13 +31,13 @@ class SharedLaw(NamedTuple):
     factors: FloatArray
     """(r, J) factors of similarities to landmarks in the signed CDF"""
     share: FloatArray
-    """(r,) factors of similarities in the sum of weights, the share of similar cases"""
+    """(r,) factors of similarities in the sum of weights, which is the share of similar cases"""
     average: FloatArray
     """(J,) CDF of all cases"""
     ridge: float
 
     def signed(self, placed: FloatArray) -> FloatArray:
-        r"""Signed CDF (n, J) of cases (n, d), as averages in each cell.
+        r"""Return the signed CDF (n, J) of cases (n, d), as averages in each cell.
 
         :math:`F(x) = z^T (A + \lambda W)^{-1} C + (1 - s) b / W`,
         :math:`s = z^T (A + \lambda W)^{-1} c`.
@@ -45,10 +46,10 @@ class SharedLaw(NamedTuple):
         return np.asarray(similar @ self.factors + self.average)
 
     def weights(self, placed: FloatArray) -> FloatArray:
-        """Probabilities (n, J + 1) of the thresholds, for cases (n, d).
+        """Return probabilities (n, J + 1) of the thresholds, for cases (n, d).
 
-        The probabilities on the grid with the CDF nearest to the signed one in L². NaN for NaN
-        coordinates.
+        Their CDF is the one on the grid that is nearest to the signed CDF in L². They are NaN for
+        NaN coordinates.
         """
         out = np.empty((len(placed), self.grid.size))
         for first in range(0, len(placed), BLOCK):
@@ -58,7 +59,7 @@ class SharedLaw(NamedTuple):
 
 
 def solve_sums(landmarks: Landmarks, grid: FloatArray, sums: Sums, ridge: float) -> SharedLaw:
-    """Solve for the law from sums over cases, with a ridge (> 0) relative to their weight.
+    """Compute the law from sums over cases, with a ridge (> 0) relative to the weight of the cases.
 
     O(r³ + r² J) time.
     """
@@ -70,7 +71,8 @@ def solve_sums(landmarks: Landmarks, grid: FloatArray, sums: Sums, ridge: float)
     matrix[np.diag_indices_from(matrix)] += ridge * sums.weight
     right = np.column_stack([sums.cross, sums.total])
     solved = Positive(matrix).solve(np.ascontiguousarray(right.T)).T
-    # Factors of similarities, not vectors, so that a forecast needs no triangular solution.
+    # Store factors of similarities, not of vectors, so that a forecast needs no triangular
+    # solution.
     factors = solve_any(landmarks.root.T, solved)
     share, average = factors[:, -1], sums.below / sums.weight
     centred = factors[:, :-1] - share[:, np.newaxis] * average
@@ -80,7 +82,7 @@ def solve_sums(landmarks: Landmarks, grid: FloatArray, sums: Sums, ridge: float)
 def ridge_losses(
     parts: Sequence[Sums], grid: FloatArray, folds: Folds, ridges: FloatArray = RIDGES
 ) -> FloatArray:
-    r"""Mean CRPS of held-out cases for each ridge, from their sums alone.
+    r"""Compute the mean CRPS of held-out cases for each ridge, from their sums alone.
 
     Parameters
     ----------
@@ -96,8 +98,8 @@ def ridge_losses(
     Returns
     -------
     array of float64, shape (K,)
-        :math:`\int (F - 1\{e \le t\})^2 dt` over the grid, in the unit of the errors, with F the
-        signed CDF before its projection, which can only lower the loss. A mean over all cases.
+        The mean over all cases of :math:`\int (F - 1\{e \le t\})^2 dt` over the grid, in the unit
+        of the errors. F is the signed CDF before its projection, which can only lower the loss.
 
     Raises
     ------
@@ -107,7 +109,7 @@ def ridge_losses(
     Notes
     -----
     F is constant in a cell, so the integral there is :math:`F^2 - 2 F a + a` times the width of the
-    cell. Its sum over cases follows from the sums of the cases. One eigendecomposition and
+    cell. Its sum over cases follows from the sums of the cases. It takes one eigendecomposition and
     O(r² J) per fold, and O(r²) per ridge.
     """
     losses, weights = fold_losses(folds.pairs(parts), grid, ridges)
@@ -117,7 +119,7 @@ def ridge_losses(
 def fold_losses(
     pairs: Sequence[tuple[Sums, Sums]], grid: FloatArray, ridges: FloatArray = RIDGES
 ) -> tuple[FloatArray, FloatArray]:
-    """Mean losses (F, K) of held-out cases by the law of the others; weights (F,) of the folds.
+    """Return mean losses (F, K) of held-out cases by the law of the other cases; fold weights (F,).
 
     The pairs are those of :meth:`.folds.Folds.pairs`, at least two.
     """
@@ -129,7 +131,7 @@ def fold_losses(
 
 
 def _held_out(train: Sums, held: Sums, gaps: FloatArray, ridges: FloatArray) -> FloatArray:
-    """Sum of the losses (K,) of held-out cases by the law of the training cases."""
+    """Sum the losses (K,) of held-out cases by the law of the training cases."""
     values, vectors = np.linalg.eigh(train.square)
     values = np.maximum(values, 0.0)
     cross, total = vectors.T @ train.cross, vectors.T @ train.total
@@ -152,9 +154,9 @@ def _held_out(train: Sums, held: Sums, gaps: FloatArray, ridges: FloatArray) -> 
 
 @kernel
 def nearest_law(signed: Matrix, gaps: Vector, out: OutMatrix) -> None:
-    """Fill probabilities (n, J + 1) with the CDF nearest to a signed one (n, J) in L².
+    """Fill probabilities (n, J + 1), whose CDF is nearest to a signed CDF (n, J) in L².
 
-    Isotonic regression over the cells, weighted by their widths (J,), clipped to [0, 1].
+    It is the isotonic regression over the cells, weighted by their widths (J,), clipped to [0, 1].
     """
     n_cells = gaps.size
     level, sums, width = np.empty(n_cells), np.empty(n_cells), np.empty(n_cells)

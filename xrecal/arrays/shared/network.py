@@ -1,10 +1,10 @@
-"""One law of errors for a network of places, in two passes that only add over cases.
+"""A distribution of errors ("law") for a network of places, in two passes that add over cases.
 
-The first pass sums what each place needs for its own centre and spread. The second pass learns the
-law of errors around them, for all places together. The centre of a case is never learned from the
-same case. For places with a record, dates are left out in folds; for places without a record,
-places are left out. So there are two laws: errors around a centre from a record are smaller than
-errors around a centre from features alone.
+The first pass sums the numbers that each place needs for its own centre and spread. The second pass
+learns the law of errors around these centres, for all places together. The centre of a case is
+never learned from the same case. For places with a record, the passes leave out dates in folds; for
+places without a record, they leave out places. So there are two laws: errors around a centre from a
+record are smaller than errors around a centre from features alone.
 """
 
 from __future__ import annotations
@@ -33,10 +33,11 @@ from .regression import Pooled
 from .relevance import choose_relevance
 
 ROOM = 3.0
-"""Reach of the grid beyond the extremes of a sample, in their distances from its median."""
+"""Range of the grid beyond the extremes of a sample, in units of their distances from its
+median."""
 
 Law = tuple[FloatArray, FloatArray, FloatArray]
-"""Centres (n,), scales (n,) and weights (n, J + 1) of the thresholds of errors."""
+"""Centres (n,), scales (n,), and weights (n, J + 1) of the thresholds of errors."""
 
 
 class Cases(NamedTuple):
@@ -49,41 +50,41 @@ class Cases(NamedTuple):
     place: IntArray
     """(n,) number of the place"""
     part: IntArray
-    """(n,) part of the record, by date: a fold, or with gaps a piece of one"""
+    """(n,) part of the record, by date: a fold, or a piece of a fold if there are gaps"""
     covariates: FloatArray
     """(n, q) covariates known at issue, besides the features of the place"""
     weight: FloatArray
-    """(n,) weights: cases with a sum W of weights have the evidence of W equal cases"""
+    """(n,) weights: cases whose weights sum to W have the evidence of W equal cases"""
 
     def take(self, rows: slice | IntArray) -> Cases:
         """Select cases."""
         return Cases(*(part[rows] for part in self))  # type: ignore[arg-type]
 
     def moments(self) -> tuple[FloatArray, FloatArray]:
-        """Means and variances (n,) of the ensembles, NaN without members."""
+        """Return means and variances (n,) of the ensembles, NaN without members."""
         return moments_of(self.members)
 
 
 class Standards(NamedTuple):
-    """Corrections and scales that turn cases into errors, one set per fold."""
+    """Corrections and scales that turn cases into errors, one set for each fold."""
 
     pooled: Pooled
     corrections: Corrections
-    """Corrections of F P numbers: fold by fold, each with all places"""
+    """Corrections with F P numbers: fold by fold, each with all places"""
     features: FloatArray
     """(P, k)"""
     n_places: int
     folds: Folds
     """F"""
     place_fold: IntArray | None
-    """(P,) fold of each place, if places are left out; None if dates are"""
+    """(P,) fold of each place, if the folds hold out places; None if they hold out dates"""
 
     def part_of(self, cases: Cases) -> IntArray:
-        """Part (n,) of cases; a place is left out as a whole."""
+        """Return the part (n,) of cases; a held-out place is one part."""
         return cases.part if self.place_fold is None else self.place_fold[cases.place]
 
     def standardised(self, cases: Cases) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Errors (n,) and shapes (n, m) in units of the scale of each case; features (n, k + q)."""
+        """Return errors (n,) and shapes (n, m), both scaled, and features (n, k + q) of cases."""
         at = self.folds.of_part[self.part_of(cases)] * self.n_places + cases.place
         mean, variance = cases.moments()
         centre, scale = self.corrections.apply(self.pooled, at, mean, variance)
@@ -99,13 +100,13 @@ class Basis(NamedTuple):
     grid: FloatArray
 
     def placed(self, standards: Standards, cases: Cases) -> tuple[FloatArray, FloatArray]:
-        """Coordinates (n, d) and errors (n,) of cases."""
+        """Return coordinates (n, d) and errors (n,) of cases."""
         errors, shapes, features = standards.standardised(cases)
         return self.coordinates.of(shapes, features), errors
 
 
 class Network(NamedTuple):
-    """One law of errors, and the centres and scales of P places."""
+    """A law of errors, and the centres and scales of P places."""
 
     pooled: Pooled
     corrections: Corrections
@@ -115,9 +116,9 @@ class Network(NamedTuple):
     law: SharedLaw
 
     def placed(self, cases: Cases) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Centres and scales (n,) of cases, and their coordinates (n, d).
+        """Return centres and scales (n,) of cases, and their coordinates (n, d).
 
-        NaN if an ensemble has no members, or if a feature with a weight is unknown.
+        The results are NaN if an ensemble has no members, or a feature with a weight is unknown.
         """
         mean, variance = cases.moments()
         pooled, place = self.pooled, cases.place
@@ -131,7 +132,7 @@ class Network(NamedTuple):
         return centre, scale, self.coordinates.of(shapes, features_of(self.features, cases))
 
     def predict(self, cases: Cases) -> Law:
-        """Distributions for cases; their observations may be unknown.
+        """Predict distributions for cases, whose observations may be unknown.
 
         The distribution is that of ``centre + scale t``, with the weight of each threshold t of the
         grid.
@@ -140,14 +141,14 @@ class Network(NamedTuple):
         return centre, scale, self.law.weights(placed)
 
     def quantiles(self, cases: Cases, levels: FloatArray) -> FloatArray:
-        """Quantiles (n, q) of the distributions of :meth:`predict` at levels (q,) in [0, 1]."""
+        """Return quantiles (n, q) of the predicted distributions at levels (q,) in [0, 1]."""
         centre, scale, weights = self.predict(cases)
         found = weighted_quantile(self.law.grid[np.newaxis], levels, weights[np.newaxis])[0]
         return np.asarray(centre[:, np.newaxis] + scale[:, np.newaxis] * found)
 
 
 def moments_of(members: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Means and variances (n,) of ensembles (n, m) without NaN members."""
+    """Return means and variances (n,) of ensembles (n, m), over the members that are not NaN."""
     x = np.asarray(members, np.float64)
     known = ~np.isnan(x)
     size = known.sum(-1)
@@ -161,19 +162,19 @@ def moments_of(members: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def shapes_of(members: FloatArray, mean: FloatArray, scale: FloatArray) -> FloatArray:
-    """Ensembles (n, m) minus their means, in units of the scales (n,) of their errors."""
+    """Return ensembles (n, m) minus their means, in units of the scales (n,) of their errors."""
     return np.asarray((members - mean[:, np.newaxis]) / scale[:, np.newaxis])
 
 
 def features_of(places: FloatArray, cases: Cases) -> FloatArray:
-    """Features (n, k + q) of cases: features of their place, from (P, k), and covariates."""
+    """Return features (n, k + q) of cases: features (P, k) of their places, and covariates."""
     return np.concatenate([places[cases.place], cases.covariates], axis=1)
 
 
 def place_sums_of(pooled: Pooled, cases: Cases, n_places: int, n_parts: int) -> FloatArray:
-    """Sums (G, 8, P) over some cases at each place, part by part.
+    """Sum some cases at each place, part by part, to sums (G, 8, P).
 
-    Sums of other cases can be added.
+    The sums of other cases can be added to the result.
     """
     values = (*cases.moments(), cases.observations)
     at = cases.part * n_places + cases.place
@@ -184,10 +185,11 @@ def place_sums_of(pooled: Pooled, cases: Cases, n_places: int, n_parts: int) -> 
 def with_record(
     pooled: Pooled, sums: FloatArray, features: FloatArray, folds: Folds
 ) -> tuple[Places, Standards]:
-    """Corrections by all records, and by the records without the dates of each fold.
+    """Return corrections from all records, and from the records without the dates of each fold.
 
-    The mean error or spread from the record of a place is not a feature of it. Without a fold, it
-    is low if errors in the fold are high; a law that learns this has seen the held-out cases.
+    The mean error or spread in the record of a place is not a feature. Without a fold, the mean
+    error is low if errors in the fold are high. A law that learned this relation would know the
+    held-out cases.
     """
     whole = sums.sum(0)
     inflation = inflation_of(folds.held(sums))
@@ -203,7 +205,7 @@ def with_record(
 def without_record(
     pooled: Pooled, sums: FloatArray, features: FloatArray, places: Places, fold: IntArray
 ) -> Standards:
-    """Corrections by features alone, as if the places of each fold (P,) had no record."""
+    """Return corrections from features alone, as if the places of each fold (P,) had no record."""
     whole, folds = sums.sum(0), []
     for f in range(fold.max() + 1):
         kept = np.where(fold == f, 0.0, whole)
@@ -215,7 +217,7 @@ def without_record(
 
 
 def basis_from(standards: Standards, sample: Cases, max_rank: int = MAX_RANK) -> Basis:
-    """Grid, coordinates and landmarks from a sample of cases; only features that improve the law.
+    """Return grid, coordinates and landmarks from a sample; keep only features that help the law.
 
     Raises ValueError if the sample has no usable cases.
     """

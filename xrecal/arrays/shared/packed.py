@@ -1,4 +1,4 @@
-"""Conversion of a shared fit to arrays of fixed sizes, and back, bit by bit."""
+"""Conversion of a shared fit to arrays of fixed sizes, and back, without loss of a bit."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Sizes(NamedTuple):
 
     @property
     def of_dims(self) -> dict[str, int]:
-        """Size of each dimension."""
+        """Return the size of each dimension."""
         features = self.features + self.covariates
         return {
             "place": self.places,
@@ -75,10 +75,10 @@ class Entry(NamedTuple):
     ``coordinates``, ``sums`` or ``fields``"""
     for_updates: bool = False
     whole: bool = False
-    """True if numbers are counts"""
+    """True if the numbers are counts"""
 
     def values(self, fit: Shared) -> Any:
-        """Its values; a list of two for laws or fields."""
+        """Return the values in a fit; a list of two for laws or fields."""
         if not isinstance(self.of, str):
             return self.of(fit)
         first, _, rest = self.of.partition(".")
@@ -89,7 +89,7 @@ class Entry(NamedTuple):
 
     @property
     def is_of_two(self) -> bool:
-        """True if it has a value for each of two laws or fields; one may have fewer landmarks."""
+        """Return whether it has a value for each of two laws or fields; landmarks may be fewer."""
         return self.dims[0] in ("law", "field")
 
 
@@ -199,7 +199,7 @@ ENTRIES: dict[str, Entry] = {
 
 
 def pack(fit: Shared, sizes: Sizes) -> dict[str, npt.NDArray[Any]]:
-    """Named arrays of a fit, each with the sizes of its dimensions, filled up with zeros."""
+    """Return named arrays of a fit, each with the sizes of its dimensions, filled up with zeros."""
     packed = {}
     for name, entry in ENTRIES.items():
         whole, values = _empty(entry, sizes), entry.values(fit)
@@ -212,7 +212,7 @@ def pack(fit: Shared, sizes: Sizes) -> dict[str, npt.NDArray[Any]]:
 
 
 def nothing(sizes: Sizes) -> dict[str, npt.NDArray[Any]]:
-    """Named arrays of an empty fit: NaN, and counts of 0."""
+    """Return named arrays of an empty fit: NaN, and counts of 0."""
     packed = {name: _empty(entry, sizes) for name, entry in ENTRIES.items()}
     for array in packed.values():
         if array.dtype.kind == "f":
@@ -228,7 +228,7 @@ def _empty(entry: Entry, sizes: Sizes) -> npt.NDArray[Any]:
 def unpack(packed: Packed) -> Shared:
     """Rebuild the fit from its arrays.
 
-    Arrays that only updates need may be missing; the sums are then empty.
+    Arrays that only updates need may be missing; the sums of the fit are then empty.
     """
     one, other = _OfOne(packed, 0), _OfOne(packed, 1)
     slope, slope_variance, inflation = map(float, packed["place_settings"])
@@ -251,7 +251,7 @@ def unpack(packed: Packed) -> Shared:
 
 
 class _OfOne:
-    """Arrays of one of two laws, and of one of two fields, cut to their sizes."""
+    """Arrays of one of two laws, or of one of two fields, cut to the sizes of this law or field."""
 
     def __init__(self, packed: Packed, k: int) -> None:
         self.packed, self.k = packed, k
@@ -264,13 +264,13 @@ class _OfOne:
         }  # fmt: skip
 
     def array(self, name: str) -> Any:
-        """An array, or a number."""
+        """Return an array, or a number."""
         used = tuple(slice(self.used.get(d)) for d in ENTRIES[name].dims[1:])
         array = self.packed[name][self.k][used]
         return np.ascontiguousarray(array) if used else float(array)
 
     def arrays(self, *names: str) -> list[Any]:
-        """Several arrays."""
+        """Return several arrays."""
         return [self.array(name) for name in names]
 
     def field(self) -> Field:
@@ -293,14 +293,14 @@ class _OfOne:
     def law(self) -> SharedLaw:
         """Rebuild the law of errors.
 
-        Without a stored root, give it an empty one: forecasts need none.
+        If the root is not stored, the law gets an empty root, because forecasts do not need it.
         """
         root = self.array("root") if "root" in self.packed else np.eye(self.rank)
         landmarks = Landmarks(self.array("landmarks"), root)
         return SharedLaw(landmarks, *self.arrays("errors", "factors", "share", "average", "ridge"))
 
     def sums(self) -> Sums:
-        """Rebuild the sums over cases; sums of no case if they are not stored."""
+        """Rebuild the sums over cases; sums of no case if the arrays are not stored."""
         if "sum_square" not in self.packed:
             return no_cases(self.rank, self.used["cell"])
         square, cross, total = self.arrays("sum_square", "sum_cross", "sum_total")

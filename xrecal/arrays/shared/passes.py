@@ -9,7 +9,7 @@ pass over all cases         result of each chunk                     next step w
 :func:`law_sums_of`         sums of the laws, by fold                :func:`finish`
 ==========================  =======================================  ==========================
 
-The results of chunks are added or joined in any order.
+The engine adds or joins the results of chunks in any order.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ WITH_RECORD, WITHOUT_RECORD = LAWS = 0, 1
 
 
 def landmarks_for(n_cases: int) -> int:
-    """Largest number of landmarks for a number of cases: a tenth of it."""
+    """Return the largest number of landmarks: a tenth of the number of cases, within limits."""
     return int(min(max(n_cases // 10, FEWEST_LANDMARKS), MOST_LANDMARKS, max(n_cases, 1)))
 
 
@@ -90,9 +90,9 @@ class Centred(NamedTuple):
 
     places: Places
     sums: FloatArray
-    """(8, P) sums of all cases of each place"""
+    """(8, P) sums over all cases of each place"""
     standards: tuple[Standards, Standards]
-    """Corrections with records, and as if no place had one"""
+    """Corrections for places with records, and corrections as if no place had a record"""
 
 
 class Started(NamedTuple):
@@ -101,19 +101,19 @@ class Started(NamedTuple):
     centred: Centred
     bases: tuple[Basis, Basis]
     seen: FloatArray
-    """(2 + q, 2) smallest and largest ensemble mean, standard deviation and value of each covariate
-    in the sample"""
+    """(2 + q, 2) ranges in the sample: smallest and largest ensemble mean, standard deviation and
+    value of each covariate"""
 
 
 def centre_places(pooled: Pooled, sums: FloatArray, features: FloatArray, folds: Folds) -> Centred:
-    """Corrections of each place.
+    """Compute the corrections of each place.
 
     Parameters
     ----------
     pooled : Pooled
         The common regression of all places.
     sums : array of float, shape (G, 8, P)
-        From :func:`.network.place_sums_of` over all cases.
+        Result of :func:`.network.place_sums_of` for all cases.
     features : array of float, shape (P, k)
         Features of the places.
     folds : Folds
@@ -135,28 +135,28 @@ def centre_places(pooled: Pooled, sums: FloatArray, features: FloatArray, folds:
 
 
 def basis_of(centred: Centred, sample: Sample, max_rank: int, law: int) -> Basis:
-    """Basis of a law with at most so many landmarks; raises ValueError without usable cases."""
+    """Return the basis of a law with at most ``max_rank`` landmarks; raise ValueError if empty."""
     return basis_from(centred.standards[law], sample.cases, max_rank)
 
 
 def start_laws(centred: Centred, sample: Sample, known: Basis, new: Basis) -> Started:
-    """Corrections of each place, and the bases of both laws."""
+    """Return the corrections of each place, and the bases of both laws."""
     seen = np.array([[part.min(), part.max()] for part in moments_and_covariates(sample.cases)])
     return Started(centred, (known, new), seen)
 
 
 def moments_and_covariates(cases: Cases) -> list[FloatArray]:
-    """Ensemble means, standard deviations and covariates of cases, (n,) each."""
+    """Return ensemble means, standard deviations and covariates of cases, (n,) each."""
     mean, variance = cases.moments()
     return [mean, np.sqrt(variance), *cases.covariates.T]
 
 
 PartSums = Mapping[tuple[int, int], Sums]
-"""Sums of each law and part of its folds that has cases."""
+"""Sums for each pair of a law and a part of its folds that has cases."""
 
 
 def law_sums_of(cases: Cases, date: IntArray, started: Started | None) -> PartSums:
-    """Sums over some cases for both laws, by part; empty without a start."""
+    """Compute sums over some cases for both laws, by part; empty if ``started`` is None."""
     found: dict[tuple[int, int], Sums] = {}
     if started is None:
         return found
@@ -181,32 +181,33 @@ def join_sums(one: PartSums, other: PartSums) -> PartSums:
 
 
 class Shared(NamedTuple):
-    """One fit for many places: everything for forecasts, and sums that take further cases."""
+    """One fit for many places: all numbers for forecasts, and sums to which cases can be added."""
 
     pooled: Pooled
     places: Places
     features: FloatArray
     """(P, k)"""
     at_fit: tuple[Corrections, Corrections]
-    """Corrections of places that use their records, and corrections that do not. The sums of the
-    laws are over errors around these corrections, even after updates have changed the places."""
+    """Corrections of places from their records, and corrections from features alone. The sums of
+    the laws are over errors around these corrections, even after updates have changed the
+    places."""
     coordinates: tuple[Coordinates, Coordinates]
     laws: tuple[SharedLaw, SharedLaw]
     sums: tuple[Sums, Sums]
-    """Sums of all cases"""
+    """Sums over all cases"""
     place_sums: FloatArray
     """(8, P)"""
     seen: FloatArray
     """(2 + q, 2) ranges as in :class:`Started`"""
 
     def network(self, law: int, at: tuple[Corrections, FloatArray] | None = None) -> Network:
-        """A law at the places of the fit, or at others with given corrections and features."""
+        """Return a law at the places of the fit, or at places with other corrections."""
         corrections, features = at or (self.places.local, self.features)
         return Network(self.pooled, corrections, features, self.coordinates[law], self.laws[law])
 
 
 def sums_of_law(started: Started, sums: PartSums, law: int) -> list[Sums]:
-    """Sums of each part of the folds of a law; sums of no case if a part has none."""
+    """Return the sums of each part of the folds of a law; sums of no case for an empty part."""
     basis, folds = started.bases[law], started.centred.standards[law].folds
     nothing = no_cases(basis.landmarks.rank, basis.grid.size - 1)
     return [sums.get((law, g), nothing) for g in range(folds.of_part.size)]
@@ -215,7 +216,7 @@ def sums_of_law(started: Started, sums: PartSums, law: int) -> list[Sums]:
 def learn_law(
     started: Started, sums: PartSums, ridges: FloatArray, law: int
 ) -> tuple[SharedLaw, Sums]:
-    """Learn a law with the ridge of the smallest held-out loss; also return its sums of all cases.
+    """Learn a law with the ridge of smallest held-out loss; also return the sums of all cases.
 
     With a single fold, for a record of one date, take the largest ridge.
     """
@@ -229,7 +230,7 @@ def learn_law(
 
 
 def finish(started: Started, *learned: tuple[SharedLaw, Sums]) -> Shared:
-    """The fit, from both laws and their sums."""
+    """Assemble the fit from both laws and their sums."""
     known, new = started.centred.standards
     at = np.arange(known.n_places)
     held_out = at if new.place_fold is None else new.place_fold * new.n_places + at
@@ -248,7 +249,7 @@ def finish(started: Started, *learned: tuple[SharedLaw, Sums]) -> Shared:
 
 
 def added_sums_of(fit: Shared, cases: Cases) -> tuple[FloatArray, Sums, Sums]:
-    """Compute sums over further cases: those of the places (8, P), and those of both laws."""
+    """Compute sums over further cases: sums for the places (8, P), and sums for both laws."""
     one_part = cases._replace(part=np.zeros(cases.place.size, np.int64))
     count = fit.features.shape[0]
     of_places = place_sums_of(fit.pooled, one_part, count, 1)[0]
@@ -272,7 +273,7 @@ def join_added(
 
 
 def with_added(fit: Shared, added: tuple[FloatArray, Sums, Sums], fading: float = 1.0) -> Shared:
-    """Add cases to a fit; grid, landmarks, ridges and variances stay.
+    """Add cases to a fit; grid, landmarks, ridges and variances stay the same.
 
     The weight of its previous cases is multiplied by ``fading``.
     """
@@ -302,7 +303,7 @@ def solved(fit: Shared) -> Shared:
 
 
 def without_sums(fit: Shared) -> Shared:
-    """A fit for forecasts alone, which takes less memory."""
+    """Return a fit for forecasts alone, which takes less memory."""
     empty = no_cases(0, 0)
     return fit._replace(sums=(empty, empty))
 
@@ -310,8 +311,8 @@ def without_sums(fit: Shared) -> Shared:
 def with_places(fit: Shared, features: FloatArray) -> Shared:
     """Add places with features (P', k) and without cases to a fit.
 
-    Their cases do not change the law of errors around centres with a record, as the fit had no
-    record of these places.
+    The cases of these places do not change the law of errors around centres with a record, because
+    the fit had no record of these places.
     """
     new = fit.places.at(features)
     unknown = Corrections(*(np.full_like(part, np.nan) for part in new))
@@ -332,10 +333,10 @@ class Engine(Protocol):
     """Run passes in memory or as tasks of Dask."""
 
     def total(self, function: Callable[..., Any], join: Callable[..., Any], *given: Any) -> Any:
-        """Results of ``function(cases, date, *given)`` over all chunks of cases, joined."""
+        """Join the results of ``function(cases, date, *given)`` over all chunks of cases."""
 
     def once(self, function: Callable[..., Any], *args: Any) -> Any:
-        """The value of a function."""
+        """Return the value of a function."""
 
 
 class Learned(NamedTuple):
@@ -348,7 +349,7 @@ class Learned(NamedTuple):
     started: Any
     """:class:`Started`"""
     place_sums: Any
-    """(G, 8, P) sums of each part of the folds"""
+    """(G, 8, P) sums over each part of the folds"""
     law_sums: Any
     """``PartSums``"""
 
@@ -382,7 +383,7 @@ def run(
     pooled = engine.once(IfAny(second_regression), pooled, sums, features, sample, folds)
     sums = engine.total(_place_sums, np.add, pooled, *size)
     centred = engine.once(IfAny(centre_places), pooled, sums, features, folds)
-    # Neither law needs the other, so that an engine may work on both at once.
+    # Neither law needs the other law, so an engine may work on both at once.
     bases = [engine.once(IfAny(basis_of), centred, sample, max_rank, law) for law in LAWS]
     started = engine.once(IfAny(start_laws), centred, sample, *bases)
     law_sums = engine.total(law_sums_of, join_sums, started)
@@ -392,7 +393,7 @@ def run(
 
 
 class IfAny:
-    """A function that returns None if an argument is None, or without usable cases."""
+    """A function that returns None if an argument is None, or if there are no usable cases."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function, self.__name__ = function, function.__name__.strip("_")

@@ -1,10 +1,10 @@
 """Centre and spread of forecasts at each place, from its record and its features.
 
 All places share a regression of the observation on mean and variance of the ensemble (EMOS). Each
-place has a correction of it: a mean error, a slope and a factor of the spread. They follow from
-eight sums over its cases, so further cases only add to the sums. Corrections from a short record
-are shrunk to those predicted by the features of the place. A place without a record has only its
-features.
+place has a correction of this regression: a mean error, a slope and a factor of the spread. The
+correction follows from eight sums over the cases of the place, to which further cases are added. A
+correction from a short record is shrunk to the correction that the features of the place predict.
+For a place without a record, the correction comes from its features alone.
 """
 
 from __future__ import annotations
@@ -22,11 +22,12 @@ from .regression import Pooled, fit_pooled
 
 SUMS = range(8)
 NUMBER, COUNT, WEIGHT, LEVEL, LEVEL_SQUARED, ERROR, LEVEL_ERROR, ERROR_SQUARED = SUMS
-"""Number of sums at a place: of 1, weights, and 1, x, x², e, x e, e² with weights over scale²."""
+"""Positions of the sums at a place: of 1, of weights, and, with weights over scale², of 1, x, x²,
+e, x e and e²."""
 
 ODD = 6.0
-"""Distance from the prediction by features beyond which a place is unlike all others and not
-shrunk, in standard deviations of the unexplained part."""
+"""Distance from the prediction by features, in standard deviations of the unexplained part. A place
+at a larger distance is unlike all others, and its estimates are not shrunk."""
 
 FEWEST = 3
 """Least number of cases of a place for an estimate of its spread."""
@@ -38,14 +39,14 @@ def without_places(
     place: IntArray,
     cases: tuple[FloatArray, FloatArray, FloatArray],
 ) -> Pooled:
-    """Regression of a sample of cases, without the corrections of their places.
+    """Fit the regression to a sample of cases without the corrections of their places.
 
-    Otherwise mean errors of places would add to the spread of errors.
+    Otherwise the mean errors of places would add to the spread of errors.
 
     Parameters
     ----------
     pooled : Pooled
-        The regression of the corrections.
+        The regression that the corrections belong to.
     corrections : Corrections
         Corrections of P places.
     place : array of int, shape (n,)
@@ -73,7 +74,7 @@ def place_sums(
     cases: tuple[FloatArray, FloatArray, FloatArray],
     weights: npt.ArrayLike = 1.0,
 ) -> FloatArray:
-    """Sums over the cases of each place.
+    """Compute sums over the cases of each place.
 
     Parameters
     ----------
@@ -82,10 +83,10 @@ def place_sums(
     place : array of int, shape (n,)
         Number of the place of each case.
     n_places : int
-        P.
+        Number of places, P.
     cases : tuple of arrays of float, shape (n,)
-        Means, variances and observations, as in :func:`fit_pooled`. Cases with a value that is not
-        finite are left out.
+        Means, variances and observations, as in :func:`fit_pooled`. The function leaves out cases
+        with a value that is not finite.
     weights : array of float, shape (n,), optional
 
     Returns
@@ -105,7 +106,7 @@ def place_sums(
 
 
 class PlaceSettings(NamedTuple):
-    """Settings chosen once, from all cases."""
+    """Settings that a fit chooses once, from all cases."""
 
     slope_variance: float
     """Variance of slopes of places around their mean"""
@@ -119,18 +120,18 @@ class Corrections(NamedTuple):
     """Corrections of the pooled regression at P places."""
 
     centre: FloatArray
-    """(P,) added to the location for an average ensemble mean, in its unit"""
+    """(P,) term added to the location for an average ensemble mean, in the same unit"""
     slope: FloatArray
-    """(P,) added for each standard deviation of the ensemble mean"""
+    """(P,) term added for each standard deviation of the ensemble mean"""
     log_factor: FloatArray
     """(P,) logarithm of the factor of the scale"""
     doubt: FloatArray
-    """(P,) standard deviation of the centre, given record and features, in its unit"""
+    """(P,) standard deviation of the centre, given record and features, in the same unit"""
 
     def apply(
         self, pooled: Pooled, place: IntArray, mean: FloatArray, variance: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        """Centre and scale (n,) of cases at places, by number (n,).
+        """Return centre and scale (n,) of cases at places with these numbers (n,).
 
         The scale includes the uncertainty of the centre, so it is wider for a short record.
         """
@@ -144,20 +145,20 @@ class Places(NamedTuple):
     """Estimates of the corrections of places, from records and features."""
 
     local: Corrections
-    """Corrections from records, shrunk to those from features"""
+    """Corrections from records, shrunk to the corrections from features"""
     slope: float
     """Mean slope of all places"""
     centre: Field
-    """Mean error, in the unit of the variable"""
+    """Field of the mean error, in the unit of the variable"""
     spread: Field
-    """Logarithm of the factor of the scale"""
+    """Field of the logarithm of the factor of the scale"""
     odd: npt.NDArray[np.bool_]
-    """(P,) whether mean error or spread are unlike those of all other places: such a place may have
+    """(P,) True if mean error or spread is unlike those of all other places. Such a place may have
     another unit or datum"""
     settings: PlaceSettings
 
     def at(self, features: FloatArray) -> Corrections:
-        """Corrections at places without a record, from their features (P, k) alone."""
+        """Return corrections at places without a record, from their features (P, k) alone."""
         centre = self.centre.at(features)
         slope, doubt = (
             np.full_like(centre, value)
@@ -174,23 +175,24 @@ def fit_places(
     inflation: float = 1.0,
     known: Places | None = None,
 ) -> Places:
-    r"""Corrections of the pooled regression at each place.
+    r"""Compute corrections of the pooled regression at each place.
 
     Parameters
     ----------
     sums : array of float, shape (8, P)
-        From :func:`place_sums`, of all cases or without some folds; zeros for a held-out place.
+        Sums from :func:`place_sums`, over all cases or without some folds; zeros for a held-out
+        place.
     features : array of float, shape (P, k)
         Features of the places, NaN if unknown.
     kurtosis : float
         Kurtosis of standardised errors.
     settings : PlaceSettings, optional
-        Settings of a fit to all cases; estimated by default.
+        Settings of a fit to all cases; by default the function estimates them.
     inflation : float
         Variance of a mean over a record, relative to independent cases, from :func:`inflation_of`;
         ignored if settings are given.
     known : Places, optional
-        Other places; estimates are shrunk to their slopes and fields of features.
+        Other places; the estimates are shrunk to their slopes and fields of features.
 
     Returns
     -------
@@ -203,12 +205,12 @@ def fit_places(
 
     Notes
     -----
-    Empirical Bayes, one property after the other. Slopes within places are shrunk to their mean, by
-    the variance between places in excess of their errors [1]_. Mean errors and logarithms of
-    spreads are shrunk to smooth fields of features (:func:`~xrecal.arrays.shared.field.fit_field`),
-    by :math:`\tau^2 / (\tau^2 + v)`. The variance v of an estimate from n cases is :math:`\sigma^2
-    / \sum w` times the inflation for mean errors, and :math:`(\kappa - 1) / 4 n` for logarithms of
-    spreads.
+    The method is empirical Bayes, one property after the other. Slopes of places are shrunk to
+    their mean, by the variance between places in excess of the variance of their errors [1]_. Mean
+    errors and logarithms of spreads are shrunk to smooth fields of features
+    (:func:`~xrecal.arrays.shared.field.fit_field`), by :math:`\tau^2 / (\tau^2 + v)`. The variance
+    v of an estimate from n cases is :math:`\sigma^2 / \sum w` times the inflation for mean errors,
+    and :math:`(\kappa - 1) / 4 n` for logarithms of spreads.
 
     References
     ----------
@@ -247,18 +249,18 @@ def fit_places(
 
 
 def inflation_of(sums: FloatArray) -> float:
-    """Variance of mean errors of blocks of dates, relative to independent cases.
+    """Estimate the variance of mean errors of blocks of dates, relative to independent cases.
 
     Parameters
     ----------
     sums : array of float, shape (F, 8, P)
-        From :func:`place_sums`, of each of F folds of consecutive dates.
+        Sums from :func:`place_sums`, over each of F folds of consecutive dates.
 
     Returns
     -------
     float
-        At least 1, and 1 with too few folds or cases. If errors are autocorrelated or drift, the
-        mean of a record is less accurate for other dates.
+        At least 1; exactly 1 if there are too few folds or cases. If errors are autocorrelated or
+        drift, the mean error of a record is less accurate for other dates.
     """
     n, weight = sums[:, COUNT], sums[:, WEIGHT]
     some = np.where(weight > 0, weight, 1.0)
@@ -281,7 +283,7 @@ def _slopes(
     settings: PlaceSettings | None,
     others: Places | None,
 ) -> tuple[FloatArray, float, FloatArray, float]:
-    """Slopes (P,), their mean, the variances of their errors (P,) and that between places."""
+    """Return slopes (P,), their mean, the variances of their errors, and the variance of slopes."""
     weight = within / max(variance, 1e-300)
     known = weight > 0
     if not known.any() and others is None:
@@ -307,7 +309,7 @@ def _spreads(
     settings: PlaceSettings | None,
     others: Places | None,
 ) -> tuple[_Shrunk, Field]:
-    """Logarithms of the factors of the scale (P,), and the field to which they are shrunk."""
+    """Return logarithms of the factors of the scale (P,), and the field they are shrunk to."""
     n = sums[COUNT]
     squares = sums[ERROR_SQUARED] - 2 * centre * sums[ERROR] + centre**2 * sums[WEIGHT]
     squares += slope**2 * sums[LEVEL_SQUARED]
@@ -329,7 +331,7 @@ class _Shrunk(NamedTuple):
     variances: FloatArray
     """Variances of their errors"""
     apart: FloatArray
-    """Distance of records from the field, in standard deviations of the unexplained part"""
+    """Distances of records from the field, in standard deviations of the unexplained part"""
 
 
 def _shrunk(own: FloatArray, error: FloatArray, field: Field, features: FloatArray) -> _Shrunk:
@@ -340,7 +342,8 @@ def _shrunk(own: FloatArray, error: FloatArray, field: Field, features: FloatArr
     apart = np.where(known, own - said, 0.0)
     standardised = apart / np.sqrt(nugget + error)
     odd = np.abs(standardised) > ODD
-    # A normal posterior. A place unlike all others is not shrunk to the field.
+    # This is a normal posterior, except for a place unlike all others, which is not shrunk to the
+    # field.
     share = np.where(known, error / (nugget + error), 1.0) * ~odd
     values = said + (1.0 - share) * apart
     return _Shrunk(values, np.where(odd, error, nugget * share), standardised)

@@ -13,11 +13,11 @@ from xrecal.typing import FloatArray
 from .cells import NothingToLearnError
 
 NARROWEST = 0.01
-"""Smallest scale of a case, in standard deviations of all errors. With many exact forecasts without
-spread, as of no rain, the best regression would have a scale of zero."""
+"""Smallest scale of a case, in standard deviations of all errors. Without it, many exact forecasts
+without spread, such as forecasts of no rain, would give the best regression a scale of zero."""
 
 EXACT = 1e-9
-"""Standard deviation of errors, relative to the largest observation, that is rounding only."""
+"""Standard deviation of errors, relative to the largest observation, that counts as rounding."""
 
 
 class Pooled(NamedTuple):
@@ -26,22 +26,22 @@ class Pooled(NamedTuple):
     coefficients: FloatArray
     """(4,) a, b, c, d"""
     level: float
-    """Mean of the ensemble means, with outliers cut"""
+    """Mean of the ensemble means, with outliers limited"""
     width: float
     """Standard deviation of the ensemble means, the unit of slopes of places"""
     kurtosis: float
-    """Kurtosis of standardised errors: variances are more accurate for a small one"""
+    """Kurtosis of standardised errors; variances are more accurate if it is small"""
     inverse_size: float = np.nan
-    """Mean of one over the number of members of past ensembles, NaN if not used"""
+    """Mean of one divided by the number of members of past ensembles, NaN if not used"""
     past_variance: float = np.nan
     """Mean variance of past ensembles"""
     past_variation: float = np.nan
-    """Variance of these variances"""
+    """Variance of the variances of past ensembles"""
 
     def standardised(
         self, mean: FloatArray, variance: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Location and scale, and ensemble means in units of their standard deviation, (n,)."""
+        """Return location, scale, and ensemble means in units of their standard deviation, (n,)."""
         a, b, c, d = self.coefficients
         scale = np.hypot(c, d * np.sqrt(variance))
         return a + b * mean, scale, (mean - self.level) / self.width
@@ -55,7 +55,7 @@ def fit_pooled(mean: FloatArray, variance: FloatArray, observations: FloatArray)
     mean, observations : array of float, shape (n,)
         Ensemble means and observations, in the unit of the variable.
     variance : array of float, shape (n,)
-        Ensemble variances (>= 0), in its square.
+        Ensemble variances (>= 0), in the square of this unit.
 
     Returns
     -------
@@ -64,7 +64,8 @@ def fit_pooled(mean: FloatArray, variance: FloatArray, observations: FloatArray)
     Raises
     ------
     ValueError
-        If the regression fits exactly, or no cases are complete: there are no errors to learn.
+        If the regression fits exactly, or no case is complete: there are then no errors to learn
+        from.
     """
     coefficients, _, _ = fit_emos(*(part[np.newaxis] for part in (mean, variance, observations)))
     known = np.isfinite(mean) & np.isfinite(variance) & np.isfinite(observations)

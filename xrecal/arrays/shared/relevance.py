@@ -1,4 +1,4 @@
-"""Choice of features that improve the law of errors, and of their scales, by held-out cases."""
+"""Choice of the features that improve the law of errors, and of their scales, by held-out cases."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from .law import fold_losses
 from .sums import sum_parts
 
 SHAPES = (1.0, 0.25, 0.0625, 4.0)
-"""Factors of the squared distance of shapes to try."""
+"""Factors to try for the squared distance of shapes."""
 FACTORS = (0.0625, 0.25, 1.0, 4.0)
-"""Factors of the squared difference of a feature to try, besides none."""
+"""Factors to try for the squared difference of a feature, besides 0."""
 RIDGES = np.logspace(-6, 0, 13)
 MAX_RANK = 200
 
@@ -28,7 +28,7 @@ def choose_relevance(
     folds: Folds,
     max_rank: int = MAX_RANK,
 ) -> Coordinates:
-    """Coordinates in which each feature has the weight that improves the law of errors.
+    """Choose coordinates in which each feature has the weight that improves the law of errors.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ def choose_relevance(
     cases : tuple of arrays
         Errors (n,), shapes (n, m) and features (n, k) of a sample of cases.
     part : array of int, shape (n,)
-        Part of the folds of each.
+        Part of the folds that each case belongs to.
     folds : Folds
         F folds, each held out as a whole.
     max_rank : int
@@ -48,9 +48,9 @@ def choose_relevance(
     Returns
     -------
     Coordinates
-        Shapes have the best of four scales. A feature has the best of four scales if it lowers the
-        held-out CRPS, each with its best ridge, by more than the standard error of the gain over
-        the folds; otherwise its precision is 0.
+        Shapes get the best of four scales. A feature gets the best of four scales if it lowers the
+        held-out CRPS by more than the standard error of the gain over the folds; otherwise its
+        precision is 0. Each CRPS is for the best ridge.
 
     Raises
     ------
@@ -59,15 +59,15 @@ def choose_relevance(
 
     Notes
     -----
-    Features are tried one after the other, in their order, together with those already chosen: 4 (k
-    + 1) sums over the sample. The usual rule gives all features the scale of the median; with many
-    features this would make any two cases dissimilar.
+    The function tries features one after the other, in their order, together with the features
+    already chosen. This takes 4 (k + 1) sums over the sample. The usual rule gives all features the
+    scale of the median; with many features, this rule would make any two cases dissimilar.
     """
     errors, shapes, features = cases
     k, n_parts = features.shape[1], folds.of_part.size
 
     def losses(shape: float, relevance: FloatArray) -> FloatArray:
-        """Losses (F,) of the folds with the best ridge."""
+        """Return losses (F,) of the folds with the best ridge."""
         placed = coordinates.scaled(shape, relevance).of(shapes, features)
         used = np.isfinite(placed).all(1) & np.isfinite(errors)
         landmarks = choose_landmarks(placed[used], max_rank)

@@ -1,4 +1,4 @@
-"""Sample of cases that does not depend on chunks."""
+"""Sample of cases that does not depend on the chunks in which cases are read."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from xrecal.typing import FloatArray, IntArray
 from .network import Cases
 
 SAMPLE = 10_000
-"""Number of cases from which centres, grids, landmarks and usual values are chosen."""
+"""Number of cases from which a fit chooses centres, grids, landmarks and usual values."""
 
 SEED = 0
 
@@ -24,18 +24,19 @@ class Sample(NamedTuple):
 
     cases: Cases
     draws: FloatArray
-    """(n,) ascending hash of place and date; the sample has the smallest ones"""
+    """(n,) ascending hashes of place and date; the sample has the cases with the smallest hashes"""
 
 
 def draw_sample(cases: Cases, date: IntArray, size: int = SAMPLE) -> Sample:
-    """Cases of a chunk that can be in the sample of all cases.
+    """Return cases of a chunk that can be in the sample of all cases.
 
     Parameters
     ----------
     cases : Cases
-        Cases without observation or members, or with a covariate that is not finite, are ignored.
+        The function ignores cases without observation or members, or with an infinite or NaN
+        covariate.
     date : array of int, shape (n,)
-        Number of the date of each, among all dates.
+        Number of the date of each case, among all dates.
     size : int
         Largest number of cases.
 
@@ -46,8 +47,8 @@ def draw_sample(cases: Cases, date: IntArray, size: int = SAMPLE) -> Sample:
     Notes
     -----
     Each case has a uniform number that depends only on its place and date, and the sample has the
-    smallest numbers. So joining the samples of several sets of cases gives the sample of all cases
-    [1]_. O(n).
+    cases with the smallest numbers. So joining the samples of several sets of cases gives the
+    sample of all cases [1]_. The time is O(n).
 
     References
     ----------
@@ -73,23 +74,23 @@ def usable(cases: Cases) -> IntArray:
 
 
 def _smallest(cases: Cases, draws: FloatArray, among: IntArray, size: int) -> Sample:
-    """Cases of some rows with the smallest draws, ascending."""
+    """Return cases of some rows with the smallest draws, in ascending order of the draws."""
     rows = among[np.argsort(draws[among], kind="stable")[:size]]
     return Sample(cases.take(rows), draws[rows])
 
 
 class Values(NamedTuple):
-    """Predictors of some cases, from which the usual values of all are computed."""
+    """Predictors of some cases, from which a fit computes the usual values of all cases."""
 
     draws: FloatArray
     """(n,) as in :class:`Sample`"""
     sample: FloatArray
-    """(n, p) values in these cases, NaN where missing"""
+    """(n, p) predictors of these cases, NaN if missing"""
     ends: FloatArray
-    """(3, p) smallest and largest value of all cases, and 0 if it occurs, else NaN"""
+    """(3, p) smallest and largest value of all cases, and 0 if a 0 occurs, else NaN"""
 
     def usual(self, periods: Sequence[float | None]) -> FloatArray:
-        """Numbers (1, p, 8) of :func:`xrecal.arrays.predictors.stacked`."""
+        """Return numbers (1, p, 8) of :func:`xrecal.arrays.predictors.stacked`."""
         whole = self.draws.size < SAMPLE
         record = self.sample if whole else np.concatenate([self.sample, self.ends])
         each = [
@@ -99,7 +100,7 @@ class Values(NamedTuple):
 
 
 def draw_values(values: FloatArray, place: IntArray, date: IntArray) -> Values:
-    """Predictors (n, p) of cases, by numbers of their places and dates, without infinite ones."""
+    """Sample predictors (n, p) of cases, by numbers of places and dates, without infinite ones."""
     known = np.where(np.isfinite(values), values, np.nan)
     zero = np.where((known == 0).any(0), 0.0, np.nan)
     ends = np.stack(

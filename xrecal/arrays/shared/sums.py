@@ -21,7 +21,7 @@ class Sums(NamedTuple):
     r"""Sums over cases with weights :math:`\omega`, vectors z and cell averages a of their errors.
 
     Sums of several sets of cases add up, in any order, to the sums of all cases. With r landmarks
-    and J cells they are r² + r J numbers.
+    and J cells the sums have about r² + r J numbers.
     """
 
     square: FloatArray
@@ -40,18 +40,18 @@ class Sums(NamedTuple):
         return Sums(*(a + b for a, b in zip(self, other, strict=True)))
 
     def times(self, factor: float) -> Sums:
-        """Sums of the same cases with weights multiplied by a factor."""
+        """Return the sums of the same cases with weights multiplied by a factor."""
         return Sums(*(a * factor for a in self))
 
 
 def no_cases(rank: int, n_cells: int) -> Sums:
-    """Sums over no case."""
+    """Return the sums over no case."""
     shapes = (rank, rank), (rank, n_cells), (rank,), (n_cells,), ()
     return Sums(*map(np.zeros, shapes))
 
 
 def all_of(parts: Iterable[Sums]) -> Sums:
-    """Sums of the cases of all parts, at least one part."""
+    """Return the sums over the cases of all parts; there must be at least one part."""
     first, *others = parts
     for part in others:
         first = first.plus(part)
@@ -59,7 +59,7 @@ def all_of(parts: Iterable[Sums]) -> Sums:
 
 
 def some_of(parts: Sequence[Sums], which: npt.ArrayLike) -> Sums:
-    """Sums of the cases of some parts (G,), possibly none."""
+    """Return the sums over the cases of some parts (G,), possibly none."""
     kept = [part for part, counts in zip(parts, np.asarray(which).tolist(), strict=True) if counts]
     return all_of(kept) if kept else Sums(*map(np.zeros_like, parts[0]))
 
@@ -71,7 +71,7 @@ def sum_cases(
     errors: FloatArray,
     weights: FloatArray | None = None,
 ) -> Sums:
-    """Sums over some cases.
+    """Compute sums over some cases.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ def sum_cases(
     Returns
     -------
     Sums
-        Sums without cases with a coordinate or error that is not finite, or with weight 0.
+        Sums over the cases with finite coordinates, finite errors and a weight above 0.
 
     Raises
     ------
@@ -98,7 +98,8 @@ def sum_cases(
 
     Notes
     -----
-    O(r² + r (d + J)) per case, nearly all of it in BLAS; memory for 4096 cases at a time.
+    The time is O(r² + r (d + J)) per case, nearly all of it in BLAS. The memory is for 4096 cases
+    at a time.
     """
     w = np.ones(len(errors)) if weights is None else np.asarray(weights, np.float64)
     if errors.ndim != 1 or placed.shape[:1] != errors.shape or w.shape != errors.shape:
@@ -121,7 +122,7 @@ def _add(
     grid: FloatArray,
     cases: tuple[FloatArray, FloatArray, FloatArray],
 ) -> None:
-    """Add a block of cases: coordinates, errors and weights. Changes the arrays of the sums."""
+    """Add a block of cases, with coordinates, errors and weights, to the arrays of the sums."""
     placed, errors, weights = cases
     used = np.isfinite(errors) & np.isfinite(placed).all(1) & (weights > 0)
     if not used.all():
@@ -152,7 +153,7 @@ def sum_parts(
     part: IntArray,
     n_parts: int,
 ) -> list[Sums]:
-    """Sums of each part; cases (n,) have the number of a part, or -1 for none."""
+    """Compute sums of each part; cases (n,) have the number of a part, or -1 for no part."""
     return [
         sum_cases(landmarks, grid, placed[part == g], errors[part == g]) for g in range(n_parts)
     ]
