@@ -1,4 +1,6 @@
-"""Recalibrate on the GPUs of this machine, one Dask worker each: python examples/gpu_cluster.py.
+"""Recalibrate on the GPUs of this machine, with one Dask worker for each GPU.
+
+    python examples/gpu_cluster.py
 
 The script needs the extra ``gpu`` and a CUDA device. If one is missing, it prints which.
 """
