@@ -1,10 +1,10 @@
-"""Fields of sea surface temperature: what each way of making members keeps of their shape.
+"""Fields of sea surface temperature: compare ways to make members with realistic shapes.
 
-Decadal hindcasts (CESM-DPLE) of the eastern tropical Pacific, 37 x 26 cells, 10 members. Each of
-five blocks of years is held out, the model learns from the others, and the members it makes for the
-block are scored as whole fields: the energy score, and the variogram score, which looks at
-differences between cells alone. Without coherence the members have the right values at each cell,
-and no shape.
+Decadal hindcasts (CESM-DPLE) of the eastern tropical Pacific, 37 x 26 cells, 10 members. The
+script holds out each of five blocks of years, and the model learns from the other blocks. The
+script scores the members of the held-out block as whole fields, by the energy score and the
+variogram score. The variogram score uses only differences between cells. Without coherence, the
+members have the right values at each cell, but not the shape of a field.
 
     python examples/fields.py --output demo
 """
@@ -43,7 +43,7 @@ def main(output: Path) -> pd.DataFrame:
 def held_out_members(
     forecast: xr.DataArray, observations: xr.DataArray, blocks: int = 5, seed: int = 0
 ) -> dict[str, xr.DataArray]:
-    """Members of each kind for all cases, from models that know none of their block."""
+    """Make members of each kind for all cases, by models that do not know the block of the case."""
     parts: dict[str, list[xr.DataArray]] = {name: [] for name in WAYS}
     for test in np.array_split(np.arange(forecast.sizes["time"]), blocks):
         train = np.setdiff1d(np.arange(forecast.sizes["time"]), test)
@@ -59,7 +59,7 @@ def held_out_members(
 
 
 def scores(fields: dict[str, xr.DataArray], observations: xr.DataArray) -> pd.DataFrame:
-    """Mean scores of the held-out cases; all but the first are of whole fields."""
+    """Compute mean scores of the held-out cases: CRPS of cells, other scores of whole fields."""
     table = {}
     for name, members in fields.items():
         table[name] = {
@@ -73,7 +73,7 @@ def scores(fields: dict[str, xr.DataArray], observations: xr.DataArray) -> pd.Da
 def plot(
     fields: dict[str, xr.DataArray], observations: xr.DataArray, table: pd.DataFrame, case: int
 ) -> plt.Figure:
-    """One member of each kind beside what was observed, in one held-out case."""
+    """Plot one member of each kind and the observation, for one held-out case."""
     maps = {"observed": observations.isel(time=case)}
     maps |= {name: members.isel(time=case, member=0) for name, members in fields.items()}
     figure, axes = plt.subplots(

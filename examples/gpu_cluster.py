@@ -1,6 +1,8 @@
-"""Recalibrate on the GPUs of this machine, one Dask worker each: python examples/gpu_cluster.py.
+"""Recalibrate on the GPUs of this machine, with one Dask worker for each GPU.
 
-Needs the extra ``gpu``, and a CUDA device; says what is missing where it is.
+    python examples/gpu_cluster.py
+
+The script needs the extra ``gpu`` and a CUDA device. If one is missing, it prints which.
 """
 
 import sys
@@ -11,7 +13,7 @@ import xrecal
 
 
 def what_is_missing() -> str | None:
-    """Why this cannot run here; None where it can."""
+    """Return the reason why this script cannot run here, or None if it can."""
     try:
         import cupy
         import dask_cuda  # noqa: F401
@@ -21,19 +23,19 @@ def what_is_missing() -> str | None:
     try:
         n_devices = cupy.cuda.runtime.getDeviceCount()
     except cupy.cuda.runtime.CUDARuntimeError as error:
-        return f"CUDA says {error}"
+        return f"CUDA reports {error}"
     return None if n_devices else "there is no CUDA device"
 
 
 def to_device(array: xr.DataArray) -> xr.DataArray:
-    """A lazy array whose chunks are on the device."""
+    """Return a lazy array whose chunks are on the device."""
     import cupy
 
     return array.copy(data=array.data.map_blocks(cupy.asarray))
 
 
 def main() -> xr.DataArray | None:
-    """CRPS by lead time of the recalibrated forecasts, from the devices; None without."""
+    """Return the CRPS of forecasts that GPUs recalibrated, by lead; None without a GPU."""
     missing = what_is_missing()
     if missing is not None:
         print(f"not run: {missing}")

@@ -1,10 +1,11 @@
 """Two variables at once: night temperature and rain at Innsbruck, recalibrated jointly.
 
-Eleven GEFS members, 1881 cases of 2000-2010 to learn from, 868 of 2011-2016 to judge by. Marginal
-recalibration gives each variable a distribution of its own; which value of one goes with which of
-the other is then taken from the raw members (ecc), from past dates (schaake), or not known. Joint
-recalibration gives past days one weight for both variables, so its members are days that were. The
-energy score judges both variables together, each in units of its standard deviation.
+The forecasts have eleven GEFS members. The model learns from 1881 cases of 2000-2010; the script
+scores 868 cases of 2011-2016. Marginal recalibration gives each variable a distribution of its own.
+The raw members (ecc) or past dates (schaake) may then decide which temperature and rain belong to
+one member. Joint recalibration gives each past day one weight for both variables, so its members
+are observed days. The energy score judges temperature and rain together, each in units of its
+standard deviation.
 
     python examples/joint_variables.py
 """
@@ -48,7 +49,7 @@ def main() -> pd.DataFrame:
 
 
 def scores(forecast: xr.Dataset, observed: xr.Dataset, spread: xr.Dataset) -> dict[str, float]:
-    """Mean scores of all cases: of each variable, and of both together."""
+    """Compute mean scores over all cases, of each variable and of both variables together."""
     crps = forecast.recal.crps(observed, dim="time")
     energy = forecast.recal.energy_score(observed, dim="time", jointly=VARIABLES, scale=spread)
     return {

@@ -1,8 +1,8 @@
-"""Recalibrate a Lorenz 96 hindcast: 300 starts to learn from, 100 later ones to score.
+"""Recalibrate a Lorenz 96 hindcast: learn from 300 starts, and score 100 later starts.
 
-The two-scale system is the truth; the forecast model knows only its slow variables, with a fitted
-parameterisation of the fast ones. Its 20 members start from perturbed initial conditions, whose
-spread is half of their error.
+The two-scale system is the truth. The forecast model knows only the slow variables of this system,
+and has a fitted parameterisation of its fast variables. The 20 members of the forecast start from
+perturbed initial conditions. The spread of these conditions is half of their error.
 
     python examples/lorenz96.py --output demo
 """
@@ -48,7 +48,7 @@ def main(output: Path) -> None:
 def plot(
     forecast: xr.DataArray, calibrated: xr.Dataset, verification: xr.DataArray, scores: xr.Dataset
 ) -> plt.Figure:
-    """Fans of both forecasts at one location and lead, and CRPS by lead."""
+    """Plot fans of raw and calibrated forecasts at one location and lead, and CRPS by lead."""
     lead, location = 5, 0
     figure, axes = plt.subplot_mosaic(
         [["raw", "score"], ["calibrated", "score"]],

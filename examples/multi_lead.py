@@ -1,9 +1,9 @@
 """All lead times in one call: the MJO index to 44 days, river discharge to 30 days.
 
-The hindcasts are over starts and leads, the observations a plain series over dates: each forecast
-is verified by the observation at its valid time, and each lead learns from its own past. So that it
-takes two minutes, the index at every fourth lead, and the discharge of three rivers at every fourth
-start.
+The hindcasts have starts and leads. The observations are a plain series over dates: the observation
+at the valid time verifies each forecast. Each lead learns from its own past. To take only two
+minutes, the script uses every fourth lead of the index, and every fourth start of the discharge of
+three rivers.
 
     python examples/multi_lead.py
 """
@@ -21,7 +21,7 @@ METHODS = {
 
 
 def series_of(observation: xr.DataArray) -> xr.DataArray:
-    """The series over dates behind observations at starts and leads, which must agree on it."""
+    """Turn observations at starts and leads into one series over dates; check that they agree."""
     stacked = observation.stack(time=("init", "lead"))
     dates = stacked.valid_time.to_numpy()
     stacked = stacked.drop_vars([c for c in stacked.coords if "time" in stacked[c].dims])
@@ -33,7 +33,7 @@ def series_of(observation: xr.DataArray) -> xr.DataArray:
 
 
 def scores(forecast: xr.DataArray, series: xr.DataArray) -> xr.DataArray:
-    """CRPS of each lead on the last 40 % of the starts, fitted on what was known before."""
+    """Compute the CRPS of each lead on the last 40 % of the starts, by fits to earlier data."""
     n_past = int(0.6 * forecast.sizes["init"])
     past, new = forecast.isel(init=slice(n_past)), forecast.isel(init=slice(n_past, None))
     known = series.sel(time=slice(None, new.init[0]))
@@ -46,7 +46,7 @@ def scores(forecast: xr.DataArray, series: xr.DataArray) -> xr.DataArray:
 
 
 def show(title: str, table: xr.DataArray) -> None:
-    """One line for each lead, the mean over stations where there are several."""
+    """Print one line for each lead: the mean over stations if there are several."""
     each = table if "station" in table.dims else table.expand_dims("station")
     table = each.mean("station")
     print(f"{title}: CRPS ({each.attrs.get('units', '1')})")
@@ -65,7 +65,7 @@ def show(title: str, table: xr.DataArray) -> None:
 
 
 def told(chosen: xr.DataArray, none: str) -> str:
-    """Leads that are chosen."""
+    """List the chosen leads as text, or return ``none`` if there are none."""
     return ", ".join(map(str, chosen.lead[chosen].to_numpy())) or none
 
 
@@ -75,9 +75,9 @@ def main(leads: dict[str, list[int]] | None = None) -> dict[str, xr.DataArray]:
     leads = leads or {"MJO RMM1": list(range(0, 45, 4))}
     tables = {}
     for title, data in {"MJO RMM1": mjo, "GloFAS discharge": glofas}.items():
-        forecast = data.forecast.drop_vars("valid_time")  # start plus lead say the same
+        forecast = data.forecast.drop_vars("valid_time")  # start plus lead is the same
         forecast = forecast.sel(lead=leads.get(title, data.lead))
-        forecast = forecast.chunk(lead=1)  # a task for each, on all cores
+        forecast = forecast.chunk(lead=1)  # one task for each lead, on all cores
         tables[title] = scores(forecast, series_of(data.observation)).compute()
         show(title, tables[title])
     return tables

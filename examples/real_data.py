@@ -1,4 +1,4 @@
-"""Where the examples find real forecasts: a folder beside the checkout, or XRECAL_DATA."""
+"""Open real forecasts for the examples, from a folder beside the checkout or XRECAL_DATA."""
 
 import os
 from pathlib import Path

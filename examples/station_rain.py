@@ -1,8 +1,8 @@
 """Recalibrate daily rain at one station: fitted on 2008-2011, tested on 2012-2013.
 
-Fifty members of the ECMWF ensemble at Frankfurt airport. More than half of the observations are
-exactly zero against 5 % of the members; recalibrated forecasts keep zeros exact, as their members
-are past observations.
+The forecasts have fifty members of the ECMWF ensemble at Frankfurt airport. More than half of the
+observations are exactly zero, but only 5 % of the members. Recalibrated forecasts keep zeros exact,
+because their members are past observations.
 
     python examples/station_rain.py
 """

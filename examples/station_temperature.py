@@ -1,7 +1,8 @@
 """Recalibrate minimum temperature at one station: fitted before 2010, tested from 2010.
 
-Eleven members of the GEFS reforecast at Innsbruck airport, which lies in a valley far below the
-model's orography: a bias of 9 K, and nearly every observation outside the ensemble.
+The forecasts have eleven members of the GEFS reforecast at Innsbruck airport. The airport lies in a
+valley far below the model's orography. So the bias is 9 K, and nearly every observation lies
+outside the ensemble.
 
     python examples/station_temperature.py
 """
