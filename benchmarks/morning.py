@@ -2,7 +2,8 @@
 
 An online pool of two years at one station with five leads. Thirty mornings are made up for in one
 run; then the command of each of the next days runs in a process of its own, as cron starts it. The
-shortest time counts, as others may use the machine.
+shortest time counts, as others may use the machine. A morning takes some tenths of a second more
+where packages are installed that xarray loads if they are there, such as pint for ``make bench``.
 """
 
 import resource
