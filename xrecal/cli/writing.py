@@ -187,8 +187,8 @@ def update(
 ) -> Result:
     """Add the cases of HINDCAST and its observations OBS to MODEL, and write it to OUT.
 
-    The choices of cross-validation stay. The update ignores known observations, adds those that
-    were missing, and replaces revised ones. It prints the numbers of new and revised observations.
+    The choices of cross-validation stay. The update ignores known observations, adds missing
+    observations, and replaces revised ones. It prints the numbers of new and revised observations.
     """
     run = run_of(session, given, output)
     fitted = run.open_model(model)
@@ -274,7 +274,7 @@ def known(run: xrecal.Run, given: Mapping[str, Any]) -> dict[str, xr.DataArray |
 
 
 def doors(dataset: xr.Dataset) -> Any:
-    """Make ``dataset.recal``. A stored one would refer to its Dataset and keep its file open."""
+    """Make ``dataset.recal`` anew: a stored accessor would keep the file of its Dataset open."""
     return xr.Dataset.recal(dataset)  # type: ignore[attr-defined]
 
 

@@ -1,4 +1,4 @@
-"""Hindcasts with observations for the tutorials: real where they can be had, or twins."""
+"""Hindcasts with observations for the tutorials: real ones if available, or synthetic twins."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Download(NamedTuple):
 
 
 class Tutorial(NamedTuple):
-    """A data set, its twin, and where it can be had."""
+    """A data set, its twin, and its sources."""
 
     title: str
     file: str
@@ -61,7 +61,7 @@ def open_tutorial(name: str, *, twin: bool = False) -> xr.Dataset:
     name : str
         Name of the data set; see Notes.
     twin : bool
-        True makes the twin, whether or not the real data can be had.
+        True makes the twin, even if the real data are available.
 
     Returns
     -------
@@ -269,7 +269,7 @@ _RMM1 = Download(
         f"{_CLIMPRED_DATA}/14ee1046dc9ec32753db85ad15ce8a2e428238d9/GMAO-GEOS-V2p1.RMM1.nc",
         "86db3e8658537ce7d24657779bb38974",
     ),
-    # A commit of its own: one that is known to hold the file under this name.
+    # This file has another commit, which is known to hold it under this name.
     observation=RemoteFile(
         f"{_CLIMPRED_DATA}/32f481ea204216b284395f5229c485641cb9493d/rmmint1979-Present.nc",
         "41053e6d9158d7200fb14bc1acf329a9",

@@ -89,7 +89,8 @@ def adjusted_p_values(p_values: xr.DataArray, *, method: Adjust = "bh") -> xr.Da
     Returns
     -------
     DataArray
-        Adjusted p-values in [0, 1], not below the p-values; NaN stay. Lazy if the input is.
+        Adjusted p-values in [0, 1], never below the given ones; NaN where these are NaN. Lazy if
+        the input is.
 
     Raises
     ------

@@ -48,7 +48,7 @@ def season_of_rows(
     Raises
     ------
     ValueError
-        If ``by`` is neither, or the cases have no dates.
+        If ``by`` is neither a dimension nor "season", or the cases have no dates.
     """
     places = [d for d in array.dims if d != cases]
     if by in places:

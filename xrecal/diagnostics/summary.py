@@ -57,7 +57,7 @@ class Summary(Shown):
         return self["n_cases"].dtype.kind == "i"  # a mean over locations is not a summary
 
     def as_table(self) -> Table:
-        """Its table: of one location, or of the range over several."""
+        """Return the table of one location, or of the range over several locations."""
         units = shown_units(self["crps"].attrs)
         rows = [
             self._row("CRPS", self["crps"], units),

@@ -215,7 +215,7 @@ def check_plan(plan: Plan, limit: int | None = None, *, force: bool = False) -> 
         Bytes that one task may use: memory of a worker divided by its threads. By default the
         limit that the plan has found.
     force : bool
-        Whether to raise no error.
+        Whether to leave the error out.
 
     Raises
     ------

@@ -28,7 +28,7 @@ MARGIN = 1
 
 
 def number_points(ax: Axes, points: Iterable[tuple[float, float, float]], colour: object) -> None:
-    """Write the third of each triple at the point of the first two, on Axes from 0 to 1.
+    """Write the third number of each triple at the point (first, second), on Axes from 0 to 1.
 
     Numbers are below and to the right of rising curves, else above and to the left. A number is
     left out if a curve, another number or the end of the Axes is in the way, also at points that

@@ -129,7 +129,7 @@ class Recalibrated:
     def known_beside(self, name: Hashable) -> dict[Hashable, xr.DataArray]:
         """Novelty and mass beyond the record from a reduction, by names of results.
 
-        Also the status of covariates that may be replaced.
+        The result also has the status of covariates that may be replaced.
         """
         found = dict(self.beside or {})
         covariates = matching_covariates(self.form, self.fitted, self.covariates)
@@ -205,9 +205,9 @@ class Recalibrated:
         }
 
     def _in_user_order(self, result: xr.DataArray) -> xr.DataArray:
-        """Dimensions as in the forecast, with the new one in place of the members.
+        """The result with the dimensions and coordinates of the forecast.
 
-        And coordinates.
+        The new dimension takes the place of the members.
         """
         new = [d for d in result.dims if d not in self.form.dims]
         if new in ([CASE], [SLOT]):
@@ -302,7 +302,7 @@ class PredictTask:
 
     @property
     def on_device(self) -> bool:
-        """True if it accepts CuPy arrays."""
+        """True if the reduction accepts CuPy arrays."""
         alone = self.reduction is None or takes_device_arrays(self.reduction)
         return self.method.on_device and alone
 

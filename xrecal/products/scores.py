@@ -106,8 +106,8 @@ def score_entry(
 
     The command offers the entries of the table as ``--score``, and ``cross_validate`` as
     ``output=`` if they are scores by case. ``name`` is the name in the table, by default that of
-    the function; the other parameters are fields of :class:`ScoreEntry`. Wrong calls of the
-    function are explained.
+    the function; the other parameters are fields of :class:`ScoreEntry`. The decorated function
+    explains wrong calls.
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:

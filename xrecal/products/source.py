@@ -236,7 +236,7 @@ class StatisticTask:
 
     @property
     def on_device(self) -> bool:
-        """True if it accepts CuPy arrays."""
+        """True if the reduction accepts CuPy arrays."""
         return takes_device_arrays(self.reduction) and not TRAITS[self.kind].has_scale
 
     @property

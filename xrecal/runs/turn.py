@@ -88,7 +88,7 @@ class Turn:
         self._mark(digest, models[-1] if models else None)
 
     def _mark(self, digest: str, after: str | None) -> None:
-        """Models up to ``after`` come from an earlier fit than this one."""
+        """Record that models up to ``after`` come from an earlier fit than this one."""
         self.after = after
         self.folder.write_json(MARK, {"fit": digest, "after": after})
         self.done.has_written = True
@@ -144,7 +144,7 @@ class Turn:
         require_room(self.folder.path, n, each, anew)
 
     def issue(self, named: str, again: bool) -> None:
-        """Learn and issue, start by start; each given start is counted.
+        """Learn and issue, start by start, and count each given start.
 
         ``named`` is the first fit in messages. ``again`` also issues starts issued before.
         """
@@ -284,7 +284,8 @@ class Turn:
             days = int((start - newest) / np.timedelta64(1, "D"))
             warn(
                 f"the forecast of {shown(start)} is issued by a model that knows no observation of "
-                f"the {days} days before; hand over those of the gap, and it learns from them"
+                f"the {days} days before; hand over the observations of the gap, and it learns "
+                "from them"
             )
 
     def score(self) -> None:
