@@ -243,7 +243,9 @@ def test_what_cannot_be_compared():
 
 
 def test_forecasts_that_were_fitted_on_are_told():
-    with pytest.warns(UserWarning, match="48 of 48 forecasts to score are among those that the methods"):
+    with pytest.warns(
+        UserWarning, match="48 of 48 forecasts to score are among those that the methods"
+    ):
         xrecal.compare(HINDCAST, TRUTH, [xrecal.EMOS()], forecast=HINDCAST)
 
 

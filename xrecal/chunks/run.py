@@ -59,8 +59,9 @@ def run(
 ) -> dict[Any, xr.DataArray]:
     """Run a task on each chunk of places.
 
-    Labels must be equal; nothing is joined. Variables have no labels, which saves time if there are
-    many. A failed Dask task raises :class:`TaskError`, which states where ``what`` failed.
+    Labels must be equal, because this function does not join arrays. You may pass Variables: they
+    have no labels, which saves time if there are many. A failed Dask task raises
+    :class:`TaskError`, which states where ``what`` failed.
 
     Parameters
     ----------
@@ -137,7 +138,8 @@ def total(
     """Add up integers that a task returns for each chunk of the dimensions ``over``.
 
     The task adds up its own chunk: it returns one array (1, T, n), int64, so the sum does not
-    depend on the order. ``out`` has its last dimension. Otherwise as :func:`run`.
+    depend on the order. ``out`` has the last dimension of this array. All else is as for
+    :func:`run`.
     """
     arrays, core = arrays_of(given)
     require_one_side(task, arrays, what)

@@ -17,7 +17,7 @@ from typing import Any
 import click
 
 LOOK_SECONDS = 1
-"""Seconds without a result after which the cluster is checked."""
+"""Seconds without a result, after which ``Cluster`` looks whether there are workers."""
 
 CLOSE_SECONDS = 5
 """Seconds to wait while a connection closes."""

@@ -137,13 +137,13 @@ PRODUCTS = ("quantiles", "members", "exceedance", "categories")
     ),
     option(
         "--categories",
-        "Write the probabilities between these quantiles of the climatology; terciles: 1/3,2/3.",
+        "Write probabilities between these quantiles of the climatology, for terciles 1/3,2/3.",
         **QUANTILES,
     ),
     COVARIATES,
     option(
         "--missing-covariates",
-        "Refuse forecasts that lack a covariate of the model, or use its median.",
+        "Refuse forecasts that lack a covariate of the model, or use the median of the covariate.",
         type=click.Choice(["refuse", "without"]),
         default="refuse",
         show_default=True,

@@ -104,13 +104,13 @@ def open_tutorial(name: str, *, twin: bool = False) -> xr.Dataset:
 
     The files of ``"mjo_rmm1"`` are forecasts of GMAO GEOS-S2S V2p1 in SubX [1]_, 510 starts of 1999
     to 2015, 45 days, 4 members, float32; the observed index [2]_ retains interannual variability.
-    Changes from the files: lead times, which are the middles of days (0.5, 1.5, ... days), become
-    the whole days 0, 1, ... before them; each forecast has the observed index of its day
-    ``init + lead``; if a date occurs twice in the observations, the first counts; a day without an
-    observation, or with a missing one (999 or more), is NaN. Repository climpred-data, MIT licence
-    [3]_. They come through pooch and are kept in the folder ``tutorial`` of the user's cache, or
-    of ``XRECAL_CACHE_DIR``. They are checked by their MD5 sums in every call and downloaded again
-    only if these differ.
+    This function changes some values of the files. Lead times, which are the middles of days (0.5,
+    1.5, ... days), become the whole days 0, 1, ... before them. Each forecast has the observed
+    index of its day ``init + lead``. If a date occurs twice in the observations, the first counts.
+    A day without an observation, or with a missing one (999 or more), is NaN. The files belong to
+    the repository climpred-data, MIT licence [3]_. They come through pooch and are kept in the
+    folder ``tutorial`` of the user's cache, or of ``XRECAL_CACHE_DIR``. They are checked by their
+    MD5 sums in every call and downloaded again only if these differ.
 
     References
     ----------

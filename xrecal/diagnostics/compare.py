@@ -94,7 +94,7 @@ def compare(
         MAM, JJA, SON). A pair gives a split and rows: ``by=("year", "season")``.
     gap, blocks, window, every, refit, year_start
         As for ``hindcast.recal.cross_validate``. With ``refit`` all methods are updated in between;
-        methods with a setting ``refit`` use their own.
+        methods with a setting ``refit`` use this setting.
     condition_on : str or tuple of str, optional
         Covariates for all methods whose own ``condition_on`` is None. The reference has no
         covariates.

@@ -246,7 +246,7 @@ def as_vectors(
     scale: Scale,
     member_dim: Hashable | None,
 ) -> tuple[Labelled, xr.DataArray]:
-    """Forecast and observations of several variables, each with a dimension of variables.
+    """Forecast and observations of several variables, both with a dimension of variables.
 
     Raises
     ------

@@ -51,7 +51,7 @@ def note_on_tests(data: xr.Dataset, *, unknown: bool) -> str:
             parts.append(f"{name.upper()} {cases}")
     told = f"successive cases that count as one: {', '.join(parts)}" if parts else ""
     few = f"{NO_P_VALUE}: too few cases for their dependence" if unknown else ""
-    few = few or (f"rejected of those locations {ENOUGH}" if _some_untested(data) else "")
+    few = few or (f"rejected of the locations {ENOUGH}" if _some_untested(data) else "")
     return "; ".join(filter(None, (told, few)))
 
 

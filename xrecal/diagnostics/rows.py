@@ -24,7 +24,7 @@ SEASONS = ("DJF", "MAM", "JJA", "SON")
 def season_of_rows(
     by: Hashable, array: xr.DataArray, cases: Hashable, *, name: str, others: Sequence[str] = ()
 ) -> xr.DataArray | None:
-    """Season of the valid date of each case, if ``by`` asks for it.
+    """Season of the valid date of each case, if ``by`` is "season".
 
     Parameters
     ----------

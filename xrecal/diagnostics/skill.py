@@ -206,7 +206,7 @@ def _score_and_reference(scores: xr.DataArray, reference: xr.DataArray) -> dict[
 def _dims_and_season(
     scores: xr.DataArray, dim: Dims, by: Hashable | None
 ) -> tuple[tuple[Hashable, ...], xr.DataArray | None]:
-    """Dimensions of the cases, and the season of each if ``by`` asks for it."""
+    """Dimensions of the cases, and the season of each case if ``by`` is "season"."""
     dims = named_dims(dim, scores.dims, name="scores")
     if by is None:
         return dims or (case_dim(scores, name="scores"),), None

@@ -141,8 +141,8 @@ def summary(
         Dimensions of the cases; the calibration dimension (time, init, ...) if not given.
     test, n_resamples, block_length, seed
         As for :func:`skce_test`. By default tests allow for the serial dependence that the data
-        show. ``block_length`` applies to the test of the PIT too. This test takes cases as
-        independent if the test of the SKCE does.
+        show. ``block_length`` applies to the test of the PIT too. The test of the PIT takes cases
+        as independent if the test of the SKCE does.
     augmented : bool
         Add each observation to its own ensemble for the tests of calibration. They are then exact
         for plain ensembles whose members are exchangeable with the observation.

@@ -36,9 +36,9 @@ def quantile_wis_of(
     chosen: IntArray,
     all_chosen: bool,
 ) -> tuple[FloatArray, ...]:
-    """Weighted interval scores (L, T) of issued quantiles, at the chosen ones (k,).
+    """Weighted interval scores (L, T) of the chosen (k,) of the issued quantiles.
 
-    With ``all_chosen``, of all quantiles that each forecast has, if these suit the score.
+    With ``all_chosen``, scores of all quantiles that each forecast has, if these suit the score.
     """
     from xrecal.arrays.scores.intervals import NEAR
 

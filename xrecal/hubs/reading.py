@@ -174,8 +174,8 @@ def observations(
     Returns
     -------
     DataArray
-        ``observation`` over the date (under the name of its column) and ``location``: of each date
-        and place the value with the last ``as_of``. NaN where there is none.
+        ``observation`` over the date (under the name of its column) and ``location``: the value of
+        each date and place with the last ``as_of``. NaN where there is no value.
 
     Raises
     ------

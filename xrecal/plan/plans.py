@@ -41,7 +41,7 @@ class TaskPlan:
     splits: int
     """Number of splits of a cross-validation, each with a fit; 0 otherwise."""
     locations: int
-    """Number of locations with a fit each; for a shared fit, of its cases."""
+    """Number of locations with a fit each; for a shared fit, the number of its cases."""
     tasks: int
     locations_per_task: int
     input_bytes: int

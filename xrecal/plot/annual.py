@@ -37,11 +37,12 @@ def quantile_reliability(
 
     The result is that of :func:`xrecal.diagnostics.quantile_reliability`, with the range of the
     cycle. The range is 0 if the yearly and half-yearly waves explain at most half of the variance
-    of the forecast means at each location, as in :func:`xrecal.diagnostics.skce_test`. A larger
-    cycle would be most of the curve, and put the curve on the diagonal for any forecast. Calibrated
-    forecasts stay calibrated, as the cycle depends on forecasts and dates alone. ``beside`` are
-    other forecasts of the same cases. If they are given, the cycle comes from them, so that the
-    curves of both forecasts have the same observations and a common axis.
+    of the forecast means at each location, as in :func:`xrecal.diagnostics.skce_test`. The function
+    subtracts a cycle that explains more: it would be most of the curve, and put the curve on the
+    diagonal for any forecast. Calibrated forecasts stay calibrated, as the cycle depends on
+    forecasts and dates alone. ``beside`` are other forecasts of the same cases. If they are given,
+    the cycle comes from them, so that the curves of both forecasts have the same observations and a
+    common axis.
     """
     levels = read_levels(q)
     evidence = read_evidence(forecast, observations, dim, member_dim, ordered=False)

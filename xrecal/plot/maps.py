@@ -64,8 +64,8 @@ def skill_map(skill: Labelled, *, ax: Axes | None = None) -> Axes:
     Notes
     -----
     Colours are symmetrical around 0 and reach to the largest skill, at most 1. If p-values are
-    given, dots mark the locations where the skill is significant at a false discovery rate of 5
-    % [1]_. Longitudes and latitudes are recognised by CF standard names, units or names, in one
+    given, dots mark the locations where the skill is significant at a false discovery rate of
+    5 % [1]_. Longitudes and latitudes are recognised by CF standard names, units or names, in one
     dimension or two. Locations without a value are grey. The colour bar names score and reference.
     The map has coastlines if cartopy is installed and has downloaded them before.
 

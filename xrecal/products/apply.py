@@ -165,7 +165,7 @@ def issue(
     line: str,
     missing_covariates: Missing = "refuse",
 ) -> xr.Dataset:
-    """A product of each variable, its novelty, and its mass far beyond the record.
+    """A product of each variable, with the novelty and the mass far beyond the record.
 
     Parameters
     ----------

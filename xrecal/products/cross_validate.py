@@ -91,7 +91,8 @@ def cross_validate(
         from the parts before it. "rolling": as in operation, the cases up to the next refit, from
         the last ``window``. "year" and "block" also learn from the future, so results look too good
         if climate or forecast model drift. "retrospective" and "rolling" learn from the past alone
-        if ``gap`` is at least the lead time; without it, earlier starts may verify later.
+        if ``gap`` is at least the lead time; with a smaller gap, they learn from starts that verify
+        later.
     gap : int, timedelta or str, optional
         Number of cases, or length of time such as ``"5D"``, next to the predicted ones that the fit
         does not learn from: on both sides, or only before them if only the past counts. Without a

@@ -161,11 +161,11 @@ def model_members(
     ``"dates"``: each member is the field observed at one past date. For each case, systematic
     sampling draws n dates from the weights of the method, averaged over locations. All locations
     count equally, whatever their area. The fields are as consistent as observed fields, but the
-    distribution at a single location is no longer that of :meth:`apply`. It needs a method whose
-    members are past observations (``CKME(support="observations")``, ``IDR``, ``Climatology``).
-    Values are NaN where a drawn date has no observation. The weights are computed twice. If Dask
-    cuts forecasts along their own dimension, weights differ by rounding, which may rarely move a
-    draw to another date; other chunks make no difference.
+    distribution at a single location is no longer that of :meth:`apply`. ``"dates"`` needs a method
+    whose members are past observations (``CKME(support="observations")``, ``IDR``,
+    ``Climatology``). Values are NaN where a drawn date has no observation. The weights are computed
+    twice. If Dask cuts forecasts along their own dimension, weights differ by rounding, which may
+    rarely move a draw to another date; other chunks make no difference.
 
     The members of a lead do not depend on the other leads that you pass, with two exceptions:
     ``"dates"`` averages weights over the leads that you pass, and the order of members of a model

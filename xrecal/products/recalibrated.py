@@ -250,7 +250,7 @@ def recalibrated(
 def given_or_missing(
     covariates: Given, form: Form, fitted: FittedVariable, missing_covariates: Missing
 ) -> Given:
-    """Covariates of a forecast; if asked for, absent ones become missing values."""
+    """Covariates of a forecast; with "without", absent covariates become missing values."""
     if missing_covariates not in get_args(Missing):
         raise ValueError(
             f"missing_covariates must be 'refuse' or 'without', got {missing_covariates!r}"

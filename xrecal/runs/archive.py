@@ -83,12 +83,12 @@ class Archive:
     """All given forecasts and observations."""
 
     forecasts: xr.Dataset
-    """In order of the starts; lazy."""
+    """Forecasts in order of the starts; lazy."""
     variables: Mapping[Hashable, Verifying]
-    """By the names of the forecasts."""
+    """Forecasts with their observations, by the names of the forecasts."""
     dim: Hashable
     covariates: Given = None
-    """In memory."""
+    """Covariates in memory."""
 
     @property
     def starts(self) -> np.ndarray[Any, Any]:

@@ -206,7 +206,7 @@ def start_warnings(
     if done.late:
         yield (
             f"{len(done.late)} forecasts came late, {done.late[0]} the first; models from before "
-            "them issue them"
+            "these starts issue them"
         )
     if done.too_late:
         knows = f": {model} knows observations up to {shown(newest)}" if newest else ""
@@ -234,7 +234,7 @@ def start_warnings(
         yield (
             f"{len(missing)} forecasts are issued without a value, "
             f"{_range(missing)}; the model knows too few cases of every place: fit it to "
-            "more"
+            "more cases"
         )
     for message in dict.fromkeys(done.refused.values()):
         stems = [stem for stem, own in done.refused.items() if own == message]

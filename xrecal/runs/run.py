@@ -380,7 +380,8 @@ class Run:
         command : str
             Name of the work, in messages on an unfinished result.
         plan : Plan, optional
-            Plan to check: the run raises an error if tasks need more memory than it has for them.
+            Plan to check: the run raises an error if tasks need more memory than the run has for
+            them.
 
         Returns
         -------

@@ -101,8 +101,8 @@ class Turn:
             first = f"from {models[0]} to {models[-1]}" if models else "none yet"
             raise ValueError(
                 Advice(
-                    f"no model of {shown(to)} or before is kept, those kept are {first}; name a "
-                    "later date, or begin again in another ",
+                    f"no model of {shown(to)} or before is kept, and the kept models are "
+                    f"{first}; name a later date, or begin again in another ",
                     Typed("folder"),
                 )
             )
@@ -354,7 +354,7 @@ class Turn:
         self.done.has_written = True
 
     def _explain(self) -> dict[str, int]:
-        """Note the means of all scores, and alarms and changes; return their numbers."""
+        """Note the means of all scores, and alarms and changes; return the numbers of these two."""
         scores, seen = (self.folder.read_data(name) for name in (SCORES, MONITOR))
         if scores is None or seen is None:
             return {"alarms": 0, "changes": 0}
