@@ -44,14 +44,20 @@ Q = ["--quantiles", "0.5"]
         ),
         (
             ["fit", "a", "b", "c", "--method", "CKME(1)"],
-            "is not a method: settings go by their names",
+            "is not a method: give settings by their names",
         ),
-        (["fit", "a", "b", "c", "--method", "print(1)"], "there is no print, but CKME, LinearPool"),
+        (
+            ["fit", "a", "b", "c", "--method", "print(1)"],
+            "there is no method print, but CKME, LinearPool",
+        ),
         (
             ["fit", "a", "b", "c", "--method", "CKME(ridge="],
             "type a name such as ckme, or settings",
         ),
-        (["fit", "a", "b", "c", "--method", "CKME(gap=open(1))"], "there is no open, but CKME"),
+        (
+            ["fit", "a", "b", "c", "--method", "CKME(gap=open(1))"],
+            "there is no method open, but CKME",
+        ),
         (
             ["fit", "a", "b", "c", "--pool", "lat=3,lon"],
             "'lat=3,lon' is not of the form DIM,... or",

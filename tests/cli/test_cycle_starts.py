@@ -69,7 +69,7 @@ def files(folder, kind):
 
 
 WARNED = {
-    "late": "models from before them issue them",
+    "late": "models from before these starts issue them",
     "too_late": "they are not issued, as all models that are kept know later observations",
     "early": "they are not issued before their time",
     "empty": "they are not issued, as all their members are missing",

@@ -108,4 +108,4 @@ def test_a_file_of_a_cycle_that_is_cut_off_is_named(tmp_path, name, remedy, cont
     (days.output / name).write_text(content)
     done = days.morning(39)
     assert done.code == 3
-    assert f"{days.output / name} is damaged: it is no JSON of a cycle; {remedy}" in done.err
+    assert f"{days.output / name} is damaged: it is not JSON of a cycle; {remedy}" in done.err

@@ -107,7 +107,7 @@ def test_quantiles_and_probabilities_go_out_as_grib(gribs, model, tmp_path):
         ("new.grb", ["--quantiles", "0.025,0.5"], "whole per cents, but one is 0.025"),
         ("new.grb", ["--exceedance", "283.12345678912"], "at most nine digits"),
         ("new.grb", ["--members", "10"], "takes quantiles and probabilities of exceedance"),
-        ("new.nc", ["--quantiles", "0.5"], "from the forecast, which is no GRIB file"),
+        ("new.nc", ["--quantiles", "0.5"], "from the forecast, which is not a GRIB file"),
     ],
 )
 def test_what_grib_does_not_take_is_refused(gribs, model, tmp_path, forecast, options, message):

@@ -73,7 +73,7 @@ def test_an_output_is_no_input(tmp_path, extra):
     ("stands", "told"),
     [
         ("m.zarr.partial", "is in the way of m.zarr and is not from xrecal, holding"),
-        ("m.zarr", "is a folder and no Zarr store, holding thesis.txt; move it away, or take"),
+        ("m.zarr", "is a folder but not a Zarr store, holding thesis.txt; move it away, or take"),
     ],
 )
 def test_folders_of_others_are_left(files, fit, stands, told, extra):

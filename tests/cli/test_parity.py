@@ -192,7 +192,9 @@ def test_all_scores(files):
 
 def test_what_cannot_be_scored_is_told(files):
     args = "score", files.new, files.verified, "--score", "roc", "--threshold", "400"
-    told = "roc threshold 400 not known: too few cases, or no case with the event, or none without"
+    told = (
+        "roc threshold 400 not known: too few cases, no case with the event, or no case without it"
+    )
     assert told in run(*args).out
     assert run(*args, "--json").data["scores"]["t2m"]["roc"] == {"400": None}
 
@@ -266,7 +268,7 @@ def test_several_variables(files):
     for name, shift in (("a", 0), ("b", 1)):
         expected = diagnostics.rps(NEW + shift, VERIFIED + shift, [284.0], dim=...).item()
         assert done.data["scores"][name]["rps"] == pytest.approx(expected)
-    assert "a report is of one variable; name it: --variable a" in refused(
+    assert "a report shows one variable; name it: --variable a" in refused(
         "score", *paths, "--report", files.folder / "page.png"
     )
 
@@ -333,7 +335,7 @@ def test_comparisons_on_new_forecasts(files):
     done = run(*args, "--json")
     assert done.code == 0, done.err
     same_scores(done.data, xrecal.compare(HINDCAST, both, xrecal.EMOS(), forecast=NEW))
-    assert "leave out these or the forecast" in refused(*args, "--gap", "1")
+    assert "leave out these parameters or the forecast" in refused(*args, "--gap", "1")
     planned = run(*args, "--dry-run", "--json").data
     part = planned["methods"]["EMOS()"]["variables"]["t2m"]
     assert (part["splits"], part["cases"]) == (0, 48)

@@ -105,7 +105,7 @@ def test_labels():
     assert list(compare(named).method.to_numpy()) == ["raw", "climatology", "mine", "yours"]
     with pytest.raises(ValueError, match="methods must differ, got"):
         compare([xrecal.EMOS(), xrecal.EMOS()])
-    with pytest.raises(ValueError, match="the label 'raw' is that of the raw forecast"):
+    with pytest.raises(ValueError, match="the label 'raw' belongs to the raw forecast"):
         compare({"raw": xrecal.EMOS()})
 
 
@@ -243,7 +243,9 @@ def test_what_cannot_be_compared():
 
 
 def test_forecasts_that_were_fitted_on_are_told():
-    with pytest.warns(UserWarning, match="48 of 48 forecasts to score are among those the methods"):
+    with pytest.warns(
+        UserWarning, match="48 of 48 forecasts to score are among those that the methods"
+    ):
         xrecal.compare(HINDCAST, TRUTH, [xrecal.EMOS()], forecast=HINDCAST)
 
 
@@ -254,7 +256,7 @@ def test_a_method_alone_is_compared_with_raw_and_climatology():
 
 
 def test_wrong_methods_and_observations():
-    with pytest.raises(ValueError, match="label 'climatology' is that of the reference"):
+    with pytest.raises(ValueError, match="label 'climatology' belongs to the reference"):
         xrecal.compare(HINDCAST, TRUTH, {"climatology": xrecal.EMOS()}, forecast=NEW)
     two = xr.Dataset({"a": TRUTH, "b": TRUTH})
     with pytest.raises(ValueError, match="compare takes one variable; pass observations"):

@@ -64,7 +64,7 @@ def test_cases_with_a_missing_member_are_left_out():
 
 @pytest.mark.parametrize("form", [form for form in FORMS if form != "ensemble"])
 def test_other_forms_have_no_ranks(form):
-    message = "a rank histogram is one of plain ensembles, but .* use pit_histogram"
+    message = "a rank histogram needs plain ensembles, but .* use pit_histogram"
     with pytest.raises(ValueError, match=message):
         FORMS[form](ENSEMBLE).recal.rank_histogram(TRUTH)
     members = FORMS[form](ENSEMBLE).recal.members(3)

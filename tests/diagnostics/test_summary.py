@@ -72,7 +72,7 @@ def test_locations_that_have_no_test_are_told():
     assert every.skce_p_value.isnull().sum() == 2
     *rows, foot = repr(every).splitlines()
     assert next(row for row in rows if row.startswith("SKCE p")).endswith("2 of 2")
-    told = "; rejected of those locations with enough cases for their dependence"
+    told = "; rejected of the locations with enough cases for their dependence"
     assert told in foot
     assert told not in repr(ENSEMBLE.recal.summary(TRUTH, **OPTIONS))
 

@@ -223,7 +223,7 @@ RULES = {
     ),
     "levels": (
         rows_of().drop(index=[4]),
-        "row 3: its forecast has no output_type_id 0.5, which others of its target have",
+        "row 3: its forecast has no output_type_id 0.5, which other forecasts of its target have",
     ),
     "crossing": (
         changed("value", 4, 7.0),

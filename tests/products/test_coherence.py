@@ -412,7 +412,9 @@ def test_errors_of_templates(model):
 @pytest.mark.parametrize("form", ["weighted", "quantile", "normal"])
 def test_forms_without_raw_members(form):
     model = model_of("ckme", form)
-    with pytest.raises(ValueError, match=f"of the form '{form}', which has none; take coherence"):
+    with pytest.raises(
+        ValueError, match=f"of the form '{form}', which has no members; take coherence"
+    ):
         model.members(FORMS[form](NEW), coherence="ecc")
 
 

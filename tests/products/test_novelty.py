@@ -53,7 +53,7 @@ def test_methods_that_compare_nothing_have_none():
     with pytest.raises(TypeError, match="EMOS\\(\\) does not compare forecasts with past ones"):
         model.novelty(NEW)
     pool = xrecal.LinearPool((xrecal.EMOS(), xrecal.IDR()), condition_on=())
-    with pytest.raises(TypeError, match="knows no novelty; CKME and LinearPool with a CKME do"):
+    with pytest.raises(TypeError, match="has no novelty; CKME and LinearPool with a CKME do"):
         HINDCAST.recal.fit(TRUTH, pool).novelty(NEW)
 
 

@@ -158,7 +158,9 @@ def test_the_folders_of_others_are_never_removed(tmp_path):
     for name in "bcde":
         (tmp_path / "b.zarr").mkdir(exist_ok=True)
         (tmp_path / "b.zarr" / name).touch()
-    told = r"b.zarr is a folder and no Zarr store, holding b, c, d and more; move it away, or take"
+    told = (
+        r"b.zarr is a folder but not a Zarr store, holding b, c, d and more; move it away, or take"
+    )
     for overwrite in (False, True):
         with pytest.raises(FileExistsError, match=told):
             require_free(tmp_path / "b.zarr", overwrite, "")

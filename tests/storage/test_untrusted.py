@@ -234,8 +234,8 @@ def replaced(old, new):
         ('"class": "CKME"', '"class": "os.system"', "the class 'os.system' is not known; known"),
         ('"ridge": "cv"', '"ridge": -1', "ridge must be 'cv' or a positive number, got -1"),
         ('"kind": "ensemble"', '"kind": "x"', "kind is 'x', not of the type Kind"),
-        ('"n_matched": 48', '"n_matched": -1', "-1, 0, 20. are no counts of 48 f"),
-        ('"n_matched": 48', '"n_matched": 49', "49, 0, 20. are no counts of 48 f"),
+        ('"n_matched": 48', '"n_matched": -1', "-1, 0, 20. are not counts of 48 f"),
+        ('"n_matched": 48', '"n_matched": 49', "49, 0, 20. are not counts of 48 f"),
         ('"n_matched": 48', '"n_matched": "48"', "n_matched is '48', not of the type"),
         ('"note": null', '"note": 3', "note is 3, not of the type str"),
         ('"pool": null', '"pool": 3', "pool is 3, not of the type Pool"),
@@ -269,8 +269,8 @@ def test_a_model_of_nothing_is_refused(path):
         ("support", 100, "'support' contains 100"),
         ("centre", np.inf, "'centre' contains inf"),
         ("observations", -np.inf, "'observations' contains -inf"),
-        ("date_season", 1.5, "the dates 'season' are no fractions of a year"),
-        ("date_days", np.nan, "the dates 'days' are no finite numbers of 48 cases"),
+        ("date_season", 1.5, "the dates 'season' are not fractions of a year"),
+        ("date_days", np.nan, "the dates 'days' are not finite numbers of 48 cases"),
     ],
 )
 def test_numbers_that_no_fit_leaves_are_refused(path, name, value, told):

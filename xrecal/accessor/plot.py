@@ -16,5 +16,5 @@ class Plots(Figures):
         return f"<figures of forecasts: {self._doors()}>"
 
     def __call__(self, *args: object, **kwargs: object) -> NoReturn:
-        """Say which figures there are."""
+        """Raise TypeError with the names of the figures."""
         raise TypeError(f"say which figure, as in .recal.plot.fan(observations): {self!r}")

@@ -62,7 +62,7 @@ def report(
 
 
 class _Recal(ProductDoors, diagnostics.Doors):
-    """Recalibrate, describe, score and draw the forecasts held here; see :mod:`xrecal`."""
+    """Recalibrate, describe, score and draw these forecasts; see :mod:`xrecal`."""
 
     _typed_as = "recal"
 

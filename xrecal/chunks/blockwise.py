@@ -40,7 +40,7 @@ def work_on(what: str, variable: Hashable | None) -> str:
 
 
 def require_one_chunk(array: xr.DataArray, dims: Sequence[Hashable], *, name: str) -> None:
-    """Raise ValueError if a Dask array has several chunks along a dimension needed whole."""
+    """Raise ValueError for several Dask chunks along a dimension that every task needs whole."""
     chunks = array.variable.chunksizes  # coordinates may have other chunks
     split = [d for d in dims if len(chunks.get(d, ())) > 1]
     if split:
@@ -75,7 +75,7 @@ class TaskError(RuntimeError):
         self.__cause__ = cause
 
     def __reduce__(self) -> tuple[type[TaskError], tuple[str, BaseException | None]]:
-        """Pickle with the cause, which errors lose otherwise, or with its text if that fails."""
+        """Pickle with the cause, which other errors lose; with its text if copying it fails."""
         cause = self.__cause__
         try:
             pickle.loads(pickle.dumps(cause))
@@ -145,9 +145,9 @@ def _controller() -> Any:
 def require_one_side(
     function: Callable[..., Any], args: Sequence[xr.DataArray | xr.Variable], what: str
 ) -> None:
-    """Raise TypeError for device arrays that a task does not accept, or that need copies.
+    """Raise TypeError if a task does not accept device arrays, or some arrays are on the host.
 
-    Tasks that accept them have an attribute ``on_device`` that is true. An attribute
+    A task that accepts device arrays has a true attribute ``on_device``. An attribute
     ``description`` describes the task in messages.
     """
     there = [on_device(arg) for arg in args]
@@ -174,14 +174,14 @@ def require_one_side(
 
 
 def on_device(array: xr.DataArray | xr.Variable) -> bool:
-    """Return whether an array, or each chunk of it, is one of CuPy's."""
+    """Return whether an array, or each chunk of it, is a CuPy array."""
     return is_on_device(sample(array))
 
 
 def sample(array: xr.DataArray | xr.Variable) -> Any:
     """Values with the array library of an array; for Dask an empty array like its chunks.
 
-    Values in a file are not read.
+    The function reads no values from files.
     """
     data = getattr(getattr(array, "variable", array), "_data", None)
     return getattr(data, "_meta", data)

@@ -18,7 +18,7 @@ M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # from malloc.h
 def keep_freed_memory() -> None:
     """Let malloc of the GNU C library keep freed memory, in a worker with Dask's own limit.
 
-    With that limit, each matrix of a fit returns to the system when it is freed, and the next one
+    With Dask's limit, each matrix of a fit returns to the system when it is freed. The next matrix
     consists of new pages, each with a page fault. This takes much of the time of a recalibration
     with hundreds of cases. Limits set by the user stay.
     """

@@ -62,7 +62,7 @@ class _OverCases:
 
     @property
     def on_device(self) -> bool:
-        """True if it accepts CuPy arrays."""
+        """True if the function accepts CuPy arrays."""
         return bool(getattr(self.function, "on_device", False))
 
     def __call__(self, values: Named) -> Named:

@@ -98,12 +98,12 @@ def reported(what: str = "xrecal", *, shown: bool = True) -> Iterator[None]:
     what : str
         Name of the work, before the bar.
     shown : bool
-        False: no work within shows its progress.
+        False hides the progress of all work within.
 
     Notes
     -----
-    On standard error, from 3 s on: a bar on a terminal and in a notebook, elsewhere lines, every
-    10 s at first and more rarely later. The bar leaves out the work of a cluster.
+    After 3 s, standard error shows a bar on a terminal or in a notebook. Elsewhere it gets lines,
+    every 10 s at first and more rarely later. The bar leaves out the work of a cluster.
 
     Examples
     --------
@@ -146,7 +146,7 @@ def reporting(what: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
 
 
 def counted(steps: Collection[T]) -> Iterator[T]:
-    """Steps of a loop, counted as progress."""
+    """Yield the steps of a loop, and count them as progress."""
     progress = _own()
     if progress is None or len(steps) < 2:
         yield from steps
@@ -160,7 +160,7 @@ def counted(steps: Collection[T]) -> Iterator[T]:
 
 @contextmanager
 def stage(number: int, total: int) -> Iterator[None]:
-    """One of several steps that are no loop, numbered from 0, counted as progress."""
+    """Count one of several steps outside a loop as progress; numbers start from 0."""
     progress = _own()
     if progress is None:
         yield
@@ -171,9 +171,9 @@ def stage(number: int, total: int) -> Iterator[None]:
 
 
 def parts(n: int) -> Iterator[slice]:
-    """Parts of n places, counted as progress.
+    """Yield parts of n places, and count them as progress.
 
-    They grow as long as each takes less than half a second.
+    Parts grow as long as each takes less than half a second.
     """
     progress = _own()
     if progress is None or n < 2:

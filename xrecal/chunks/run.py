@@ -59,8 +59,9 @@ def run(
 ) -> dict[Any, xr.DataArray]:
     """Run a task on each chunk of places.
 
-    Labels must be equal; nothing is joined. Variables have no labels, which saves time if there are
-    many. A failed Dask task raises :class:`TaskError`, which states where ``what`` failed.
+    Labels must be equal, because this function does not join arrays. You may pass Variables: they
+    have no labels, which saves time if there are many. A failed Dask task raises
+    :class:`TaskError`, which states where ``what`` failed.
 
     Parameters
     ----------
@@ -137,7 +138,8 @@ def total(
     """Add up integers that a task returns for each chunk of the dimensions ``over``.
 
     The task adds up its own chunk: it returns one array (1, T, n), int64, so the sum does not
-    depend on the order. ``out`` has its last dimension. Otherwise as :func:`run`.
+    depend on the order. ``out`` has the last dimension of this array. All else is as for
+    :func:`run`.
     """
     arrays, core = arrays_of(given)
     require_one_side(task, arrays, what)
@@ -163,7 +165,7 @@ def with_core_last(
 ) -> tuple[xr.DataArray, tuple[Hashable, ...]]:
     """An array with the dimensions ``loops`` first, then ``each``, then other core dimensions.
 
-    Without coordinates that are not labels, as arrays may have different ones.
+    It has no coordinates other than labels, because those of several arrays may differ.
     """
     own = tuple(d for d in array.dims if d not in loops)
     bare = array.drop_vars(set(array.coords) - labels_along(array, array.dims))
@@ -198,7 +200,7 @@ def with_axes(array: xr.DataArray, loops: Mapping[Hashable, int], core: Sequence
 def labels_for_messages(
     arrays: Sequence[Array], core: Sequence[Sequence[Hashable]]
 ) -> dict[Hashable, xr.DataArray]:
-    """Labels along each dimension that Dask cuts, or positions without labels.
+    """Labels along each dimension that Dask cuts, or positions if there are no labels.
 
     Each task gets the labels of its chunk. So an error can name them, and the graph need not hold
     the labels of all locations in every task. Without Dask there are no chunks.
@@ -419,7 +421,7 @@ def _without_names(array: Array, new: set[Hashable]) -> Array:
 
 
 def _bare(result: xr.DataArray | xr.Variable, arrays: Sequence[Array]) -> xr.DataArray:
-    """A result without the attributes of arrays, but with those of labels, such as units."""
+    """A result without the attributes of arrays, but with attributes of labels, such as units."""
     if isinstance(result, xr.Variable):
         return xr.DataArray(xr.Variable(result.dims, result.data))
     result.attrs = {}  # the array was made here

@@ -152,7 +152,7 @@ def _read_after(data: Any, before: Sequence[Any]) -> Any:
 
 
 class _Join:
-    """Function that joins results of chunks, as arrays of one, and results of joins."""
+    """Function that joins results. A result of a chunk may be the only item of an array."""
 
     __name__ = "join"
 

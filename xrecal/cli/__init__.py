@@ -9,7 +9,7 @@ from typing import Any
 
 
 def main() -> None:
-    """Run the command; if its library is missing, say what to install."""
+    """Run the command, or exit with the name of the library to install."""
     if find_spec("click") is None:
         sys.exit("xrecal: the command line needs click; use pip install 'xrecal[cli,io]'")
     from .commands import xrecal

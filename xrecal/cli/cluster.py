@@ -1,4 +1,4 @@
-"""Compute on a Dask cluster. It may not answer, have no workers, or be lost."""
+"""Computation on a Dask cluster, which may not answer, may lack workers, or may be lost."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from typing import Any
 import click
 
 LOOK_SECONDS = 1
-"""Seconds without a result after which the cluster is checked."""
+"""Seconds without a result, after which ``Cluster`` looks whether there are workers."""
 
 CLOSE_SECONDS = 5
 """Seconds to wait while a connection closes."""
@@ -42,7 +42,7 @@ class Cluster:
         Raises
         ------
         UnreachableError
-            If none comes in time, or the scheduler does not answer.
+            If no worker comes in time, or the scheduler does not answer.
         """
         end = monotonic() + self.timeout
         while not self._workers(end):
@@ -97,7 +97,7 @@ class Cluster:
 
 @contextmanager
 def connected(address: str, timeout: float) -> Iterator[Cluster]:
-    """A cluster with a worker.
+    """Connect to a cluster, and wait until it has a worker.
 
     Raises
     ------
@@ -132,7 +132,8 @@ def connected(address: str, timeout: float) -> Iterator[Cluster]:
 def _knock(address: str, timeout: float) -> None:
     """Contact a scheduler; raise OSError if there is none, ValueError for an impossible address.
 
-    In a thread that is left running: no time-out of distributed works if the other side is silent.
+    A thread makes the contact, and this function leaves it running after the time-out. The
+    time-outs of distributed do not work if the other side is silent.
     """
     from distributed import rpc
     from distributed.comm.addressing import get_address_host_port

@@ -1,4 +1,4 @@
-"""The command that prints how good methods are."""
+"""The command ``compare``, which prints scores of methods."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _require_one_method(given: dict[str, Any]) -> None:
 
 
 SPANS = {
-    "--gap": "Cases, or time such as 5D, next to the predicted ones that fits do not learn from.",
+    "--gap": "Cases, or time such as 5D, beside the predicted cases: fits do not learn from them.",
     "--window": "With --by rolling: length of the past that a fit learns from; by default all.",
     "--every": "With --by rolling: time between two fits, or with --refit between two updates.",
     "--refit": "With --by rolling: time between two fits of a model that is updated in between.",

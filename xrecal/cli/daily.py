@@ -65,7 +65,7 @@ def _one_product(given: dict[str, Any]) -> None:
     ),
     option("--reissue", "Issue past starts again if their models are kept."),
     option("--model-at", "Go back to the model of this date.", "DATE", callback=values.date),
-    option("--now", "Time in UTC; by default that of the clock.", "DATE", callback=values.date),
+    option("--now", "Time in UTC; by default the time of the clock.", "DATE", callback=values.date),
     *WATCHING,
     check=_one_product,
 )

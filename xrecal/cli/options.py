@@ -37,9 +37,9 @@ class Commands(click.Group):
 def group() -> None:
     """Recalibrate ensemble forecasts in netCDF files and Zarr stores.
 
-    Exit codes: 0 done, 2 wrong command line, 3 inputs or request refused, 4 scheduler not
-    reachable or without workers, 5 computing failed, 129 hung up, 130 interrupted, 143 ended
-    (after these three, --resume continues). cycle and monitor: 10 done with alarms, 11 nothing new.
+    Exit codes: 0 done, 2 wrong command line, 3 inputs or request refused, 4 scheduler not reachable
+    or without workers, 5 computing failed, 129 hung up, 130 interrupted, 143 ended. After 129, 130
+    and 143, --resume continues. cycle and monitor: 10 done with alarms, 11 nothing new.
     """
 
 
@@ -231,6 +231,6 @@ def command(
 
 
 def resume_or_overwrite(given: dict[str, Any]) -> None:
-    """Raise UsageError if both are given."""
+    """Raise UsageError if --resume and --overwrite are both given."""
     if given["resume"] and given["overwrite"]:
         raise click.UsageError("--resume continues and --overwrite starts again; give one of them")

@@ -19,7 +19,7 @@ from .words import number, quoted, require_local_figure, shown_units
 from .writing import of_variable, pair, run_of
 
 LIMITS = {"novelty": ("n_novel", "novel", 0.5), "beyond": ("n_beyond", "beyond", 0.05)}
-"""Counted forecasts: the role of a variable next to them, and the limit to exceed."""
+"""Forecasts to count: the role of a variable beside them, and the limit that it exceeds."""
 
 
 TABLE = dict(sorted(diagnostics.SCORES.items()))
@@ -28,18 +28,18 @@ OF_EVENTS = [name for name, score in TABLE.items() if score.thresholds]
 SCORES = [name for name in TABLE if name != "crps" and name not in OF_EVENTS]
 """Other scores, besides the CRPS, which is always printed."""
 
-NOT_KNOWN = "not known: too few cases, or no case with the event, or none without"
+NOT_KNOWN = "not known: too few cases, no case with the event, or no case without it"
 
 
 def _require_thresholds(given: dict[str, Any]) -> None:
-    """Raise UsageError for options that need another one, or have no effect."""
+    """Raise UsageError for an option that needs another option, or has no effect."""
     lacking = [name for name in given["scores"] if name in OF_EVENTS]
     if lacking and given["threshold"] is None:
         raise click.UsageError(f"--score {lacking[0]} needs --threshold, such as 0,5")
     if given["threshold"] is not None and not (lacking or given["report"]):
         raise click.UsageError(f"--threshold belongs to --report or --score {', '.join(OF_EVENTS)}")
     if given["raw"] is not None and given["report"] is None:
-        raise click.UsageError("--raw is drawn on the page of --report; give that too")
+        raise click.UsageError("--raw is drawn on the page of --report; give --report, too")
 
 
 @command(
@@ -80,7 +80,7 @@ def score(session: Session, forecast: str, observations: str, **given: Any) -> R
     opened, observed = pair(run, forecast, observations, given, "forecast", beside=True)
     parts = run.by_variable(opened, given["member_dim"])
     if given["report"] is not None and len(parts) > 1:
-        raise ValueError(f"a report is of one variable; name it: --variable {next(iter(parts))}")
+        raise ValueError(f"a report shows one variable; name it: --variable {next(iter(parts))}")
     lazy = {name: _lazy(one, of_variable(observed, name), given) for name, one in parts.items()}
     counts = {name: _counts_above(opened, name) for name in parts}
     computed, counts = session.compute([lazy, counts])
@@ -241,7 +241,7 @@ def _write_report(
 
 
 def _raw(run: xrecal.Run, path: str, forecast: xr.Dataset) -> xr.Dataset:
-    """The raw forecast of the same variable, or the only one there."""
+    """The raw forecast of the same variable, or the only raw forecast in the file."""
     by_name = run.by_variable(run.open(path, "raw"))
     (wanted,) = run.by_variable(forecast)
     if wanted not in by_name and len(by_name) > 1:

@@ -130,7 +130,7 @@ def is_terminal() -> bool:
 def _failure(error: BaseException, signals: list[int]) -> tuple[int, str, str] | None:
     """Exit code, status and message for the error of a command; None for a bug in xrecal.
 
-    After a signal, any error is its consequence.
+    After a signal, any error counts as a consequence of the signal.
     """
     if signals or isinstance(error, KeyboardInterrupt):
         return exit_code(signals[0] if signals else SIGINT), "interrupted", _interrupted()

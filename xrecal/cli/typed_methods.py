@@ -93,10 +93,10 @@ def _read(node: ast.expr) -> Any:
     name = node.func if isinstance(node, ast.Call) else node
     if isinstance(name, ast.Name):
         if name.id not in _CLASSES:
-            raise ValueError(f"there is no {name.id}, but {', '.join(_CLASSES)}")
+            raise ValueError(f"there is no method {name.id}, but {', '.join(_CLASSES)}")
         keywords = node.keywords if isinstance(node, ast.Call) else []
         if (isinstance(node, ast.Call) and node.args) or any(k.arg is None for k in keywords):
-            raise ValueError("settings go by their names")
+            raise ValueError("give settings by their names")
         return TypedMethod(_CLASSES[name.id], {str(k.arg): _read(k.value) for k in keywords})
     if isinstance(node, (ast.Tuple, ast.List)):
         return tuple(_read(one) for one in node.elts)

@@ -137,13 +137,13 @@ PRODUCTS = ("quantiles", "members", "exceedance", "categories")
     ),
     option(
         "--categories",
-        "Write the probabilities between these quantiles of the climatology; terciles: 1/3,2/3.",
+        "Write probabilities between these quantiles of the climatology, for terciles 1/3,2/3.",
         **QUANTILES,
     ),
     COVARIATES,
     option(
         "--missing-covariates",
-        "Refuse forecasts that lack a covariate of the model, or use its median.",
+        "Refuse forecasts that lack a covariate of the model, or use the median of the covariate.",
         type=click.Choice(["refuse", "without"]),
         default="refuse",
         show_default=True,
@@ -187,8 +187,8 @@ def update(
 ) -> Result:
     """Add the cases of HINDCAST and its observations OBS to MODEL, and write it to OUT.
 
-    The choices of cross-validation stay. The update ignores known observations, adds those that
-    were missing, and replaces revised ones. It prints the numbers of new and revised observations.
+    The choices of cross-validation stay. The update ignores known observations, adds missing
+    observations, and replaces revised ones. It prints the numbers of new and revised observations.
     """
     run = run_of(session, given, output)
     fitted = run.open_model(model)
@@ -274,7 +274,7 @@ def known(run: xrecal.Run, given: Mapping[str, Any]) -> dict[str, xr.DataArray |
 
 
 def doors(dataset: xr.Dataset) -> Any:
-    """Make ``dataset.recal``. A stored one would refer to its Dataset and keep its file open."""
+    """Make ``dataset.recal`` anew: a stored accessor would keep the file of its Dataset open."""
     return xr.Dataset.recal(dataset)  # type: ignore[attr-defined]
 
 

@@ -239,7 +239,7 @@ def fit_subgrid_polynomial(slow: FloatArray, subgrid: FloatArray, *, degree: int
     Raises
     ------
     ValueError
-        If the shapes differ, or fewer than ``degree + 1`` different values are there.
+        If the shapes differ, or there are fewer than ``degree + 1`` different values.
     """
     if slow.shape != subgrid.shape:
         raise ValueError(

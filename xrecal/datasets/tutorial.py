@@ -1,4 +1,4 @@
-"""Hindcasts with observations for the tutorials: real where they can be had, or twins."""
+"""Hindcasts with observations for the tutorials: real ones if available, or synthetic twins."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Download(NamedTuple):
 
 
 class Tutorial(NamedTuple):
-    """A data set, its twin, and where it can be had."""
+    """A data set, its twin, and its sources."""
 
     title: str
     file: str
@@ -61,7 +61,7 @@ def open_tutorial(name: str, *, twin: bool = False) -> xr.Dataset:
     name : str
         Name of the data set; see Notes.
     twin : bool
-        True makes the twin, whether or not the real data can be had.
+        True makes the twin, even if the real data are available.
 
     Returns
     -------
@@ -104,13 +104,13 @@ def open_tutorial(name: str, *, twin: bool = False) -> xr.Dataset:
 
     The files of ``"mjo_rmm1"`` are forecasts of GMAO GEOS-S2S V2p1 in SubX [1]_, 510 starts of 1999
     to 2015, 45 days, 4 members, float32; the observed index [2]_ retains interannual variability.
-    Changes from the files: lead times, which are the middles of days (0.5, 1.5, ... days), become
-    the whole days 0, 1, ... before them; each forecast has the observed index of its day
-    ``init + lead``; if a date occurs twice in the observations, the first counts; a day without an
-    observation, or with a missing one (999 or more), is NaN. Repository climpred-data, MIT licence
-    [3]_. They come through pooch and are kept in the folder ``tutorial`` of the user's cache, or
-    of ``XRECAL_CACHE_DIR``. They are checked by their MD5 sums in every call and downloaded again
-    only if these differ.
+    This function changes some values of the files. Lead times, which are the middles of days (0.5,
+    1.5, ... days), become the whole days 0, 1, ... before them. Each forecast has the observed
+    index of its day ``init + lead``. If a date occurs twice in the observations, the first counts.
+    A day without an observation, or with a missing one (999 or more), is NaN. The files belong to
+    the repository climpred-data, MIT licence [3]_. They come through pooch and are kept in the
+    folder ``tutorial`` of the user's cache, or of ``XRECAL_CACHE_DIR``. They are checked by their
+    MD5 sums in every call and downloaded again only if these differ.
 
     References
     ----------
@@ -269,7 +269,7 @@ _RMM1 = Download(
         f"{_CLIMPRED_DATA}/14ee1046dc9ec32753db85ad15ce8a2e428238d9/GMAO-GEOS-V2p1.RMM1.nc",
         "86db3e8658537ce7d24657779bb38974",
     ),
-    # A commit of its own: one that is known to hold the file under this name.
+    # This file has another commit, which is known to hold it under this name.
     observation=RemoteFile(
         f"{_CLIMPRED_DATA}/32f481ea204216b284395f5229c485641cb9493d/rmmint1979-Present.nc",
         "41053e6d9158d7200fb14bc1acf329a9",

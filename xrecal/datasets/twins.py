@@ -1,7 +1,7 @@
 """Synthetic twins of the tutorial data: the same names, shapes and units, and similar errors.
 
-Each function takes a random generator. Sizes, mean errors and spreads follow the real data; no
-value of theirs is here.
+Each function takes a random generator. Sizes, mean errors and spreads follow the real data, but no
+real value is in this module.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ adjusted_p_values             many tests at once, as on a map
 monitor                       evidence after each new case, and changes of calibration
 decompose                     part of the CRPS that recalibration could gain
 ridge_curve                   held-out loss of a CKME with each ridge
-summary                       the main ones together
+summary                       the main diagnostics together
 ============================  =====================================================================
 
 To add a score, write its function with the decorator ``score_entry``, and add a line to the

@@ -90,21 +90,22 @@ def compare(
     by : str or tuple of str
         Split of the cross-validation ("block", "year", "retrospective", "rolling"), as for
         ``hindcast.recal.cross_validate``; or rows of the table: the name of a dimension of places
-        or leads, such as "lead_time" or "station", or "season", that of the valid date (DJF, MAM,
-        JJA, SON). A pair gives both: ``by=("year", "season")``.
+        or leads, such as "lead_time" or "station", or "season", the season of the valid date (DJF,
+        MAM, JJA, SON). A pair gives a split and rows: ``by=("year", "season")``.
     gap, blocks, window, every, refit, year_start
         As for ``hindcast.recal.cross_validate``. With ``refit`` all methods are updated in between;
-        methods with a setting ``refit`` use their own.
+        methods with a setting ``refit`` use this setting.
     condition_on : str or tuple of str, optional
-        Covariates for all methods whose own ``condition_on`` is None. The reference has none.
+        Covariates for all methods whose own ``condition_on`` is None. The reference has no
+        covariates.
     covariates : dict from str to DataArray, optional
         Values of covariates that are not coordinates, for the hindcast and for ``forecast``. If
         neither ``condition_on`` nor a method names a covariate, all methods but the reference
         condition on all covariates.
     pool : str, tuple of str or dict, optional
         Location dimensions whose cases every fit learns from together, as for
-        ``hindcast.recal.fit``. The climatology remains that of each place, from two cases on: the
-        climatology of all places together would be easy to beat if they differ.
+        ``hindcast.recal.fit``. Each place keeps a climatology of its own, from two cases on: one
+        climatology of all places would be easy to beat if places differ.
     features : str or sequence of str, optional
         Coordinates of places, as for ``hindcast.recal.fit``. Methods that compare no features of
         places ignore them.
@@ -144,8 +145,9 @@ def compare(
         of all locations together; ``pairs()`` adjusts it for the number of pairs. With
         ``sequential`` also ``e_climatology`` and ``e_raw``, over cases too.
 
-        Rows by a dimension, or by ``season``, which is then a dimension of the scores and tests,
-        stay apart in the ``overall_`` results, and the table has a row for each value and method.
+        With rows by a dimension, the ``overall_`` results keep this dimension, and the table has a
+        row for each of its values and each method. Rows by ``season`` make ``season`` a dimension
+        of all scores and tests.
 
         The result is computed, also from Dask, and prints as a table. Select a method by
         ``sel({"method": label})``, because ``sel`` of plain Datasets has another ``method``. If a
@@ -155,8 +157,8 @@ def compare(
     Raises
     ------
     ValueError
-        If there is more than one variable, no dimension of cases in ``forecast``, or inputs do
-        not fit.
+        If there is more than one variable, ``forecast`` has no dimension of cases, or inputs do not
+        fit.
 
     Notes
     -----
@@ -319,7 +321,7 @@ def _check_held_out(
 ) -> None:
     """Raise ValueError unless all methods support this cross-validation, before any work."""
     if verification is not None:
-        raise ValueError("verification is given without forecast; give both, or none of them")
+        raise ValueError("verification is given without forecast; give both parameters, or neither")
     for method in methods:
         splits_of(splits, method)
 
@@ -331,7 +333,7 @@ def _check_unseen(past: Form, new: Form, dim: Hashable, splits: Splits) -> None:
     if given != Splits("block"):
         raise ValueError(
             "by, gap, blocks, window, every, refit, year_start split the hindcast, but there is "
-            "a forecast to score; leave out these or the forecast"
+            "a forecast to score; leave out these parameters or the forecast"
         )
     if dim not in new.dims:
         raise ValueError(
@@ -341,7 +343,7 @@ def _check_unseen(past: Form, new: Form, dim: Hashable, splits: Splits) -> None:
     lead = lead_to_look_up(past.roles, dim, name="hindcast")
     if lead not in new.dims and lead in whole:
         raise ValueError(
-            "forecast has a single lead, a scalar coordinate, but hindcast has them along "
+            "forecast has a single lead, a scalar coordinate, but hindcast has leads along "
             f"{lead!r}; use forecast.expand_dims({lead!r}), so that all methods find the "
             "observations"
         )
@@ -354,7 +356,7 @@ def _check_unseen(past: Form, new: Form, dim: Hashable, splits: Splits) -> None:
     seen = int(labels[1].isin(labels[0]).sum())
     if seen:
         warn(
-            f"{seen} of {labels[1].size} forecasts to score are among those the methods were "
+            f"{seen} of {labels[1].size} forecasts to score are among those that the methods were "
             "fitted on, which flatters them; pass forecasts they have not seen, or none to "
             "cross-validate",
         )
@@ -426,11 +428,11 @@ def _label(
         methods = dict(zip(labels, methods, strict=True))
     if not isinstance(methods.get(CLIMATOLOGY, Climatology()), Climatology):
         raise ValueError(
-            f"the label {CLIMATOLOGY!r} is that of the reference; choose another for "
+            f"the label {CLIMATOLOGY!r} belongs to the reference; choose another for "
             f"{methods[CLIMATOLOGY]!r}"
         )
     if RAW in methods:
-        raise ValueError(f"the label {RAW!r} is that of the raw forecast; choose another")
+        raise ValueError(f"the label {RAW!r} belongs to the raw forecast; choose another")
     return {CLIMATOLOGY: Climatology(), **methods}
 
 

@@ -33,7 +33,7 @@ OTHER = "other"
 
 
 class Shown(xr.Dataset):
-    """Dataset that prints as a table, unless a selection has removed parts of it."""
+    """Dataset that prints as a table, unless a selection has removed parts of the table."""
 
     __slots__ = ()
 
@@ -57,7 +57,8 @@ class Shown(xr.Dataset):
 class Comparison(Shown):
     """Dataset of scores by method, which prints as a table.
 
-    ``sel(method="CKME")`` selects a method; in other Datasets it sets how labels are matched.
+    ``sel(method="CKME")`` selects a method; in other Datasets ``method`` sets how labels are
+    matched.
     """
 
     __slots__ = ()
@@ -356,7 +357,7 @@ def _overall(
     options: dict[str, Any],
     by: Hashable | None,
 ) -> dict[str, xr.DataArray]:
-    """Error and significance of all locations together, from means over them in each case.
+    """Error and significance for all locations together, from their mean in each case.
 
     Locations of a field depend on each other, so they are not repetitions: each case has one
     number, the mean over locations. Positions along ``by`` stay separate.

@@ -43,10 +43,10 @@ def anomaly_correlation(
     climatology : float or DataArray, optional
         Reference of the anomalies, in the unit of the variable: by location, date or part of the
         year, as for :func:`xrecal.products.probabilities.exceedance`, such as
-        ``observations.groupby("time.month").mean()``. Without it, the means over the cases.
+        ``observations.groupby("time.month").mean()``. By default, the means over the cases.
     dim : hashable or sequence of hashable, optional
-        Dimensions of the cases; the calibration dimension (time, init, ...) if not given. Those
-        of the places give the pattern correlation of each date.
+        Dimensions of the cases; the calibration dimension (time, init, ...) if not given.
+        Dimensions of places give the pattern correlation of each date.
     centred : bool
         Subtract the means over the cases from the anomalies too, so a constant bias has no effect.
     member_dim : hashable, optional

@@ -65,9 +65,9 @@ def decompose(
     -------
     Dataset
         Over locations, in the unit of the variable: ``crps``, the mean over the cases;
-        ``miscalibration``, which may be negative for a calibrated forecast, and ``rest``, whose sum
-        is the CRPS; their standard errors ``miscalibration_error`` and
-        ``rest_error``; ``n_cases`` and ``status``. NaN with fewer than 2 cases; errors are NaN with
+        ``miscalibration`` and ``rest``, which add up to the CRPS; their standard errors
+        ``miscalibration_error`` and ``rest_error``; ``n_cases`` and ``status``. The miscalibration
+        of a calibrated forecast may be negative. NaN with fewer than 2 cases; errors are NaN with
         fewer than 3. Lazy if an input is.
 
     Raises
@@ -79,10 +79,10 @@ def decompose(
     -----
     Let Q be a forecast and R its recalibration by a fit that has not learned from the case.
     Miscalibration is the mean of :math:`d(R, Q)` and of :math:`S(Q, y) - S(R, y)`, with S the CRPS
-    and d half the squared energy distance. The noise of R raises the first and lowers the second,
-    and nearly cancels. The rest is lack of sharpness and uncertainty of the world together;
-    forecasts and observations alone cannot separate them. If the recalibration conditions on
-    more than the forecast, the gain from this counts as miscalibration.
+    and d half the squared energy distance. The noise of R raises the first term and lowers the
+    second, so it nearly cancels. The rest is lack of sharpness and uncertainty of the world
+    together; forecasts and observations alone cannot separate them. If the recalibration conditions
+    on more than the forecast, the gain from this counts as miscalibration.
 
     References
     ----------

@@ -74,13 +74,14 @@ def roc(
     observations : DataArray, Dataset or dict
         Observations in the same units, matched by label along the dimension of the cases.
     threshold : float, sequence of float or DataArray
-        As for :func:`xrecal.products.probabilities.exceedance`; the event is strictly more.
+        As for :func:`xrecal.products.probabilities.exceedance`; the event is a value above the
+        threshold.
     dim : hashable or sequence of hashable, optional
         Dimensions of the cases; the calibration dimension (time, init, ...) if not given.
     levels : sequence of float, optional
         Probabilities in [0, 1] at the points of the curve: a user acts if the forecast is at least
-        this probable. In steps of 0.01 if not given. The area is that under the curve through all
-        probabilities.
+        this probable. By default in steps of 0.01. The area is always the one under the curve
+        through all probabilities.
     member_dim : hashable, optional
         The member dimension. Recognised by CF standard name or name (member, number, ...).
 
@@ -88,12 +89,11 @@ def roc(
     -------
     Dataset
         Over locations, ``threshold`` (for several) and ``probability_level``: ``hit_rate``, the
-        share of events at which the user acts, and ``false_alarm_rate``, the same share of cases
-        without an event.
-        Over locations and ``threshold``: ``area`` in [0, 1], 1 perfect, ½ no discrimination; its
-        standard error ``area_error``; ``base_rate``, the share of events; ``n_cases`` and
-        ``status``. NaN without an event or without a case in which it did not happen, as the status
-        reports, or with fewer than 2 cases. Lazy if an input is.
+        share of events at which the user acts, and ``false_alarm_rate``, the share of cases without
+        an event at which the user acts. Over locations and ``threshold``: ``area`` in [0, 1], 1
+        perfect, ½ no discrimination; its standard error ``area_error``; ``base_rate``, the share of
+        events; ``n_cases`` and ``status``. NaN with fewer than 2 cases, or if the event happened in
+        none or all of them; the status reports this. Lazy if an input is.
 
     Raises
     ------
@@ -104,15 +104,15 @@ def roc(
     Notes
     -----
     :func:`xrecal.arrays.roc_area` has the formulas. The curve ends at (0, 0), where nobody acts. An
-    increasing transform of the probabilities does not change it, so it does not measure
-    calibration; :func:`reliability` does. Errors allow for dependence of successive cases, and are
-    those of means over other dimensions of the cases. O(n log n) for n cases.
+    increasing transform of the probabilities does not change the curve, so it does not measure
+    calibration; :func:`reliability` does. Errors allow for dependence of successive cases. They are
+    errors of means over the other dimensions of the cases. O(n log n) for n cases.
 
-    Places in ``dim`` are pooled: one curve for the cases of all. If events are more frequent at
-    some places, this curve has a larger area than that of each place, also for a forecast that
-    knows only the climate [2]_. Leave places out of ``dim`` for an area of each, or give each its
-    own threshold, such as ``observations.quantile(0.9, "time")``. :func:`brier_skill_score` takes
-    the climatology of each place.
+    Places in ``dim`` are pooled: one curve describes the cases of all places. If events are more
+    frequent at some places, this curve has a larger area than that of each place, also for a
+    forecast that knows only the climate [2]_. Leave places out of ``dim`` for an area of each
+    place, or give each place its own threshold, such as ``observations.quantile(0.9, "time")``.
+    :func:`brier_skill_score` takes the climatology of each place.
 
     References
     ----------
@@ -149,7 +149,7 @@ def roc(
 def _flagged(
     evidence: Evidence, events: Events, variables: dict[str, xr.DataArray], what: str, along: Any
 ) -> xr.Dataset:
-    """Results about events, with a status that marks those that happened never or always."""
+    """Results about events, with a status that marks events in none or all of the cases."""
     result = evidence.result(variables, what, events.known.notnull(), sure=True, along=along)
     return events.label(flag_events(result, events.known, evidence.dims))
 
@@ -195,12 +195,12 @@ def economic_value(
     Dataset
         Over locations, ``threshold`` and ``cost_loss`` (for several): ``value`` for a user who
         takes protection if the probability is at least the ratio, which is right for calibrated
-        probabilities; ``potential_value`` for a user who does so at the best probability of these
-        cases or above. 1 is as good as a perfect forecast, 0 as good as the better of protection
-        always and never, less is worse. Over locations and ``threshold``: ``base_rate``, the share
-        of events, which is also the ratio at which forecasts have the largest value; ``n_cases``
-        and ``status``, which has a bit if the event happened in none or all of the cases. Lazy if
-        an input is.
+        probabilities; ``potential_value`` for a user who takes protection from the probability on
+        that is best for these cases. 1 is as good as a perfect forecast. 0 is as good as the better
+        of two rules: always or never take protection. Negative values are worse. Over locations and
+        ``threshold``: ``base_rate``, the share of events, which is also the ratio at which
+        forecasts have the largest value; ``n_cases`` and ``status``, which has a bit if the event
+        happened in none or all of the cases. Lazy if an input is.
 
     Raises
     ------

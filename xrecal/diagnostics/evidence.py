@@ -196,7 +196,8 @@ class Evidence:
         what : str
             Text for the history.
         known : DataArray of bool, optional
-            Cases that count; the results get their number and the status that follows from it.
+            Cases that count; the results get the number of these cases, and a status that follows
+            from the number.
         sure : bool
             Whether results are NaN with too few cases.
         along : mapping from dimension to labels and attributes, optional
@@ -389,7 +390,7 @@ def warn_of_dependence(status: xr.DataArray, instead: str) -> None:
 
 
 MANY = 0.1
-"""Share of locations with dependence above which it is not chance; one of a hundred may be."""
+"""Share of locations with dependence above which it is not chance; 1 % may be chance."""
 
 
 def with_meanings(status: xr.DataArray) -> xr.DataArray:

@@ -53,7 +53,7 @@ def coverage(
     level : float or sequence of float
         Probabilities :math:`1 - \alpha` of the intervals, between 0 and 1.
     seed : int
-        Of the random numbers of the probability integral transform; see :func:`pit`.
+        Seed of the random numbers of the probability integral transform; see :func:`pit`.
     member_dim : hashable, optional
         The member dimension. Recognised by CF standard name or name (member, number, ...).
 

@@ -16,9 +16,9 @@ from xrecal.inputs.verification import read_verified
 def verification_lag(forecasts: xr.DataArray, dim: Hashable, lag: int | None) -> xr.DataArray:
     """Number of cases from the issue of each forecast to its verification, by lead.
 
-    Computed from the labels: the least h such that case t - h had verified when case t was issued,
-    for all t. Leads that are numbers without a unit count cases. Without leads it is 1: each
-    forecast verifies before the next one is issued.
+    The lag follows from the labels: it is the least h such that case t - h had verified when case t
+    was issued, for all t. Leads that are numbers without a unit count cases. Without leads the lag
+    is 1: each forecast verifies before the next one is issued.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ def verification_lag(forecasts: xr.DataArray, dim: Hashable, lag: int | None) ->
         lags = np.maximum(np.ceil(leads.values), 1)
     else:
         raise ValueError(
-            f"forecast has leads along {lead!r}, but no labels along {dim!r} that say how many "
+            f"forecast has leads along {lead!r}, but no labels along {dim!r} that show how many "
             "cases verify later; give dates, or the number: lag=..."
         )
     if lead not in forecasts.dims:

@@ -71,19 +71,20 @@ def monitor(
     restart : "year", int or None
         When the e-value restarts: with each calendar year, after this number of cases, or never.
     lag : int, optional
-        Cases from issue to verification, at least 1. If not given, from the labels of starts and
-        leads; 1 without leads: each forecast verifies before the next one is issued.
+        Cases from issue to verification, at least 1. By default it follows from the labels of
+        starts and leads. Without leads it is 1: each forecast verifies before the next one is
+        issued.
 
     Returns
     -------
     Dataset
         Over cases in order of time, and over locations. ``e_value`` is at least 0, without a unit;
-        ``alarm`` is true if it has reached 1 / ``alpha`` since the last restart. ``change`` is true
-        if ``change_statistic`` has reached ``run_length``; the statistic then restarts. ``since``
-        is the label of the case at which the latest detected change began (NaT or NaN before the
-        first change; a position if there are no labels). The
-        coordinate ``restarts`` is true at the first case after each restart. Lazy if an input is. A
-        missing case does not change the evidence.
+        ``alarm`` is true if the e-value has reached 1 / ``alpha`` since the last restart.
+        ``change`` is true if ``change_statistic`` has reached ``run_length``; the statistic then
+        restarts. ``since`` is the label of the case at which the latest detected change began (NaT
+        or NaN before the first change; a position if there are no labels). The coordinate
+        ``restarts`` is true at the first case after each restart. Lazy if an input is. A missing
+        case does not change the evidence.
 
     Raises
     ------
@@ -103,12 +104,13 @@ def monitor(
     the detector. Forecasts at a lead of h steps do not know the last h - 1 cases, and the evidence
     against them grows more slowly.
 
-    The probability ``alpha`` holds for forecasts that are calibrated exactly. A fitted forecast
-    never is: after years the evidence against it grows, so the evidence restarts each year. Every
-    place and lead has a test of its own; of a hundred, one may raise a false alarm. For a region,
-    take the mean of the e-values over places, or their sum with weights that add up to 1 and are
-    fixed beforehand: with a lag of 1 it keeps the limit 1 / ``alpha``, with a lag of h it needs h /
-    ``alpha``. With the locations in ``dim`` the limit is 1 / ``alpha`` for all lags.
+    The probability ``alpha`` holds for forecasts that are calibrated exactly. A fitted forecast is
+    never exactly calibrated: after years the evidence against it grows, so the evidence restarts
+    each year. Every place and lead has a test of its own. Of a hundred tests, one may raise a false
+    alarm. For a region, take the mean of the e-values over places, or their sum with weights that
+    add up to 1 and are fixed beforehand: with a lag of 1 this mean keeps the limit 1 / ``alpha``,
+    with a lag of h it needs the limit h / ``alpha``. With the locations in ``dim`` the limit is 1 /
+    ``alpha`` for all lags.
 
     Examples
     --------
@@ -160,7 +162,7 @@ def _time_and_core(evidence: Evidence) -> tuple[Hashable, tuple[Hashable, ...]]:
     if averaged and averaged != [time]:
         raise ValueError(
             f"leads along {averaged[0]!r} verify at different times, so that their evidence cannot "
-            "be averaged; leave them out of dim, and each has a monitor of its own"
+            "be averaged; leave them out of dim, and each lead has a monitor of its own"
         )
     return time, (*[d for d in dims if d != time], time)
 

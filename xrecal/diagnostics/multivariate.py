@@ -56,8 +56,8 @@ def energy_score(
     Parameters
     ----------
     forecast : DataArray or Dataset
-        Plain ensembles, or weighted ones whose weights do not vary over the field. Each variable
-        is scored for itself, unless ``jointly`` names them.
+        Plain ensembles, or weighted ones whose weights do not vary over the field. Each variable is
+        scored alone, unless ``jointly`` names several.
     observations : DataArray, Dataset or dict
         Observations in the same units, matched by label along the dimension of the cases.
     over : hashable or sequence of hashable, optional
@@ -150,7 +150,7 @@ def variogram_score(
     Notes
     -----
     See :func:`xrecal.arrays.variogram_score` [1]_ for the formula and missing values. All pairs of
-    places count equally; a bias that all have in common does not count. O(m d²) a field.
+    places count equally; a bias that all places have in common does not count. O(m d²) a field.
 
     References
     ----------
@@ -246,7 +246,7 @@ def as_vectors(
     scale: Scale,
     member_dim: Hashable | None,
 ) -> tuple[Labelled, xr.DataArray]:
-    """Forecast and observations of several variables, each with a dimension of variables.
+    """Forecast and observations of several variables, both with a dimension of variables.
 
     Raises
     ------

@@ -51,7 +51,7 @@ def note_on_tests(data: xr.Dataset, *, unknown: bool) -> str:
             parts.append(f"{name.upper()} {cases}")
     told = f"successive cases that count as one: {', '.join(parts)}" if parts else ""
     few = f"{NO_P_VALUE}: too few cases for their dependence" if unknown else ""
-    few = few or (f"rejected of those locations {ENOUGH}" if _some_untested(data) else "")
+    few = few or (f"rejected of the locations {ENOUGH}" if _some_untested(data) else "")
     return "; ".join(filter(None, (told, few)))
 
 
@@ -89,7 +89,8 @@ def adjusted_p_values(p_values: xr.DataArray, *, method: Adjust = "bh") -> xr.Da
     Returns
     -------
     DataArray
-        Adjusted p-values in [0, 1], not below the p-values; NaN stay. Lazy if the input is.
+        Adjusted p-values in [0, 1], never below the given ones; NaN where these are NaN. Lazy if
+        the input is.
 
     Raises
     ------

@@ -152,8 +152,8 @@ def pit_histogram(
     Dataset
         Over ``pit_bin`` (the middle of each bin) and locations ``n_in_bin``, the number of cases;
         ``frequency``, their share relative to that of a flat histogram: 1 everywhere for calibrated
-        forecasts, largest in the middle if they are too wide, largest at both ends if too narrow.
-        Over locations ``n_cases`` and ``status``.
+        forecasts, largest in the middle if forecasts are too wide, largest at both ends if they are
+        too narrow. Over locations ``n_cases`` and ``status``.
 
     Raises
     ------
@@ -212,16 +212,16 @@ def pit_test(
     forecast, observations, dim, augmented, seed, member_dim
         As for :func:`pit_histogram`.
     block_length : int, optional
-        Number of successive cases, or of dates with several cases, that count as one. 1: all cases
-        are independent. None: from the data.
+        Number of successive cases, or of dates with several cases, that count as one. 1 takes all
+        cases as independent. With None the test finds the number from the data.
 
     Returns
     -------
     Dataset
-        Over locations ``statistic`` in [0, 1], the largest distance between the distribution of
-        the transform and the uniform one; ``p_value``, exact for independent cases;
-        ``block_length``, if cases may depend on each other; ``n_cases`` and ``status``. NaN with
-        fewer than 2 cases; the p-value also if cases are too few for their dependence (a flag).
+        Over locations ``statistic`` in [0, 1], the largest distance between the distribution of the
+        transform and the uniform one; ``p_value``, exact for independent cases; ``block_length``,
+        if cases may depend on each other; ``n_cases`` and ``status``. NaN with fewer than 2 cases.
+        The p-value is also NaN if cases are too few for their dependence, which the status flags.
 
     Raises
     ------
@@ -230,7 +230,7 @@ def pit_test(
 
     Notes
     -----
-    The test finds errors of calibration on average only. Forecasts too wide on some days and too
+    The test finds only errors of calibration on average. Forecasts too wide on some days and too
     narrow on others pass it, but :func:`skce_test` rejects them. If cases depend on their
     neighbours, ``block_length=1`` rejects too often; a flag and a warning report this. See
     :func:`xrecal.arrays.serial_uniform_test` for the test that allows for dependence.

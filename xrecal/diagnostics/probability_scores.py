@@ -71,7 +71,8 @@ def brier_score(
     observations : DataArray, Dataset or dict
         Observations in the same units, matched by label along the dimension of the cases.
     threshold : float, sequence of float or DataArray
-        As for :func:`xrecal.products.probabilities.exceedance`; the event is strictly more.
+        As for :func:`xrecal.products.probabilities.exceedance`; the event is a value above the
+        threshold.
     dim : hashable or sequence of hashable, optional
         Dimensions to average over. The mean leaves out missing scores. If xrecal does not
         recognise the dimension of the cases, name it here.
@@ -90,7 +91,7 @@ def brier_score(
     Raises
     ------
     ValueError
-        If dimensions, labels or units do not fit, or ``fair`` is asked of other forms than plain
+        If dimensions, labels or units do not fit, or ``fair`` is set for other forms than plain
         ensembles.
 
     References
@@ -143,8 +144,8 @@ def ranked_probability_score(
     Raises
     ------
     ValueError
-        As for :func:`brier_score`, or if edges in a list do not increase or there is none, or if
-        a DataArray has no dimension of its own.
+        As for :func:`brier_score`, or if edges in a list do not increase, there is no edge, or a
+        DataArray has no dimension of its own.
 
     References
     ----------

@@ -58,7 +58,7 @@ def rank_histogram(
     Returns
     -------
     Dataset
-        Over ``rank`` from 0 (below all members) to their number m, and locations:
+        Over locations and ``rank``, from 0 (below all members) to m (above all m members):
         ``n_in_bin``. Over locations: ``statistic`` and ``p_value`` of a flat histogram
         (chi-square with m degrees of freedom); ``slope`` and ``slope_p_value`` of its linear
         component, positive if forecasts are too low; ``convexity`` and ``convexity_p_value``
@@ -73,9 +73,9 @@ def rank_histogram(
     Notes
     -----
     The histogram is flat if members and observation are exchangeable, whatever the number of
-    members. It leaves out cases with a missing member, whose ranks are among fewer. If a member is
-    missing in every case, remove it first: ``forecast.dropna("member", how="all")``. Chi-square
-    needs about 5 cases a rank, and independent cases. O(m) per forecast.
+    members. It leaves out cases with a missing member, whose ranks are among fewer members. If a
+    member is missing in every case, remove it first: ``forecast.dropna("member", how="all")``.
+    Chi-square needs about 5 cases a rank, and independent cases. O(m) per forecast.
 
     References
     ----------
@@ -95,7 +95,7 @@ def rank_histogram(
     form = evidence.form
     if form.kind != "ensemble":
         raise ValueError(
-            f"a rank histogram is one of plain ensembles, but {form.name!r} is a forecast of the "
+            f"a rank histogram needs plain ensembles, but {form.name!r} is a forecast of the "
             f"form {form.kind!r}; use pit_histogram"
         )
     require_free(form.dims, [RANK])
@@ -131,7 +131,7 @@ def rank_of(
     *location: IntArray,
     seed: int,
 ) -> tuple[FloatArray, ...]:
-    """Ranks (L, T) among members; ties by the numbers of case and location, as in ``pit_of``."""
+    """Ranks (L, T) among members; numbers of case and location settle ties, as in ``pit_of``."""
     from xrecal.arrays.calibration.ranks import observation_ranks
 
     uniform = uniform_of(seed, cases, location)

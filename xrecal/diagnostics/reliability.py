@@ -118,11 +118,11 @@ def reliability(
     O(n log n) for n cases. The regression is fitted to the cases that it describes, so with few
     cases even a calibrated forecast has some miscalibration.
 
-    Places in ``dim`` are pooled: one regression for the cases of all, so opposite faults of two
-    places may cancel, and the discrimination contains the differences between their climates.
-    Leave places out of ``dim`` for a curve of each, or give each its own threshold, such as
-    ``observations.quantile(0.9, "time")``. :func:`brier_skill_score` takes the climatology of each
-    place.
+    Places in ``dim`` are pooled: one regression fits the cases of all places. So opposite faults of
+    two places may cancel, and the discrimination contains the differences between their climates.
+    Leave places out of ``dim`` for a curve of each place, or give each place its own threshold,
+    such as ``observations.quantile(0.9, "time")``. :func:`brier_skill_score` takes the climatology
+    of each place.
 
     References
     ----------

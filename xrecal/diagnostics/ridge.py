@@ -61,7 +61,7 @@ def ridge_curve(
     Raises
     ------
     TypeError
-        If the method is no CKME.
+        If the method is not a CKME.
     ValueError
         If there is more than one variable, or as for ``fit``.
 
@@ -79,11 +79,11 @@ def ridge_curve(
     """
     method = checked(method, condition_on, min_samples, "hindcast.recal.ridge_curve", covariates)
     if not isinstance(method, CKME):
-        raise TypeError(f"a ridge curve is that of a CKME, got {method!r}; give xrecal.CKME(...)")
+        raise TypeError(f"a ridge curve needs a CKME, got {method!r}; give xrecal.CKME(...)")
     paired = pair_variables(hindcast, observations, member_dim, name="hindcast")
     if len(paired) > 1:
         raise ValueError(
-            f"a ridge curve is that of one variable, but hindcast has {list(paired)}; select one, "
+            f"a ridge curve shows one variable, but hindcast has {list(paired)}; select one, "
             f"such as hindcast[{next(iter(paired))!r}]"
         )
     ((form, observed),) = paired.values()

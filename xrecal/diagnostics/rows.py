@@ -24,7 +24,7 @@ SEASONS = ("DJF", "MAM", "JJA", "SON")
 def season_of_rows(
     by: Hashable, array: xr.DataArray, cases: Hashable, *, name: str, others: Sequence[str] = ()
 ) -> xr.DataArray | None:
-    """Season of the valid date of each case, if ``by`` asks for it.
+    """Season of the valid date of each case, if ``by`` is "season".
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def season_of_rows(
     Raises
     ------
     ValueError
-        If ``by`` is neither, or the cases have no dates.
+        If ``by`` is neither a dimension nor "season", or the cases have no dates.
     """
     places = [d for d in array.dims if d != cases]
     if by in places:

@@ -113,11 +113,11 @@ def skce_test(
     dim : hashable or sequence of hashable, optional
         Dimensions of the cases; the calibration dimension (time, init, ...) if not given.
     test : {"bootstrap", "wild", "serial", "montecarlo", "block"}
-        Source of the distribution of the error of calibrated forecasts. "bootstrap": resampled
-        cases [1]_. "wild": random signs, closer to the level of the test below 100 cases. "serial":
-        slow waves, for cases that depend on each other. "montecarlo": observations drawn from the
-        forecasts, right for any number of cases. "block": normal approximation of the mean of
-        estimates from blocks of cases, for very many cases.
+        Method that finds how the error of calibrated forecasts is distributed. "bootstrap":
+        resampled cases [1]_. "wild": random signs; below 100 cases its share of false rejections is
+        closer to the level of the test. "serial": slow waves, for cases that depend on each other.
+        "montecarlo": observations drawn from the forecasts, right for any number of cases. "block":
+        normal approximation of the mean of estimates from blocks of cases, for very many cases.
     n_resamples : int
         Number of resamples; not for "block".
     block_length : int, optional

@@ -96,11 +96,11 @@ def skill(
         A score of each case, smaller is better, from ``crps``, ``brier_score``, ...: of forecasts,
         and of the reference (raw, climatology), on the same labels.
     dim : hashable or sequence of hashable, optional
-        Dimensions of the cases; the calibration dimension (time, init, ...) if not given, with
-        ``by`` all others.
+        Dimensions of the cases. By default the calibration dimension (time, init, ...), or with
+        ``by`` all other dimensions.
     by : hashable, optional
         Rows of the result, which then prints as a table: a dimension of places or leads, such as
-        "lead_time" or "station", or "season", that of the valid date (DJF, MAM, JJA, SON).
+        "lead_time" or "station", or "season", the season of the valid date (DJF, MAM, JJA, SON).
     block_length : int, optional
         Number of successive dates that count as one, for error, p-value and interval; 1 if they are
         independent. From the data if not given.
@@ -113,13 +113,13 @@ def skill(
     -------
     Dataset
         Over the other dimensions, and ``season`` if asked for: ``skill``
-        :math:`1 - \bar S / \bar S_{ref}` over the cases that both have, 1 is perfect, 0 no gain;
+        :math:`1 - \bar S / \bar S_{ref}` over the cases of both scores (1 is perfect, 0 no gain);
         its standard error ``skill_error``; ``p_value``, two-sided, of equal scores; ``skill_low``
         and ``skill_high``, the ends of the 95 % interval; ``n_cases`` and ``status``. Errors,
-        intervals and p-values allow for dependence of successive cases, and are those of means over
-        other dimensions of the cases. The skill is NaN with fewer than 2 cases, error and p-value
-        with fewer than 3; p-value and interval with too few for their dependence; skill and error
-        against a perfect reference. Lazy if an input is.
+        intervals and p-values allow for dependence of successive cases. They belong to means over
+        the other dimensions of the cases. The skill is NaN with fewer than 2 cases, error and
+        p-value are NaN with fewer than 3, and p-value and interval with too few cases for their
+        dependence. Skill and error against a perfect reference are NaN, too. Lazy if an input is.
 
     Raises
     ------
@@ -206,7 +206,7 @@ def _score_and_reference(scores: xr.DataArray, reference: xr.DataArray) -> dict[
 def _dims_and_season(
     scores: xr.DataArray, dim: Dims, by: Hashable | None
 ) -> tuple[tuple[Hashable, ...], xr.DataArray | None]:
-    """Dimensions of the cases, and the season of each if ``by`` asks for it."""
+    """Dimensions of the cases, and the season of each case if ``by`` is "season"."""
     dims = named_dims(dim, scores.dims, name="scores")
     if by is None:
         return dims or (case_dim(scores, name="scores"),), None

@@ -46,7 +46,8 @@ def brier_skill_score(
     observations : DataArray, Dataset or dict
         Observations in the same units, matched by label along the dimension of the cases.
     threshold : float, sequence of float or DataArray
-        As for :func:`xrecal.products.probabilities.exceedance`; the event is strictly more.
+        As for :func:`xrecal.products.probabilities.exceedance`; the event is a value above the
+        threshold.
     dim : hashable or sequence of hashable, optional
         Dimensions of the cases; the calibration dimension (time, init, ...) if not given.
     reference : DataArray, Dataset or float, optional
@@ -76,8 +77,8 @@ def brier_skill_score(
     The share of these cases uses the observations, so this reference is better than a climatology
     known at issue, by about 1/n [1]_. If cases come from many places, the reference is the share at
     each place, so knowledge of the climate gives no skill. With few members the score is too high;
-    ``xrecal.skill(forecast.recal.brier_score(observations, threshold, fair=True), ...)`` is that of
-    infinitely many.
+    ``xrecal.skill(forecast.recal.brier_score(observations, threshold, fair=True), ...)`` is the
+    skill of infinitely many members.
 
     References
     ----------

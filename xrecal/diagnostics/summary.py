@@ -57,7 +57,7 @@ class Summary(Shown):
         return self["n_cases"].dtype.kind == "i"  # a mean over locations is not a summary
 
     def as_table(self) -> Table:
-        """Its table: of one location, or of the range over several."""
+        """Return the table of one location, or of the range over several locations."""
         units = shown_units(self["crps"].attrs)
         rows = [
             self._row("CRPS", self["crps"], units),
@@ -141,8 +141,8 @@ def summary(
         Dimensions of the cases; the calibration dimension (time, init, ...) if not given.
     test, n_resamples, block_length, seed
         As for :func:`skce_test`. By default tests allow for the serial dependence that the data
-        show. ``block_length`` applies to the test of the PIT too. This test takes cases as
-        independent if the test of the SKCE does.
+        show. ``block_length`` applies to the test of the PIT too. The test of the PIT takes cases
+        as independent if the test of the SKCE does.
     augmented : bool
         Add each observation to its own ensemble for the tests of calibration. They are then exact
         for plain ensembles whose members are exchangeable with the observation.

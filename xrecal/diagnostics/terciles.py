@@ -93,11 +93,11 @@ def tercile_summary(
     Returns
     -------
     Dataset
-        Over ``category``, that is below_normal, near_normal and above_normal, whose coordinates
-        ``lower_edge`` and ``upper_edge`` are: ``probability`` of each case as issued, and
-        ``conditional_probability`` of the category given it, by isotonic regression; over
-        locations ``mean_probability`` and the share of cases ``frequency``; ``roc_area`` with its
-        standard error ``roc_area_error``; ``brier_score``, which is
+        Over ``category`` (below_normal, near_normal and above_normal, with coordinates
+        ``lower_edge`` and ``upper_edge``): ``probability`` of each case as issued, and
+        ``conditional_probability`` of the category given it, by isotonic regression; over locations
+        ``mean_probability`` and the share of cases ``frequency``; ``roc_area`` with its standard
+        error ``roc_area_error``; ``brier_score``, which is
         ``miscalibration`` - ``discrimination`` + ``uncertainty``. Over locations: ``rps``, the mean
         ranked probability score; ``rpss``, its skill against odds of a third each, with
         ``rpss_error`` and ``p_value``; ``n_cases`` and ``status``, which has a bit if one of the
@@ -113,10 +113,10 @@ def tercile_summary(
 
     Notes
     -----
-    Each part is that of its own function: :func:`xrecal.products.categories.categories`,
+    Each part comes from its own function: :func:`xrecal.products.categories.categories`,
     :func:`rpss`, :func:`roc`, :func:`reliability`. :func:`xrecal.plot.skill_map` draws ``rpss`` of
     a grid, :func:`xrecal.plot.tercile_map` the probabilities of one date. ROC areas and reliability
-    pool the places in ``dim``; the RPSS takes the terciles of each. Terciles of these
+    pool the places in ``dim``; the RPSS takes the terciles of each place. Terciles of these
     observations use information from after the forecasts. For forecasts with the terciles of their
     own hindcast, without bias, use
     ``hindcast.recal.cross_validate(observations, output="categories")``.

@@ -36,9 +36,9 @@ def quantile_wis_of(
     chosen: IntArray,
     all_chosen: bool,
 ) -> tuple[FloatArray, ...]:
-    """Weighted interval scores (L, T) of issued quantiles, at the chosen ones (k,).
+    """Weighted interval scores (L, T) of the chosen (k,) of the issued quantiles.
 
-    With ``all_chosen``, of all quantiles that each forecast has, if these suit the score.
+    With ``all_chosen``, scores of all quantiles that each forecast has, if these suit the score.
     """
     from xrecal.arrays.scores.intervals import NEAR
 
@@ -70,8 +70,8 @@ def wis(
     forecast, observations, dim, member_dim
         As for :func:`xrecal.diagnostics.crps`.
     levels : sequence of float, optional
-        Levels of the quantiles that count, in [0, 1]: the median, 0.5, and with each level one
-        minus it. For forecasts in quantiles, some of the issued levels; by default all. For other
+        Levels of the quantiles that count, in [0, 1]: 0.5 (the median), and with each level q also
+        1 - q. For forecasts in quantiles, some of the issued levels; by default all. For other
         forecasts any levels; by default the 23 of forecast hubs: 0.01, 0.025, 0.05, 0.1, ..., 0.95,
         0.975, 0.99.
 
@@ -90,11 +90,11 @@ def wis(
 
     Notes
     -----
-    The mean of the error of the median and the scores of the central intervals with weights
-    :math:`\alpha / 2`, :func:`xrecal.arrays.weighted_interval_score` [1]_, which is twice the mean
-    quantile score over the levels. All levels count equally, so many levels in the tails give the
-    tails more weight. The ``crps`` of quantiles is another number: it takes quantiles as members,
-    each with the mass between the midpoints to its neighbours.
+    The score [1]_ is the mean of the error of the median and the scores of the central intervals,
+    with weights :math:`\alpha / 2`; see :func:`xrecal.arrays.weighted_interval_score`. It equals
+    twice the mean quantile score over the levels. All levels count equally, so many levels in the
+    tails give the tails more weight. The ``crps`` of quantiles is another number: it takes
+    quantiles as members, each with the mass between the midpoints to its neighbours.
 
     References
     ----------

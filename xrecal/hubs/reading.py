@@ -49,8 +49,8 @@ def read(table: Table, target: str | None = None, *, output_type: str = "quantil
     Returns
     -------
     DataArray
-        ``value`` over the start (as its column is called), ``location``, ``horizon``, any other
-        column that varies (such as ``model_id``), and the dimension of the output type:
+        ``value`` over the start (under the name of its column), ``location``, ``horizon``, any
+        other column that varies (such as ``model_id``), and the dimension of the output type:
         ``quantile`` or ``member``, which ``recal.fit`` takes; ``category`` or ``threshold`` for
         probabilities, which :func:`xrecal.probabilities` makes a forecast of. NaN where there is no
         row. Columns with a single value are coordinates.
@@ -58,16 +58,17 @@ def read(table: Table, target: str | None = None, *, output_type: str = "quantil
     Raises
     ------
     ValueError
-        If columns are missing, cells are no dates or numbers, rows are there twice, or there is
-        not exactly one target.
+        If columns are missing, cells are not dates or numbers, rows occur twice, or there is not
+        exactly one target.
 
     Notes
     -----
     Samples are numbered within each forecast in the order of their ids. Samples that have the same
     id at several horizons or places keep the same number, if each forecast has the same ids.
 
-    Horizons get the unit days or weeks if all target end dates agree with it. Otherwise these are a
-    coordinate over start and horizon. Without them, set ``forecast.horizon.attrs["units"]``.
+    Horizons get the unit days or weeks if all target end dates agree with it. Otherwise the target
+    end dates are a coordinate over start and horizon. If the table has no target end dates, set
+    ``forecast.horizon.attrs["units"]``.
 
     Examples
     --------
@@ -173,13 +174,13 @@ def observations(
     Returns
     -------
     DataArray
-        ``observation`` over the date (as its column is called) and ``location``: of each date and
-        place the value with the last ``as_of``. NaN where there is none.
+        ``observation`` over the date (under the name of its column) and ``location``: the value of
+        each date and place with the last ``as_of``. NaN where there is no value.
 
     Raises
     ------
     ValueError
-        If columns are missing, cells are no dates or numbers, two rows of one version have the
+        If columns are missing, cells are not dates or numbers, two rows of one version have the
         same date and place, or nothing was known on the date.
 
     Examples

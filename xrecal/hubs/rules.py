@@ -54,11 +54,11 @@ def check(table: Table) -> None:
     Notes
     -----
     The rules: the columns ``reference_date`` (or ``origin_date``, ``forecast_date``), ``horizon``,
-    ``output_type``, ``output_type_id`` and ``value`` are there; dates are dates, horizons whole
-    numbers or missing, values numbers; each row is there once; a reference date and horizon have
-    one target end date; all forecasts of a target have the same levels, categories or thresholds;
-    quantiles do not decrease with the level; probabilities are between 0 and 1, those of
-    categories sum to one, and those up to a threshold do not decrease with it.
+    ``output_type``, ``output_type_id`` and ``value`` are present; dates are dates, horizons whole
+    numbers or missing, values numbers; each row occurs once; a reference date and horizon have one
+    target end date; all forecasts of a target have the same levels, categories or thresholds;
+    quantiles do not decrease with the level; probabilities are between 0 and 1, those of categories
+    sum to one, and those up to a threshold do not decrease with it.
 
     Examples
     --------
@@ -172,7 +172,7 @@ def _labels_not_alike(rows: pd.DataFrame) -> Iterator[str]:
 
         def text(row: int, lacking: dict[int, Any] = lacking) -> str:
             which = ", ".join(map(str, lacking[row]))
-            return f"its forecast has no {ID} {which}, which others of its target have"
+            return f"its forecast has no {ID} {which}, which other forecasts of its target have"
 
         yield from lines(pd.Series(True, [*lacking]), text)
 

@@ -46,13 +46,13 @@ def write(
         Levels of quantiles that the hub asks for. By default quantiles are written as they are,
         and members of an ensemble as samples.
     lower, upper : float, optional
-        Bounds of the variable. Values beyond one become equal to it.
+        Bounds of the variable. Values beyond a bound become equal to the bound.
 
     Returns
     -------
     DataFrame
-        The rows. A quantile below that of a lower level becomes equal to it. Missing values have
-        no row.
+        The rows. A quantile below the quantile of a lower level is raised to it. Missing values
+        have no row.
 
     Raises
     ------

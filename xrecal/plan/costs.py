@@ -78,7 +78,7 @@ def find_resources() -> Resources:
 def available_memory() -> int | None:
     """Bytes still available to this process, None if unknown.
 
-    Without psutil, which is installed only with distributed.
+    The function does not need psutil, which is installed only with distributed.
     """
     meminfo = Path("/proc/meminfo")
     if not meminfo.exists():  # not Linux: all memory of the machine, if Python knows it
@@ -96,8 +96,8 @@ def available_memory() -> int | None:
 def fit_workspace(method: Method, n_cases: int, n_members: int, n_locations: int) -> int:
     """Approximate bytes of a fit of some locations, besides input and output.
 
-    They are for float64 copies of the cases of a block of locations, held-out forecasts if methods
-    are weighted, and matrices of one location at a time.
+    The bytes are for float64 copies of the cases of a block of locations, held-out forecasts if
+    methods are weighted, and matrices of one location at a time.
     """
     from xrecal.arrays.ckme.solvers import KEPT
     from xrecal.arrays.rows import WORKSPACE
@@ -116,8 +116,8 @@ def apply_workspace(
 ) -> int:
     """Approximate bytes of a product of some locations, besides input and output.
 
-    They are for weights of a block of locations, and members if forecasts have their own; copies of
-    cases and forecasts; and matrices of one location at a time.
+    The bytes are for weights of a block of locations, and members if forecasts have their own;
+    copies of cases and forecasts; and matrices of one location at a time.
     """
     from xrecal.arrays.rows import WORKSPACE
 

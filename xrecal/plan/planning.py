@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 BEST_BYTES = 128 * 2**20
 """Largest input and output of a task with the suggested chunks."""
 BEST_SECONDS = 300.0
-"""Longest duration of such a task, so that little is lost with a worker."""
+"""Longest duration of a task with the suggested chunks, so that little is lost with a worker."""
 ROUNDS = 4
 """Least number of tasks per parallel task, so that the last one causes no long wait."""
 
@@ -83,7 +83,7 @@ def plan(
     hindcast, method, dim, member_dim, condition_on, covariates, pool, features, choose, min_samples
         As for :func:`xrecal.fit.fit_hindcast.fit`.
     observations : DataArray, Dataset or dict, optional
-        As for the fit. Without them, the plan assumes one for each forecast.
+        As for the fit. Without them, the plan assumes one observation for each forecast.
     by : {"year", "block", "retrospective", "rolling"}, optional
         Splits of a cross-validation, to plan it in place of the fit.
     gap, blocks, window, every, refit
@@ -170,8 +170,8 @@ def plan_forecast(
     forecast : DataArray or Dataset
         As for :meth:`apply`. The plan does not read its values.
     values : int, optional
-        Numbers to compute of each forecast, such as quantiles, thresholds or members; None for
-        all the weights that :meth:`apply` returns.
+        Number of values to compute for each forecast, such as quantiles, probabilities or members;
+        None for all the weights that :meth:`apply` returns.
     covariates, missing_covariates
         As for :meth:`apply`.
     probe : bool

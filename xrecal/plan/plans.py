@@ -41,7 +41,7 @@ class TaskPlan:
     splits: int
     """Number of splits of a cross-validation, each with a fit; 0 otherwise."""
     locations: int
-    """Number of locations with a fit each; for a shared fit, of its cases."""
+    """Number of locations with a fit each; for a shared fit, the number of its cases."""
     tasks: int
     locations_per_task: int
     input_bytes: int
@@ -215,7 +215,7 @@ def check_plan(plan: Plan, limit: int | None = None, *, force: bool = False) -> 
         Bytes that one task may use: memory of a worker divided by its threads. By default the
         limit that the plan has found.
     force : bool
-        Whether to raise no error.
+        Whether to leave the error out.
 
     Raises
     ------

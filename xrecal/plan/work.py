@@ -190,7 +190,7 @@ def work_of_splits(name: Hashable | None, held_out: HeldOut) -> Work:
 
 
 def _turns(held_out: HeldOut) -> tuple[int, list[int], list[int]]:
-    """Number of fits, and cases that each split, or each state of the model, knows and predicts."""
+    """Number of fits, and of cases that each split, or state of the model, knows and predicts."""
     learned, tested = [], []
     pool = held_out.prepared.pairs.pool
     n_each = 1 if pool is None else len(pool.taken)

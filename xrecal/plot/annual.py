@@ -35,13 +35,14 @@ def quantile_reliability(
 ) -> xr.Dataset:
     """Reliability of quantiles of forecasts and observations minus the cycle of the forecasts.
 
-    As :func:`xrecal.diagnostics.quantile_reliability`, with the range of the cycle. The range is 0
-    if the yearly and half-yearly waves explain at most half of the variance of the forecast means
-    at each location, as in :func:`xrecal.diagnostics.skce_test`. Otherwise the cycle would be most
-    of the curve, and put it on the diagonal for any forecast. Calibrated forecasts stay calibrated,
-    as the cycle depends on forecasts and dates alone. ``beside`` are other forecasts of the same
-    cases. The cycle is then theirs, so that both curves have the same observations and a common
-    axis.
+    The result is that of :func:`xrecal.diagnostics.quantile_reliability`, with the range of the
+    cycle. The range is 0 if the yearly and half-yearly waves explain at most half of the variance
+    of the forecast means at each location, as in :func:`xrecal.diagnostics.skce_test`. The function
+    subtracts a cycle that explains more: it would be most of the curve, and put the curve on the
+    diagonal for any forecast. Calibrated forecasts stay calibrated, as the cycle depends on
+    forecasts and dates alone. ``beside`` are other forecasts of the same cases. If they are given,
+    the cycle comes from them, so that the curves of both forecasts have the same observations and a
+    common axis.
     """
     levels = read_levels(q)
     evidence = read_evidence(forecast, observations, dim, member_dim, ordered=False)

@@ -44,9 +44,9 @@ def error_limits(n: npt.ArrayLike) -> Floats:
 def reliability_limits(probability: Floats) -> tuple[Floats, Floats]:
     """Issued probabilities (k,), and the range (2, k) of the regression of events on them.
 
-    Cases are in groups of similar size; their number k grows with the cube root of the number of
-    cases. Then the regression and the share of a group have similar errors. With a factor of 1.5,
-    approximately the nominal share of calibrated curves lies within the range.
+    Cases are in k groups of similar size; k grows with the cube root of the number of cases. Then
+    the regression and the share of a group have similar errors. With a factor of 1.5, approximately
+    the nominal share of calibrated curves lies within the range.
     """
     ascending = np.sort(probability)
     n = ascending.size

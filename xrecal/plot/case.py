@@ -337,7 +337,7 @@ def _observed(observations: Labelled, case: OneCase) -> float:
 
 
 def _names(labels: npt.NDArray[Any]) -> tuple[str, ...]:
-    """Labels as text; empty for missing ones, which do not affect the format."""
+    """Labels as text; empty for missing labels, which do not affect the format."""
     names = np.full(labels.size, "", dtype=object)
     there = xr.DataArray(labels).notnull().to_numpy()
     names[there] = shown_labels(labels[there])

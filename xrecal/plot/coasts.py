@@ -21,8 +21,8 @@ SCALES = (("10m", 15.0), ("50m", 90.0), ("110m", np.inf))
 def draw_coastlines(ax: Axes, x: Floats, y: Floats, **how: Any) -> None:
     """Draw coastlines within the ends of longitudes and latitudes in degrees.
 
-    Nothing without cartopy, or if cartopy has not downloaded them before. ``how`` may contain the
-    transform of the coordinates.
+    The function draws nothing without cartopy, or if cartopy has not downloaded coastlines before.
+    ``how`` may contain the transform of the coordinates.
     """
     left, right, low, high = float(x.min()), float(x.max()), float(y.min()), float(y.max())
     path = _file(max(right - left, high - low))

@@ -58,9 +58,9 @@ def coverage(coverage: xr.Dataset, *, ax: Axes | None = None, label: str | None 
     calibrated forecast lies within the band with a probability of 90 %, by the binomial
     distribution for independent cases. The number at a point is the mean width of the intervals,
     unless it would lie on another curve or number. For many locations, points are the median, lines
-    the range of 90 % of them, and the band is that of one location: for calibrated forecasts, lines
-    are about as long as the band. An interval beyond the levels of a forecast in quantiles has no
-    point, and a note.
+    the range of 90 % of the locations, and the band belongs to one location: for calibrated
+    forecasts, lines are about as long as the band. An interval beyond the levels of a forecast in
+    quantiles has a note instead of a point.
 
     Examples
     --------

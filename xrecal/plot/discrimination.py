@@ -82,14 +82,15 @@ def roc(roc: xr.Dataset, *, ax: Axes | None = None, label: str | None = None) ->
     Raises
     ------
     TypeError, ValueError
-        If it is another Dataset, or no location has events and cases without.
+        If it is another Dataset, or no location has both cases with the event and cases without it.
 
     Notes
     -----
-    Each point of a curve is for a user who acts from a certain probability on, which is written
-    at the point. On the diagonal forecasts do not separate events from other cases. The legend has
-    the area under the curve, ½ on the diagonal and 1 if perfect, and its standard error. For many
-    locations the curve is the median, the area the range of 90 % of them, and the number the mean.
+    Each point of a curve is for a user who acts from a certain probability on, which is written at
+    the point. On the diagonal forecasts do not separate events from other cases. The legend has the
+    area under the curve, ½ on the diagonal and 1 if perfect, and its standard error. For many
+    locations the curve is the median, the shaded area the range of 90 % of the locations, and the
+    number the mean.
 
     Examples
     --------

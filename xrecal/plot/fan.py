@@ -45,7 +45,7 @@ def fan(
     quantiles : DataArray or Dataset
         Along ``quantile`` (0-1) or ``percentile`` (0-100) and one other dimension, from
         ``model.quantile`` or ``forecast.recal.quantile``; one variable, one location. Each level
-        below the middle makes a band with that as far above it.
+        below 0.5 makes a band with the level as far above 0.5.
     ax : Axes, optional
         Axes to draw on and return; a new figure if not given.
     observations : DataArray or Dataset, optional

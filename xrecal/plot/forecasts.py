@@ -38,7 +38,7 @@ def fan(
 ) -> Axes:
     """Quantiles over dates or leads; see :func:`xrecal.plot.fan`.
 
-    The central 90 and 50 % and the median; quantiles are drawn as they are.
+    The fan has the central 90 and 50 % and the median. A forecast in quantiles keeps its levels.
     """
     forecast = _with_usual_members(forecast, member_dim)
     has_quantiles = only_form(forecast, name="forecast").kind == "quantile"

@@ -51,9 +51,9 @@ def pit(histogram: xr.Dataset, *, ax: Axes | None = None) -> Axes:
     -----
     Bars are frequencies relative to those of a flat histogram. A bar of a calibrated forecast lies
     within the band with a probability of 90 %, by the binomial distribution for independent cases.
-    So one of ten bars is outside on average. For many locations, bars are those of all cases
-    together, lines the range of 90 % of the locations, and the band is that of one location: for
-    calibrated forecasts, lines are about as long as the band.
+    So one of ten bars is outside on average. For many locations, bars show all cases together,
+    lines the range of 90 % of the locations, and the band belongs to one location: for calibrated
+    forecasts, lines are about as long as the band.
 
     Examples
     --------

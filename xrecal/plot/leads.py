@@ -62,9 +62,9 @@ def skill_by_lead(
 
     Notes
     -----
-    One location: areas are the central 90 % of a normal distribution with the standard error of the
-    skill; points are filled where the difference is significant at 5 %, lead by lead. Many
-    locations: the median, and the range of 90 % of them.
+    For one location, areas are the central 90 % of a normal distribution with the standard error of
+    the skill; points are filled where the difference is significant at 5 %, lead by lead. For many
+    locations, the figure shows the median, and the range of 90 % of the locations.
 
     Examples
     --------

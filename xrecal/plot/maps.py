@@ -59,15 +59,15 @@ def skill_map(skill: Labelled, *, ax: Axes | None = None) -> Axes:
     Raises
     ------
     ValueError
-        If it is not over two dimensions, or has no value.
+        If the values are not over two dimensions, or all are missing.
 
     Notes
     -----
-    Colours are symmetrical around 0 and reach to the largest skill, at most 1. Dots are locations
-    where the skill is significant, if p-values are given: at a false discovery rate of 5 % [1]_.
-    Longitudes and latitudes are recognised by CF standard names, units or names, in one dimension
-    or two. Locations without a value are grey. The colour bar names score and reference. The map
-    has coastlines if cartopy is installed and has downloaded them before.
+    Colours are symmetrical around 0 and reach to the largest skill, at most 1. If p-values are
+    given, dots mark the locations where the skill is significant at a false discovery rate of
+    5 % [1]_. Longitudes and latitudes are recognised by CF standard names, units or names, in one
+    dimension or two. Locations without a value are grey. The colour bar names score and reference.
+    The map has coastlines if cartopy is installed and has downloaded them before.
 
     References
     ----------
@@ -120,12 +120,12 @@ def p_value_map(p_values: Labelled, *, ax: Axes | None = None) -> Axes:
 
     Notes
     -----
-    Dots come from :func:`xrecal.diagnostics.adjusted_p_values`: an expected share of 5 % of the
-    locations with a dot are calibrated. Tests by resampling need at least twenty resamples a
-    location to find few rejections. ``forecast.recal.plot`` uses the test that allows for serial
-    dependence, as ``summary`` does; ``skce_test`` by default takes cases as independent.
-    :func:`skill_map` shows another test, the t-test by cosines. It tests the mean of differences of
-    scores, but the SKCE is a mean over pairs of cases.
+    Dots come from :func:`xrecal.diagnostics.adjusted_p_values`: on average, 5 % of the locations
+    with a dot are calibrated. Tests by resampling need at least twenty resamples a location to find
+    few rejections. ``forecast.recal.plot`` uses the test that allows for serial dependence, as
+    ``summary`` does; ``skce_test`` by default takes cases as independent. :func:`skill_map` shows
+    another test, the t-test by cosines. It tests the mean of differences of scores, but the SKCE is
+    a mean over pairs of cases.
 
     Examples
     --------
@@ -166,14 +166,14 @@ def tercile_map(probabilities: Labelled, *, ax: Axes | None = None) -> Axes:
     Raises
     ------
     ValueError
-        If there are not three categories, or they are not over two dimensions besides, or there is
-        no value.
+        If there are not three categories, the probabilities do not have two further dimensions, or
+        all values are missing.
 
     Notes
     -----
     Darker colours are larger probabilities: from 40 %, 50 %, 60 % and 70 % on. The map is white
     where no category reaches 40 %: the forecast hardly differs from the climatology. Locations
-    without a value are as in :func:`skill_map`.
+    without a value are grey, as in :func:`skill_map`.
 
     Examples
     --------

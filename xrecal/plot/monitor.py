@@ -56,9 +56,9 @@ def monitor(watched: xr.Dataset, *, ax: Axes | None = None) -> Axes:
     -----
     Dashed lines are the limits. A dot is the first alarm after a restart; the line of the e-value
     has a gap at each restart. A shaded area reaches from the case at which a change began to the
-    case at which it was detected. Many locations: the median and the range of 90 % of them, and the
-    number that have had an alarm or a change. The axis leaves out values below 0.01 and above a
-    thousand times the limits.
+    case at which it was detected. For many locations, the figure shows the median, the range of
+    90 % of the locations, and the number with an alarm or a change. The axis leaves out values
+    below 0.01 and above a thousand times the limits.
 
     Examples
     --------

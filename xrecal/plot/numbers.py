@@ -28,11 +28,11 @@ MARGIN = 1
 
 
 def number_points(ax: Axes, points: Iterable[tuple[float, float, float]], colour: object) -> None:
-    """Write the third of each triple at the point of the first two, on Axes from 0 to 1.
+    """Write the third number of each triple at the point (first, second), on Axes from 0 to 1.
 
-    Numbers are below and to the right of rising curves, else above and to the left. A number is
-    left out if a curve, another number or the end of the Axes is in the way, also at points that
-    had a number before.
+    Numbers are below and to the right of rising curves, else above and to the left. The figure
+    leaves out a number if a curve, another number or the end of the Axes is in the way, also at
+    points that had a number before.
     """
     for x, y, value in points:
         style: Style = {"textcoords": "offset points", "fontsize": SIZE, "color": colour}

@@ -155,9 +155,9 @@ def report(
 
     Notes
     -----
-    Many locations: each panel shows their range, except for the reliability diagrams, which pool
-    the cases of all of them. Unlike other figures this one computes its evidence itself, and Dask
-    arrays in one run.
+    For many locations, each panel shows their range, except for the reliability diagrams, which
+    pool the cases of all locations. Unlike other figures, this one computes its evidence itself. It
+    computes Dask arrays in one run.
 
     Examples
     --------
@@ -241,7 +241,7 @@ def _marked(forecast: Labelled, mark: dict[str, str]) -> Labelled:
 
 
 def _of_same_cases(raw: Labelled, forecast: Labelled, evidence: Evidence) -> Labelled:
-    """The raw forecast at the place and cases of the other one; ValueError if it lacks some."""
+    """The raw forecast at the place and cases of the main one; ValueError if it lacks some."""
     same = at_scalars(raw, forecast, names=("forecast", "raw"))
     for d in evidence.dims:
         wanted = evidence.observations.indexes.get(d)

@@ -32,7 +32,7 @@ def in_memory(data: xr.Dataset, names: Sequence[str], *, figure: str, maker: str
     Raises
     ------
     TypeError, ValueError
-        If it is not a Dataset, or lacks one of them.
+        If the data are not a Dataset, or lack one of the variables.
     """
     if not isinstance(data, xr.Dataset):
         raise TypeError(f"{figure} draws the Dataset of {maker}, got {type(data).__name__}")
@@ -46,7 +46,7 @@ def in_memory(data: xr.Dataset, names: Sequence[str], *, figure: str, maker: str
 
 
 def only_variable(data: Labelled, *, name: str) -> xr.DataArray:
-    """A DataArray, or the variable of a Dataset that has one."""
+    """A DataArray, or the only variable of a Dataset."""
     if isinstance(data, xr.DataArray):
         return data
     if not isinstance(data, xr.Dataset):
@@ -96,7 +96,7 @@ def require_one(
     Raises
     ------
     ValueError
-        If there are several locations or cases; says how to select one.
+        If there are several locations or cases; the message shows how to select one.
     """
     single = drop_single(array, keep)
     extra = [d for d in single.dims if d not in keep]
@@ -119,7 +119,7 @@ def first_along(dim: Hashable) -> str:
 def over_locations(array: xr.DataArray, along: Sequence[Hashable], *, mean: bool = False) -> Range:
     """Median (or mean) and central range over all dimensions but ``along``, in the same order.
 
-    Locations with a missing value are ignored there.
+    A location with a missing value does not count at that position.
     """
     whole = array.transpose(..., *along)
     shape = tuple(whole.sizes[d] for d in along)

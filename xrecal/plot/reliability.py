@@ -81,8 +81,8 @@ def reliability(
     -----
     Curves are the isotonic regression of the Dataset [1]_. On the diagonal forecasts are reliable;
     where the curve is flatter, they are overconfident. The dotted line is the share of events. If
-    the curve of one location is nearer to it than to the diagonal, beyond the line "no skill",
-    forecasts are worse than this share [3]_. The small bars are the numbers of the issued
+    the curve of one location is nearer to the dotted line than to the diagonal, beyond the line "no
+    skill", forecasts are worse than this share [3]_. The small bars are the numbers of the issued
     probabilities, on a logarithmic axis if some are 30 times as many as others.
 
     The curve of a calibrated forecast lies within the band with a probability of about 90 % at each
@@ -90,9 +90,9 @@ def reliability(
     which have a binomial number of events, as for the consistency bars of [2]_. The number of
     groups is such that their error equals that of the regression.
 
-    For many locations the curve is the median, and the area the range of 90 % of them. If most have
-    one probability in all cases, such as 0 for an event that is never forecast, the figure has a
-    note in place of the curve.
+    For many locations the curve is the median, and the area the range of 90 % of them. If most
+    locations have one probability in all cases, such as 0 for an event that is never forecast, the
+    figure has a note in place of the curve.
 
     References
     ----------

@@ -50,8 +50,9 @@ def ridge_curve(curve: xr.Dataset, *, ax: Axes | None = None, label: str | None 
 
     Notes
     -----
-    Many locations: median of the loss relative to the smallest of each location, and the range of
-    90 % of them. Ticks on the axis are the chosen ridges of the locations.
+    For many locations, the figure shows the median of the loss relative to the smallest of each
+    location, and the range of 90 % of the locations. Ticks on the axis are the chosen ridges of the
+    locations.
 
     Examples
     --------

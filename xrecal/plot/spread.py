@@ -50,9 +50,10 @@ def spread_skill(
     Notes
     -----
     Each point is a group of cases; above the diagonal forecasts are too confident. For one location
-    there is a band. A point of a calibrated forecast lies within it with a probability of 90 %, by
-    the chi-square distribution of the squares of normal, independent errors. For many locations
-    small points are the groups of each, and the line is the median over them.
+    there is a band. A point of a calibrated forecast lies within the band with a probability of
+    90 %, by the chi-square distribution of the squares of normal, independent errors. For many
+    locations small points are the groups of each location, and the line is the median over
+    locations.
 
     Examples
     --------

@@ -79,7 +79,8 @@ def model_apply(
         each lead finds its fit. The calibration dimension may be missing (a single forecast) or
         chunked.
     covariates : dict from str to DataArray or Dataset, optional
-        The covariates of the model that are not coordinates of the forecast. Others are ignored.
+        The covariates of the model that are not coordinates of the forecast. ``apply`` ignores
+        other covariates.
     missing_covariates : {"refuse", "without"}
         Treatment of a forecast that lacks a covariate of the model. "refuse": raise an error that
         names it. "without": use its median over the record, as for missing values.
@@ -164,7 +165,7 @@ def issue(
     line: str,
     missing_covariates: Missing = "refuse",
 ) -> xr.Dataset:
-    """A product of each variable, its novelty, and its mass far beyond the record.
+    """A product of each variable, with the novelty and the mass far beyond the record.
 
     Parameters
     ----------
@@ -173,7 +174,7 @@ def issue(
     product : callable
         Makes a product of the distributions of one variable, by a single reduction.
     line : str
-        About the product, for the history.
+        Text about the product, for the history.
 
     Returns
     -------

@@ -78,7 +78,7 @@ def categories(forecast: Labelled, edges: Edges, *, member_dim: Hashable | None 
         If edges in a list, or their levels, do not increase, if there is no edge, or if dimensions,
         labels or units do not fit.
     TypeError
-        If they hold no numbers.
+        If edges are not numbers.
 
     Notes
     -----
@@ -173,8 +173,8 @@ def model_categories(
         Levels between the categories, increasing, without 0 and 1; terciles if not given.
     window : float, optional
         Width in days of the part of the year around each forecast's date. The climatology consists
-        of the observations in it; without it, of all observations. Give it if cases are of several
-        seasons; with one start date a year it is not needed.
+        of the observations in it; without it, of all observations. Give a window if cases are of
+        several seasons; with one start date a year you need none.
     covariates, missing_covariates
         As for :meth:`apply`.
 
@@ -290,7 +290,7 @@ def with_edges(
 def _labels(edges: Edges, wanted: Thresholds) -> list[str]:
     """Names of the categories between edges: by values, levels, or numbers.
 
-    Never by units, so that all variables of a Dataset have the same names.
+    Names never contain units, so that all variables of a Dataset have the same names.
     """
     if not isinstance(edges, xr.DataArray):
         return labels_of_numbers(np.asarray(edges, np.float64))

@@ -180,7 +180,7 @@ def _raw_size(name: Hashable, form: Form) -> int:
     if form.kind != "ensemble":
         raise ValueError(
             f"coherence='ecc' takes the order of raw members, but {_named(name)} is a forecast of "
-            f"the form {form.kind!r}, which has none; take coherence='schaake' or 'dates'"
+            f"the form {form.kind!r}, which has no members; take coherence='schaake' or 'dates'"
         )
     return int(form.loc.sizes[form.member_dim])
 

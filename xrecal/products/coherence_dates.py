@@ -40,7 +40,7 @@ class Drawn:
     """Calibration cases drawn as members of forecasts."""
 
     slots: xr.DataArray
-    """Over the cases, if there are several, and ``PICK``."""
+    """Positions of the drawn cases, over the cases of the forecast, if several, and ``PICK``."""
     fitted: FittedVariable
 
     def labels(self, member: Hashable) -> dict[str, xr.DataArray]:

@@ -48,7 +48,7 @@ SEED = 0
 """Seed of the random numbers that place an observation within a jump of the forecast's CDF."""
 
 OF_SOME = ("threshold", "n", "seed")
-"""Parameters of some outputs, which others refuse."""
+"""Parameters that only some outputs take."""
 
 
 @reporting("xrecal cross_validate")
@@ -89,9 +89,10 @@ def cross_validate(
         Cases that are predicted together. "year": each year, from all others. "block": each of
         ``blocks`` contiguous parts, from all others. "retrospective": each part after the first,
         from the parts before it. "rolling": as in operation, the cases up to the next refit, from
-        the last ``window``. The first two also learn from the future, so results look too good if
-        climate or forecast model drift. The other two do not, if ``gap`` is at least the lead time,
-        because earlier starts may verify later.
+        the last ``window``. "year" and "block" also learn from the future, so results look too good
+        if climate or forecast model drift. "retrospective" and "rolling" learn from the past alone
+        if ``gap`` is at least the lead time; with a smaller gap, they learn from starts that verify
+        later.
     gap : int, timedelta or str, optional
         Number of cases, or length of time such as ``"5D"``, next to the predicted ones that the fit
         does not learn from: on both sides, or only before them if only the past counts. Without a

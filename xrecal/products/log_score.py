@@ -63,15 +63,16 @@ def log_score(
     -------
     DataArray or Dataset
         :math:`-\ln f(y)` of each case, where the density f of the forecast has the unit 1 over that
-        of the variable. The score has no unit and either sign; smaller is better. In another unit
-        of the variable all scores differ by the same number. Lazy if an input is. A DataArray if
-        the forecast or the observations are one. NaN where the observation or forecast is missing.
+        of the variable. The score has no unit and may be positive or negative; smaller is better.
+        In another unit of the variable all scores differ by the same number. Lazy if an input is. A
+        DataArray if the forecast or the observations are one. NaN where the observation or forecast
+        is missing.
 
         The score, and then the mean, is inf where the density is zero: beyond the outermost
-        quantiles, outside the bounds of censored distributions, and off members that are all equal
-        or a single one. It is NaN on a point mass, which has no density: members that are all equal
-        or a single one, equal quantiles, a component without width, or a bound of censored
-        distributions.
+        quantiles, outside the bounds of censored distributions, and away from members that are all
+        equal or from a single member. It is NaN on a point mass, which has no density: members that
+        are all equal or a single one, equal quantiles, a component without width, or a bound of
+        censored distributions.
 
     Raises
     ------
@@ -81,8 +82,8 @@ def log_score(
     Notes
     -----
     Normal distributions and mixtures have a density. For ensembles, weighted or not, Gaussian
-    kernels of Silverman's bandwidth estimate it: :func:`xrecal.arrays.log_score`. For quantiles it
-    is constant between neighbouring ones: :func:`xrecal.arrays.quantile_log_score`.
+    kernels of Silverman's bandwidth estimate it: :func:`xrecal.arrays.log_score`. For quantiles the
+    density is constant between neighbouring ones: :func:`xrecal.arrays.quantile_log_score`.
 
     The log score is local and strictly proper [1]_, and very large for observations in the tails.
     With few members it depends as much on the bandwidth as on the forecast [2]_, and so do

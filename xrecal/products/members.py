@@ -79,7 +79,7 @@ def members(
     Raises
     ------
     ValueError
-        If ``n`` is not a positive whole number, or ``seed`` not whole.
+        If ``n`` is not a positive whole number, or ``seed`` is not a whole number.
 
     Notes
     -----
@@ -143,8 +143,8 @@ def model_members(
 
     Notes
     -----
-    With None, ``"ecc"`` and ``"schaake"`` each location has quantiles at the levels (i - ½)/n. They
-    differ only in the order of the members:
+    Without coherence, and with ``"ecc"`` and ``"schaake"``, each location has quantiles at the
+    levels (i - ½)/n. These three differ only in the order of the members:
 
     - ``"ecc"``, ensemble copula coupling [1]_: the order of the raw members at the location. Only
       for plain ensembles, and n is the number of raw members.
@@ -161,15 +161,15 @@ def model_members(
     ``"dates"``: each member is the field observed at one past date. For each case, systematic
     sampling draws n dates from the weights of the method, averaged over locations. All locations
     count equally, whatever their area. The fields are as consistent as observed fields, but the
-    distribution at a single location is no longer that of :meth:`apply`. Methods whose members are
-    past observations have it (``CKME(support="observations")``, ``IDR``, ``Climatology``). Values
-    are NaN where a drawn date has no observation. The weights are computed twice. If Dask cuts
-    forecasts along their own dimension, weights differ by rounding, which may rarely move a draw to
-    another date; other chunks make no difference.
+    distribution at a single location is no longer that of :meth:`apply`. ``"dates"`` needs a method
+    whose members are past observations (``CKME(support="observations")``, ``IDR``,
+    ``Climatology``). Values are NaN where a drawn date has no observation. The weights are computed
+    twice. If Dask cuts forecasts along their own dimension, weights differ by rounding, which may
+    rarely move a draw to another date; other chunks make no difference.
 
     The members of a lead do not depend on the other leads that you pass, with two exceptions:
     ``"dates"`` averages weights over the leads that you pass, and the order of members of a model
-    with ``pool="lead"`` depends on the positions of the leads among them.
+    with ``pool="lead"`` depends on the positions of the leads among those that you pass.
 
     References
     ----------

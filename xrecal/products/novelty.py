@@ -33,8 +33,8 @@ def model_novelty(
     Returns
     -------
     DataArray or Dataset
-        As the forecast, without the members; lazy if it or the model is. NaN where the forecast, a
-        covariate or the fit is missing.
+        As the forecast, without the members; lazy if the forecast or the model is. NaN where the
+        forecast, a covariate or the fit is missing.
 
     Raises
     ------
@@ -75,7 +75,7 @@ def require_novelty(method: Method) -> None:
         )
     if not method.knows_novelty:
         raise TypeError(
-            f"{method} does not compare forecasts with past ones, so it knows no novelty; CKME and "
+            f"{method} does not compare forecasts with past ones, so it has no novelty; CKME and "
             "LinearPool with a CKME do"
         )
 

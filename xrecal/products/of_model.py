@@ -41,7 +41,7 @@ _WORDS = {
     "forecasts of any form": "the recalibrated forecasts",
     "each forecast distribution": "each recalibrated distribution",
 }
-"""Words in the first line of a docstring, and their replacement for a model."""
+"""Words in the first line of a docstring, and the words that replace them for a model."""
 
 
 class OfModel(NamedTuple):

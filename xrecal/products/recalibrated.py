@@ -129,7 +129,7 @@ class Recalibrated:
     def known_beside(self, name: Hashable) -> dict[Hashable, xr.DataArray]:
         """Novelty and mass beyond the record from a reduction, by names of results.
 
-        Also the status of covariates that may be replaced.
+        The result also has the status of covariates that may be replaced.
         """
         found = dict(self.beside or {})
         covariates = matching_covariates(self.form, self.fitted, self.covariates)
@@ -205,9 +205,9 @@ class Recalibrated:
         }
 
     def _in_user_order(self, result: xr.DataArray) -> xr.DataArray:
-        """Dimensions as in the forecast, with the new one in place of the members.
+        """The result with the dimensions and coordinates of the forecast.
 
-        And coordinates.
+        The new dimension takes the place of the members.
         """
         new = [d for d in result.dims if d not in self.form.dims]
         if new in ([CASE], [SLOT]):
@@ -250,7 +250,7 @@ def recalibrated(
 def given_or_missing(
     covariates: Given, form: Form, fitted: FittedVariable, missing_covariates: Missing
 ) -> Given:
-    """Covariates of a forecast; if asked for, absent ones become missing values."""
+    """Covariates of a forecast; with "without", absent covariates become missing values."""
     if missing_covariates not in get_args(Missing):
         raise ValueError(
             f"missing_covariates must be 'refuse' or 'without', got {missing_covariates!r}"
@@ -302,7 +302,7 @@ class PredictTask:
 
     @property
     def on_device(self) -> bool:
-        """True if it accepts CuPy arrays."""
+        """True if the reduction accepts CuPy arrays."""
         alone = self.reduction is None or takes_device_arrays(self.reduction)
         return self.method.on_device and alone
 

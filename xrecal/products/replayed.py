@@ -1,4 +1,4 @@
-"""Cases predicted as in operation, by a model that is updated when they verify: its rounds."""
+"""Rounds of a model that predicts cases as in operation, and is updated when they verify."""
 
 from __future__ import annotations
 

@@ -106,8 +106,8 @@ def score_entry(
 
     The command offers the entries of the table as ``--score``, and ``cross_validate`` as
     ``output=`` if they are scores by case. ``name`` is the name in the table, by default that of
-    the function; the other parameters are fields of :class:`ScoreEntry`. Wrong calls of the
-    function are explained.
+    the function; the other parameters are fields of :class:`ScoreEntry`. The decorated function
+    explains wrong calls.
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
@@ -336,7 +336,7 @@ def scored(
     member_dim: Hashable | None,
     score: Score,
 ) -> Labelled:
-    """Scores of forecasts by case, averaged over ``dim``; for held-out forecasts, of every case."""
+    """Scores of cases, averaged over ``dim``; for held-out forecasts, the score of every case."""
     if isinstance(forecast, HeldOut):
         units = forecast.units if score.units is None else score.units
         scores = rule(Verified(forecast, "observed")).rename(score.name)
@@ -464,7 +464,7 @@ def verify(
 def _along_single(
     observed: xr.DataArray, forecast: Labelled, fitted: FittedVariable
 ) -> xr.DataArray:
-    """Observations at the single lead or place of a forecast, along it if they have its label.
+    """Observations at the single lead or place of a forecast, if they have its label.
 
     Other observations are of all places, or over valid times.
     """

@@ -208,7 +208,7 @@ def issued(forecast: Labelled, member_dim: Hashable | None) -> Sources[Issued]:
 
 
 def check_count(n: int | None, seed: int) -> int:
-    """The number of members; raise ValueError unless it and the seed are integers."""
+    """The number of members; raise ValueError unless the number and the seed are integers."""
     if n is None or not is_whole(n) or n < 1:
         raise ValueError(f"n must be a whole number of members from 1 on, got {n!r}")
     check_seed(seed)
@@ -236,7 +236,7 @@ class StatisticTask:
 
     @property
     def on_device(self) -> bool:
-        """True if it accepts CuPy arrays."""
+        """True if the reduction accepts CuPy arrays."""
         return takes_device_arrays(self.reduction) and not TRAITS[self.kind].has_scale
 
     @property

@@ -53,7 +53,7 @@ def mean(forecast: Labelled, *, member_dim: Hashable | None = None) -> Labelled:
     Returns
     -------
     DataArray or Dataset
-        As the forecast, without the members; lazy if it is.
+        As the forecast, without the members; lazy if the forecast is.
 
     Examples
     --------
@@ -153,8 +153,8 @@ def quantiles(source: Source, levels: FloatArray, several: bool) -> xr.DataArray
 def _with_cell_method(attrs: Mapping[Any, Any], method: str) -> dict[str, Any]:
     """Attributes of a statistic over the members, with the CF cell method.
 
-    It is over ``realization``, a standard name: the dimension of the members is gone, and CF allows
-    no other names. A spread of directions is not a direction.
+    The method names ``realization``, a standard name: the dimension of the members is gone, and CF
+    allows no other names. A spread of directions is not a direction.
     """
     if method == "standard_deviation":
         attrs = {name: value for name, value in attrs.items() if name != PERIOD}

@@ -61,12 +61,12 @@ class Verifying:
     def known_at(self, start: Date) -> xr.DataArray:
         """Observations that had verified when a forecast was issued, NaN for others.
 
-        These are observations of earlier starts with a valid time not after it.
+        These are observations of earlier starts with a valid time up to the issue.
         """
         return self._where((self.valid <= start) & (self.starts < start))
 
     def until(self, now: Date) -> xr.DataArray:
-        """Observations with a valid time not after a date, NaN for others."""
+        """Observations with a valid time up to a date, NaN for others."""
         return self._where(self.valid <= now)
 
     def _where(self, known: xr.DataArray) -> xr.DataArray:
@@ -74,7 +74,7 @@ class Verifying:
         return whole.astype(self.observed.dtype, copy=False)
 
     def news_at(self, start: Date, fitted: FittedVariable) -> News:
-        """News that a fitted variable could learn when a forecast was issued."""
+        """New and revised observations that a variable could learn when a forecast was issued."""
         return news_of(fitted, replace(self.pairs, observations=self.known_at(start)))
 
 
@@ -83,12 +83,12 @@ class Archive:
     """All given forecasts and observations."""
 
     forecasts: xr.Dataset
-    """In order of the starts; lazy."""
+    """Forecasts in order of the starts; lazy."""
     variables: Mapping[Hashable, Verifying]
-    """By the names of the forecasts."""
+    """Forecasts with their observations, by the names of the forecasts."""
     dim: Hashable
     covariates: Given = None
-    """In memory."""
+    """Covariates in memory."""
 
     @property
     def starts(self) -> np.ndarray[Any, Any]:

@@ -144,7 +144,7 @@ class Cycle:
         FileExistsError
             If another process writes to the folder, or the folder does not belong to a cycle.
         FileNotFoundError
-            If an input or the folder above is missing.
+            If an input or the parent folder is missing.
         ValueError
             If inputs do not fit together or the model, or a file is damaged.
         OSError

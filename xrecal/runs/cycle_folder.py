@@ -121,7 +121,7 @@ class Folder:
             remedy: tuple[str | Typed, ...] = (f"remove it: rm {quote(str(path))}",)
             if name == MARK:
                 remedy = ("take another ", Typed("folder"))
-            raise ValueError(Advice(f"{path} is damaged: it is no JSON of a cycle; ", *remedy))
+            raise ValueError(Advice(f"{path} is damaged: it is not JSON of a cycle; ", *remedy))
         return content
 
     def write_data(self, name: str, dataset: xr.Dataset) -> None:

@@ -33,8 +33,8 @@ def scored(
 ) -> xr.Dataset:
     """CRPS with and without the model, transforms, medians and observations of a start's forecast.
 
-    ``here`` has the observations by the names of the results, ``observed`` the paired ones;
-    ``valid`` are the valid times.
+    ``here`` has the observations by the names of the results, and ``observed`` the paired
+    observations. ``valid`` are the valid times.
     """
     made = verify(model, forecast, observed, seed, covariates)
     made["crps_raw"] = crps(forecast, observed)

@@ -102,7 +102,7 @@ def _parts_of(dataset: xr.Dataset, forms: Mapping[Hashable, Form]) -> xr.Dataset
 
 
 def forecasts_for(model: Recalibrator, dataset: xr.Dataset, variable: str | None) -> xr.Dataset:
-    """Return the named forecast variable, else those of the model, else all."""
+    """Return the named forecast variable, else the variables of the model, else all variables."""
     given, forms = forecast_variables(
         dataset, variable, explicit_member_dim(model, dataset), "forecast"
     )
@@ -115,7 +115,7 @@ def forecasts_for(model: Recalibrator, dataset: xr.Dataset, variable: str | None
 def observed_variables(
     dataset: xr.Dataset, variable: str | None, forms: Mapping[Hashable, Form]
 ) -> xr.DataArray | xr.Dataset:
-    """Return the named variable of observations, else those named as forecasts, else the only."""
+    """Return the named observations, else those named like forecasts, else the only variable."""
     if variable is not None:
         if variable not in dataset.data_vars:
             raise ValueError(

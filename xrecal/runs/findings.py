@@ -29,7 +29,7 @@ PRIOR = 10
 """Number of calibrated cases added to an estimate of the spread."""
 
 NEAR = 10
-"""A change that begins within this number of cases after the last one continues it."""
+"""A change that begins within this number of cases after the last change continues it."""
 
 RECENT, FEWEST, CALM = 20, 10, 6.0
 """Least number of cases after a finding, and strength below which they pass as calibrated."""

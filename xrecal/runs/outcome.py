@@ -1,4 +1,4 @@
-"""Outcome of a run of the daily cycle: its counts, and its warnings of starts."""
+"""Outcome of a run of the daily cycle: its counts, and its warnings about starts."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Outcome:
         Folder of the cycle.
     starts : int
         Number of starts in the forecasts that were passed. The lists and numbers below count each
-        once.
+        start once.
     issued : list of str
         Starts with a new forecast, such as 20261123T060000.
     late : list of str
@@ -78,7 +78,8 @@ class Outcome:
         Numbers of places and leads with an alarm, and of changes of calibration.
     findings : list of dict
         The alarms and changes: variable, lead, place, direction, amount, date of the beginning,
-        evidence, and advice. Many places at one lead share an entry, with the numbers of the worst.
+        evidence, and advice. Many places at one lead share an entry, with the numbers of the worst
+        place.
     missing : dict from str to str
         The last issued starts that lack values at some leads, or members.
     missing_starts : list of str
@@ -188,9 +189,9 @@ class Outcome:
                 sums[what] = mean if np.isfinite(mean) else None
         self.status = "complete" if self.has_written else "nothing new"
         if self.refused:
-            self.error = f"not issued: {', '.join(self.refused)}; the warning says why"
+            self.error = f"not issued: {', '.join(self.refused)}; the warning gives the reason"
         elif newest in (*self.too_late, *self.empty):
-            self.error = f"the newest start, {newest}, is not issued; the warning says why"
+            self.error = f"the newest start, {newest}, is not issued; the warning gives the reason"
         if self.error is not None:
             self.status = "incomplete"
 
@@ -211,7 +212,7 @@ def start_warnings(
     if done.late:
         yield (
             f"{len(done.late)} forecasts came late, {done.late[0]} the first; models from before "
-            "them issue them"
+            "these starts issue them"
         )
     if done.too_late:
         knows = f": {model} knows observations up to {shown(newest)}" if newest else ""
@@ -239,7 +240,7 @@ def start_warnings(
         yield (
             f"{len(missing)} forecasts are issued without a value, "
             f"{_range(missing)}; the model knows too few cases of every place: fit it to "
-            "more"
+            "more cases"
         )
     for message in dict.fromkeys(done.refused.values()):
         stems = [stem for stem, own in done.refused.items() if own == message]

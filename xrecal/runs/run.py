@@ -109,7 +109,7 @@ class Run:
         return f"<xrecal run: {', '.join(self._inputs) or 'nothing'} -> {self.output}>"
 
     def _noted(self, path: Location, name: str) -> Source:
-        """An input; for inputs of a result, the fingerprint is taken before it is opened."""
+        """Make an input; for a result, take its fingerprint before it is opened."""
         source = Source(local_path(path, name=name), name)
         if self.output is not None:
             self._prints[name] = source.fingerprint()
@@ -159,9 +159,9 @@ class Run:
         model : Recalibrator, optional
             Model whose variables to take.
         variable : str, optional
-            Forecast variable to take alone.
+            The only forecast variable to take.
         dim, member_dim : hashable, optional
-            Dimensions of cases and of members, if they are not recognised.
+            Dimensions of cases and of members, if xrecal does not recognise them.
         pool : hashable, sequence or mapping, optional
             As for the fit. Blocks have all positions along dimensions that are pooled as a whole.
         beside : bool
@@ -375,12 +375,13 @@ class Run:
             Lazy, with equal chunks, made from inputs that this run has opened.
         settings : mapping from str, optional
             Text, numbers, methods, and lists and mappings of them. An interrupted run continues
-            only if they, the inputs and the version of xrecal are the same. So equal settings must
-            make an equal result.
+            only if these settings, the inputs and the version of xrecal are the same. So equal
+            settings must make an equal result.
         command : str
             Name of the work, in messages on an unfinished result.
         plan : Plan, optional
-            Plan to check: the run raises an error if tasks need more memory than it has for them.
+            Plan to check: the run raises an error if tasks need more memory than the run has for
+            them.
 
         Returns
         -------

@@ -114,13 +114,13 @@ class Target:
         Raises
         ------
         ValueError
-            If the forecast is no GRIB file, or there is none.
+            If the forecast is not a GRIB file, or there is no forecast.
         """
         read = [one.path for one in self.inputs if one.name == "forecast" and is_grib(one.path)]
         if not read:
             raise ValueError(
                 f"{self.path.name} would take its grid and variables from the forecast, which is "
-                "no GRIB file; use a name that ends in .zarr or .nc"
+                "not a GRIB file; use a name that ends in .zarr or .nc"
             )
         return read[0]
 
@@ -168,7 +168,7 @@ class Target:
             yield
 
     def is_complete(self, *, overwrite: bool, resume: bool) -> bool:
-        """Return whether the result exists already; changes nothing.
+        """Return whether the result exists already, and change nothing.
 
         Raises
         ------

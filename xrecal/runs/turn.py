@@ -85,7 +85,7 @@ class Turn:
         self._mark(digest, models[-1] if models else None)
 
     def _mark(self, digest: str, after: str | None) -> None:
-        """Models up to ``after`` come from an earlier fit than this one."""
+        """Record that models up to ``after`` come from an earlier fit than this one."""
         self.after = after
         self.folder.write_json(MARK, {"fit": digest, "after": after})
         self.done.has_written = True
@@ -98,8 +98,8 @@ class Turn:
             first = f"from {models[0]} to {models[-1]}" if models else "none yet"
             raise ValueError(
                 Advice(
-                    f"no model of {shown(to)} or before is kept, those kept are {first}; name a "
-                    "later date, or begin again in another ",
+                    f"no model of {shown(to)} or before is kept, and the kept models are "
+                    f"{first}; name a later date, or begin again in another ",
                     Typed("folder"),
                 )
             )
@@ -141,7 +141,7 @@ class Turn:
         require_room(self.folder.path, n, each, anew)
 
     def issue(self, named: str, again: bool) -> None:
-        """Learn and issue, start by start; each given start is counted.
+        """Learn and issue, start by start, and count each given start.
 
         ``named`` is the first fit in messages. ``again`` also issues starts issued before.
         """
@@ -281,7 +281,8 @@ class Turn:
             days = int((start - newest) / np.timedelta64(1, "D"))
             warn(
                 f"the forecast of {shown(start)} is issued by a model that knows no observation of "
-                f"the {days} days before; hand over those of the gap, and it learns from them"
+                f"the {days} days before; hand over the observations of the gap, and it learns "
+                "from them"
             )
 
     def score(self) -> None:
@@ -350,7 +351,7 @@ class Turn:
         self.done.has_written = True
 
     def _explain(self) -> dict[str, int]:
-        """Note the means of all scores, and alarms and changes; return their numbers."""
+        """Note the means of all scores, and alarms and changes; return the numbers of these two."""
         scores, seen = (self.folder.read_data(name) for name in (SCORES, MONITOR))
         if scores is None or seen is None:
             return {"alarms": 0, "changes": 0}

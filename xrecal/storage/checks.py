@@ -80,7 +80,7 @@ def require_sound(fitted: FittedVariable) -> dict[str, Expected]:
     _require_types(fitted)
     counts = fitted.n_matched, fitted.n_added, fitted.min_samples
     if min(counts) < 0 or max(counts[:2]) > fitted.n_forecasts:
-        raise ValueError(f"{counts} are no counts of {fitted.n_forecasts} forecasts")
+        raise ValueError(f"{counts} are not counts of {fitted.n_forecasts} forecasts")
     if not set(method.covariates) <= {*fitted.periods}:
         raise ValueError(f"{method!r:.80} needs other covariates than {list(fitted.periods)}")
     _require_periods(fitted.periods.values())
@@ -145,9 +145,9 @@ def _require_axis(axis: CaseAxis, n: int) -> None:
         if values is None:
             continue
         if values.shape != (n,) or values.dtype.kind not in "iuf" or not np.isfinite(values).all():
-            raise ValueError(f"the dates {f.name!r} are no finite numbers of {n} cases")
+            raise ValueError(f"the dates {f.name!r} are not finite numbers of {n} cases")
         if f.name in ("season", "day") and not ((values >= 0) & (values < 1)).all():
-            raise ValueError(f"the dates {f.name!r} are no fractions of a year")
+            raise ValueError(f"the dates {f.name!r} are not fractions of a year")
         if f.name == "step" and (np.diff(values) < 0).any():
             raise ValueError("the dates 'step' descend")
 

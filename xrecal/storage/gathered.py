@@ -1,7 +1,7 @@
 """Dimensions with several labels each, as files hold them: CF's compression by gathering.
 
 Along a dimension with a MultiIndex, such as stacked latitudes and longitudes, a file has the number
-of each combination of labels, and the labels beside it. cf_xarray reads and writes the same.
+of each combination of labels, and the labels beside it. cf_xarray reads and writes the same form.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def restored(dataset: xr.Dataset) -> xr.Dataset:
     Raises
     ------
     IndexError, ValueError
-        If there are fewer labels than the numbers say.
+        If there are fewer labels than the numbers need.
     """
     for dim in dataset.dims:
         names = str(dataset[dim].attrs.get(COMPRESS, "")).split()

@@ -1,7 +1,8 @@
 """GRIB files as Datasets, through cfgrib and with its names.
 
-The messages of a file are read once. cfgrib's index files are pickles, which can run code: none is
-read or written. cfgrib counts members alone, so the percentile of a message is its member there.
+The messages of a file are read once. xrecal neither reads nor writes cfgrib's index files, because
+they are pickles, which can run code. cfgrib knows members only, so it gets the percentile of a
+message as its member.
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ def fields_of(path: Path) -> list[Field]:
 
 
 def _value(message: Mapping[str, Any], key: str) -> Any:
-    """A key of a message; the word of cfgrib where the message has none."""
+    """A key of a message; cfgrib's word for a missing key if the message lacks it."""
     try:
         return message[key]
     except KeyError:
@@ -149,7 +150,7 @@ def _opened(fields: list[Field]) -> xr.Dataset:
 
 
 def _merged(parts: list[xr.Dataset]) -> xr.Dataset:
-    """All variables; a level, a member or a step that all of them have alone is scalar.
+    """All variables; a level, member or step is scalar if it is the only one in all of them.
 
     Steps, starts and members that a variable lacks are NaN.
     """

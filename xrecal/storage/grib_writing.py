@@ -63,7 +63,7 @@ def write_grib(dataset: xr.Dataset, forecast: Path, path: Path) -> None:
     Raises
     ------
     ValueError
-        If a message of the forecast is missing, or the result has other places than it.
+        If a message of the forecast is missing, or the result has other places than the message.
     """
     fields = fields_of(forecast)
     with path.open("wb") as file:

@@ -2,7 +2,7 @@
 
 The writer keeps this file open under a lock of the operating system, which ends with the process.
 So another process on the same machine knows whether the writer is alive. A process on another
-machine, or on a file system without such locks, cannot know it, so it is refused.
+machine, or on a file system without such locks, cannot know this, so the lock refuses it.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ def _write(stream: TextIO) -> None:
 
 
 def _guard(stream: TextIO, *, wait: bool) -> bool:
-    """Lock an open file until it is closed; False if another process does, or locks are missing."""
+    """Lock an open file until it is closed; False if another process holds it, or without locks."""
     try:
         import fcntl  # missing on Windows
 

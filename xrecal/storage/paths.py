@@ -1,9 +1,9 @@
 """Files and stores: their formats, and writing such that a path always has a complete result.
 
 A process with the lock ``NAME.lock`` writes to a folder ``NAME.partial`` next to ``NAME``, and then
-renames the result to ``NAME``. A file replaces another in this one step. A folder cannot, so the
-old one is first moved into ``NAME.partial``. After a crash between these two steps, the next
-process moves it back (:func:`restore`).
+renames the result to ``NAME``. A file replaces another in this one step. A folder cannot replace
+another, so the old one is first moved into ``NAME.partial``. After a crash between these two steps,
+the next process moves it back (:func:`restore`).
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def require_free(path: Path, overwrite: bool, remedy: str) -> None:
     require_folder(path)
     if place.is_dir() and not any((place / name).exists() for name in _OF_STORES):
         raise FileExistsError(
-            f"{path} is a folder and no Zarr store, {_holding(place)}; move it away, or take "
+            f"{path} is a folder but not a Zarr store, {_holding(place)}; move it away, or take "
             "another path"
         )
     if path.exists() and not overwrite:

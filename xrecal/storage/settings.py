@@ -31,9 +31,9 @@ def encode(value: Any, what: str) -> Any:
     ----------
     value
         Text, numbers (also NaN and infinite), None, tuples, lists, dicts, numeric and text
-        arrays, timedeltas, and settings of the classes in ``STORED``, within each other.
+        arrays, timedeltas, and settings of the classes in ``STORED``, also nested.
     what : str
-        What is encoded, for the message.
+        Name of the value, for the message.
 
     Raises
     ------

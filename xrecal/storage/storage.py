@@ -61,7 +61,7 @@ BLOCK_BYTES = 2**24
 """Bytes of the state of a block of locations, in storage and computation."""
 
 TABLES = (".csv", ".tsv", ".txt", ".xlsx", ".parquet")
-"""Suffixes of tables, which are no arrays."""
+"""Suffixes of tables, which are not arrays."""
 
 CHECKED_BYTES = 2**20
 """Bytes of an array of one chunk whose numbers are checked when a store is opened."""

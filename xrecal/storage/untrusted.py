@@ -51,7 +51,7 @@ _FILTERS = frozenset({
 
 
 class UnreadableError(ValueError):
-    """A file or store is damaged or not allowed; the message names it."""
+    """Error for a damaged or forbidden file or store, which the message names."""
 
 
 def damaged(what: str, error: Exception) -> UnreadableError:
