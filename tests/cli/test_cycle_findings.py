@@ -224,7 +224,7 @@ def test_leads_without_a_value_and_missing_members_are_named(folder):
     assert done.data["missing"] == {
         lead: "v: lead 2 days has no value", member: "v: 1 of 3 members are missing"
     }  # fmt: skip
-    assert f"1 starts, {lead}: v: lead 2 days has no value" in done.data["notes"]
+    assert f"1 start ({lead}): v: lead 2 days has no value" in done.data["notes"]
     status = json.loads((folder / "out" / "status.json").read_text())
     assert status["missing"] == done.data["missing"]
     assert morning(folder, [27, 28], 28, forecasts=forecasts).code == 11
@@ -235,18 +235,19 @@ def test_starts_without_forecasts_are_named(folder):
     assert done.data["missing_starts"] == stems([27])
     done = morning(folder, [28, 29], 32)
     assert done.data["missing_starts"] == stems([27, 30, 31])
-    assert f"3 starts without a forecast, {stems([27])[0]} the first" in done.data["notes"][-1]
+    assert f"no forecast for 3 starts ({stems([27])[0]} the first, " in done.data["notes"][-1]
 
 
 def test_forecasts_that_ended_long_ago_are_not_counted_as_thirty_starts(folder):
     now = [STARTS[29] + np.timedelta64(days, "D") for days in (10, 100)]
     done = morning(folder, [27, 28, 29], 30, "--now", now[0])
-    assert done.data["notes"][-1].startswith("9 starts without a forecast, ")
+    assert done.data["notes"][-1].startswith("no forecast for 9 starts (")
     done = morning(folder, [27, 28, 29], 30, "--now", now[1])
     latest = stem_of(now[1] - np.timedelta64(1, "D"))
     assert done.data["missing_starts"][-1] == latest
-    note = "at least 30 starts without a forecast; of the latest 30, "
+    note = "no forecast for the latest 30 starts ("
     assert done.data["notes"][-1].startswith(note)
+    assert done.data["notes"][-1].endswith(f"{latest} the last), and perhaps for earlier ones")
 
 
 def test_a_disk_without_room_is_refused_before_work(folder, monkeypatch):
@@ -287,7 +288,7 @@ def test_past_starts_are_issued_anew_with_other_quantiles(folder):
     done = morning(folder, [24, 25, 26, 27], 27, *again)
     assert (done.data["issued"], done.data["issued_anew"]) == (stems([27]), stems([25, 26]))
     assert done.data["issued_before"] == 1
-    assert "1 starts are not issued again, as --keep 30 has removed the models" in done.err
+    assert "starts not issued again: 1, as --keep 30 has removed the models" in done.err
     sizes = {}
     for path in sorted((folder / "out" / "forecasts").iterdir()):
         with xr.open_dataset(path) as issued:

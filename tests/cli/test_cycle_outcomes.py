@@ -127,7 +127,7 @@ def test_a_start_with_an_error_is_refused_and_others_are_issued(folder, monkeypa
     assert done.data["refused"] == in_status(folder, "refused") == {stems([26])[0]: "such a day"}
     assert done.data["issued"] == stems([27])
     assert (done.code, done.data["status"]) == (3, "incomplete")
-    assert f"1 forecasts are refused, {stems([26])[0]}: such a day" in done.err
+    assert f"1 forecast ({stems([26])[0]}) refused: such a day" in done.err
     monkeypatch.undo()
     done = morning(folder, [25, 26, 27], 27)
     assert done.data["issued"] == done.data["late"] == stems([26])

@@ -69,10 +69,10 @@ def files(folder, kind):
 
 
 WARNED = {
-    "late": "models from before these starts issue them",
-    "too_late": "they are not issued, as all models that are kept know later observations",
-    "early": "they are not issued before their time",
-    "empty": "they are not issued, as all their members are missing",
+    "late": "came late; the model from before its start issues a late forecast",
+    "too_late": "too late to be issued, as all models that are kept know later observations",
+    "early": "with a start in the future, while it is",
+    "empty": "not issued, as all members are missing; give such forecasts again",
 }
 
 

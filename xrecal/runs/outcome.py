@@ -142,12 +142,12 @@ class Outcome:
         self.notes = [one["text"] for one in self.findings]
         for text in dict.fromkeys(self.missing.values()):
             stems = [stem for stem, own in self.missing.items() if own == text]
-            self.notes.append(f"{len(stems)} starts, {_range(stems)}: {text}")
+            self.notes.append(f"{_counted('start', stems)}: {text}")
         if stems := self.missing_starts:
-            count = f"{len(stems)} starts without a forecast"
+            counted = _counted("start", stems)
             if len(stems) == N_STARTS:
-                count = f"at least {count}; of the latest {N_STARTS}"
-            self.notes.append(f"{count}, {_range(stems)}")
+                counted = f"the latest {counted}, and perhaps for earlier ones"
+            self.notes.append(f"no forecast for {counted}")
 
     def add_scores(self, name: Hashable, piece: xr.Dataset) -> None:
         """Add scores of a start to the sums of a variable."""
@@ -211,42 +211,41 @@ def start_warnings(
     """
     if done.late:
         yield (
-            f"{len(done.late)} forecasts came late, {done.late[0]} the first; models from before "
-            "these starts issue them"
+            f"{_counted('forecast', done.late)} came late; the model from before its start issues "
+            "a late forecast"
         )
     if done.too_late:
         knows = f": {model} knows observations up to {shown(newest)}" if newest else ""
         yield Advice(
-            f"{len(done.too_late)} forecasts came late, {_range(done.too_late)}; they are not "
-            f"issued, as all models that are kept know later observations{knows}; leave them out "
-            "of ",
+            f"{_counted('forecast', done.too_late)} came too late to be issued, as all models "
+            f"that are kept know later observations{knows}; leave late forecasts out of ",
             Typed("forecasts"),
-            " or, to issue them, fit to the observations up to them, and take another ",
+            " or, to issue them, fit to the observations up to their starts, and take another ",
             Typed("folder"),
         )
     if done.early:
         yield Advice(
-            f"{len(done.early)} forecasts are of the future, {_range(done.early)}, while it is "
-            f"{shown(now)}; they are not issued before their time: check their dates and ",
+            f"{_counted('forecast', done.early)} with a start in the future, while it is "
+            f"{shown(now)}: not issued yet; check the dates and ",
             Typed("now"),
         )
     if done.empty:
         yield (
-            f"{len(done.empty)} forecasts are empty, {_range(done.empty)}; they are not "
-            "issued, as all their members are missing; give them again once members are "
-            "available"
+            f"{_counted('forecast', done.empty)} not issued, as all members are missing; give "
+            "such forecasts again once members are available"
         )
     if missing:
         yield (
-            f"{len(missing)} forecasts are issued without a value, "
-            f"{_range(missing)}; the model knows too few cases of every place: fit it to "
-            "more cases"
+            f"{_counted('forecast', missing)} issued without a value; the model knows too few "
+            "cases of every place: fit it to more cases"
         )
     for message in dict.fromkeys(done.refused.values()):
         stems = [stem for stem, own in done.refused.items() if own == message]
-        yield Advice(f"{len(stems)} forecasts are refused, {_range(stems)}: ", message)
+        yield Advice(f"{_counted('forecast', stems)} refused: ", message)
 
 
-def _range(stems: Sequence[str]) -> str:
-    """First and last of some starts."""
-    return stems[0] if len(stems) == 1 else f"{stems[0]} the first, {stems[-1]} the last"
+def _counted(noun: str, stems: Sequence[str]) -> str:
+    """Return the number of some starts or their forecasts, with the first and the last start."""
+    if len(stems) == 1:
+        return f"1 {noun} ({stems[0]})"
+    return f"{len(stems)} {noun}s ({stems[0]} the first, {stems[-1]} the last)"

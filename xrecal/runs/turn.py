@@ -165,7 +165,7 @@ class Turn:
         if again and done.issued_before:
             warn(
                 Advice(
-                    f"{done.issued_before} starts are not issued again, as ",
+                    f"starts not issued again: {done.issued_before}, as ",
                     Typed("keep", self.settings.keep),
                     " has removed the models that issued them",
                 )
