@@ -226,7 +226,7 @@ def start_warnings(
     if done.early:
         yield Advice(
             f"{_counted('forecast', done.early)} with a start in the future, while it is "
-            f"{shown(now)}: not issued yet; check the dates and ",
+            f"{shown(now)}: not issued yet; check start dates and ",
             Typed("now"),
         )
     if done.empty:
