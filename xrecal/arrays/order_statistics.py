@@ -6,13 +6,15 @@ checks and error messages.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from .compiled import OutVector, Vector, copy, kernel
 
 
 @kernel
-def select(values: OutVector, k: int) -> float:
+def select(values: OutVector, k: int) -> Any:
     """Return the value that has ``k`` values before it in ascending order; O(n) on average.
 
     The function reorders the finite values (n,): smaller and equal values come before position k,
@@ -42,7 +44,7 @@ def select(values: OutVector, k: int) -> float:
 
 
 @kernel
-def median(values: Vector) -> float:
+def median(values: Vector) -> Any:
     """Return the median of finite values (n,), NaN without any."""
     n = values.size
     if n == 0:
