@@ -61,7 +61,7 @@ class Problem:
         """Return whether there are enough cases for a fit."""
         return self.n >= max(self.settings.min_samples, 2)
 
-    @property
+    @cached_property
     def median(self) -> float:
         """Return the median distance of the forecasts, computed once for all methods."""
         where, known = self.location, self.calibration.medians
@@ -75,7 +75,7 @@ class Problem:
     @cached_property
     def solvers(self) -> Solvers:
         """Return the solvers by the kernel."""
-        return Solvers(self.location, bandwidth_of(self.settings, self.location.median))
+        return Solvers(self.location, bandwidth_of(self.settings, self.median))
 
     def folds(self, groups: IntArray, blocks: int, *, forward: bool) -> Folds:
         """Return folds of the cases; ``forward`` folds train on earlier cases alone."""
