@@ -47,7 +47,7 @@ def known_at(
     -------
     DataArray
         A covariate for ``fit`` and ``apply``, along the starts and the places of the observations.
-        NaN if no observation is known, or the last one is missing. Lazy if observations are.
+        NaN if no observation is known, or the last one is missing. Lazy if observations are lazy.
 
     Raises
     ------

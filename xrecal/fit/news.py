@@ -54,8 +54,8 @@ def news_of(fitted: FittedVariable, pairs: Pairs) -> News:
     fitted : FittedVariable
         Its observations are computed if they are lazy.
     pairs : Pairs
-        Cases in the order of time. Forecasts with new observations are read, as a forecast without
-        members is not learned from.
+        Cases in the order of time. Forecasts with new observations are read, as models do not
+        learn from a forecast without members.
     """
     k, pairs = fitted.n_positions, in_order_of_fits(pairs, fitted)
     order = order_by_labels(pairs, fitted)[0].at_positions(k)
@@ -93,10 +93,10 @@ def _are_issued(forecasts: xr.DataArray, which: IntArray) -> xr.DataArray:
 def last_known(
     fitted: FittedVariable, ahead: xr.DataArray | None = None
 ) -> tuple[np.datetime64, np.datetime64] | None:
-    """The newest start with an observation, and the newest valid time of one.
+    """Newest start with an observation, and newest valid time with an observation.
 
-    None without observations; both are equal without leads. ``ahead`` has the lengths of leads
-    without a unit, over their dimension.
+    The result is None without observations. Without leads, start and valid time are equal. If leads
+    have no unit, ``ahead`` has their lengths, over their dimension.
 
     Raises
     ------
@@ -189,7 +189,7 @@ def _of_values(pairs: Pairs, fitted: FittedVariable, order: Order) -> Iterator[s
     if n_revised := int(revised.sum()):
         yield (
             f"{n_revised} observations differ from those that are known; experts learn from the "
-            "new ones, weights have learned from the others"
+            "new values, but weights have learned from the old values"
         )
     last = state.variables["last_learned"]
     place = xr.Variable([ADDED], _places(order))
@@ -201,7 +201,7 @@ def _of_values(pairs: Pairs, fitted: FittedVariable, order: Order) -> Iterator[s
     if late:
         yield (
             f"{late} observations come after later ones were learned from; experts learn from "
-            "them, weights do not"
+            "the late observations, but weights do not"
         )
 
 

@@ -1,7 +1,8 @@
 """Match a forecast with its fits, by variable, lead and place, and check it.
 
 A forecast may have some of the leads and places of the hindcast, or a single one as a scalar
-coordinate. It gets their fits, in its order. Then it is checked against the fits.
+coordinate. The forecast gets the fits of its leads and places, in its order. Then a check compares
+the forecast with these fits.
 """
 
 from __future__ import annotations
@@ -282,7 +283,7 @@ def _remedy(missing: list[Hashable], fitted: FittedVariable, name: str) -> str:
     lead = lead_of(fitted)
     if name != "forecast" or missing != [lead] or lead not in fitted.state.indexes:
         return remedy
-    return f"{remedy}, or say which one it has: forecast.assign_coords({lead}=...)"
+    return f"{remedy}, or give the lead of the forecast: forecast.assign_coords({lead}=...)"
 
 
 def require_known_leads(part: xr.DataArray, fitted: FittedVariable, *, name: str) -> None:
@@ -341,8 +342,8 @@ def matching_covariates(
     for covariate, (own, *spread) in names_of_given(given).items():
         if own in fitted.periods and not {*spread} <= {*fitted.periods}:
             raise ValueError(
-                f"the covariate {covariate!r} is a forecast with members, but had one value a case "
-                "at the fit; give one here too, such as its mean"
+                f"the covariate {covariate!r} is a forecast with members, but had one value per "
+                "case at the fit; give one value per case here too, such as its mean"
             )
     learned = fitted.attrs_of_covariates
     covariates = read_covariates(

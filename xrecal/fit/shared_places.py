@@ -250,8 +250,8 @@ def _positions(form: Form, fitted: FittedVariable, d: Hashable, axis: int) -> xr
         if part.sizes[d] != pool.sizes[axis]:
             raise ValueError(
                 f"forecast has {part.sizes[d]} positions along {d!r}, but the model was fitted on "
-                f"{pool.sizes[axis]}; without labels along {d!r} in both they cannot be matched: "
-                "add the coordinate to hindcast and forecast"
+                f"{pool.sizes[axis]}; without labels along {d!r} in both, xrecal cannot match "
+                "them: add the coordinate to hindcast and forecast"
             )
         return xr.DataArray(np.arange(part.sizes[d], dtype=np.float64), dims=[d])
     return xr.DataArray(known.astype(np.float64), dims=[d])
