@@ -143,7 +143,7 @@ DIM_ERRORS = [
         r"has none of the known calibration dimensions \(.*, ...\) among \['x'\]; name it: dim=",
     ),
     (("time", "init", "member"), ("time", "init"), r"several calibration dimensions, \['time'"),
-    (("time", "member"), ("lat",), r"dimensions \['lat'\] that hindcast lacks, which has "),
+    (("time", "member"), ("lat",), r"dimensions \['lat'\] that hindcast lacks; hindcast has "),
     (("time", "lat", "member"), ("lat",), r"observations lack the calibration dimension 'time'"),
     (("time", "member"), ("time", "member"), "the member dimension 'member' of hindcast; pass"),
     (("time", "lat", "member"), ("time", "latitude"), r"ns.rename\(latitude='lat'\)$"),
