@@ -36,7 +36,7 @@ CASES = "calibration"
 """Dimension of parameters of each case."""
 
 MOST_NAMED = 3
-"""Number of covariates, besides the season, that a label names; with more, it has their number."""
+"""Number of covariates, besides the season, that a label names; else it has only their number."""
 
 COMPONENT = "component"
 """Dimension of the weights in the state."""
@@ -74,7 +74,7 @@ class Component:
 
     @cached_property
     def forecaster(self) -> Method:
-        """The method in the form that forecasts here."""
+        """The method in the form that issues the forecasts of this component."""
         return self.method.of_support(self.support)
 
     @cached_property
@@ -127,7 +127,7 @@ class Component:
         return dict(named)
 
     def together(self, choices: FitArrays) -> Arrays:
-        """Joint choices (1, ...) for all places, from the choices (L, ...) of some in a pool."""
+        """Joint choices (1, ...) for all places, from choices (L, ...) of some places in a pool."""
         one = self.forecaster.together(self.own_choices(choices), in_pool=True)
         return self.named_as_choices(one)
 
@@ -230,8 +230,9 @@ def held_out_by_refits(
 ) -> FloatArray:
     """Quantiles (L, 2, n, Q) from refits without some of the cases.
 
-    The first are of cases forecast without their fold, the second of cases forecast from earlier
-    cases alone. Both leave out cases nearer than a gap. Years of cases begin on ``year_start``.
+    The first quantiles come from fits without the fold of the case, and the second from fits to
+    earlier cases alone. These fits leave out cases nearer than a gap. Years of cases begin on
+    ``year_start``.
     """
     from xrecal.arrays.ckme.folds import assign_folds, gap_axis
     from xrecal.arrays.ckme.search import LATER_PARTS

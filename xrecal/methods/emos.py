@@ -60,15 +60,16 @@ class EMOS(Settings):
     Parameters
     ----------
     bounds : "auto", (lower, upper) or None
-        "auto": an end of a location's observed range that at least 5 % of its calibration
-        observations equal exactly, and 0 below a variable that by its standard name or unit cannot
-        be negative. Given bounds hold at places where no observation violates them; see the status.
+        "auto": an end of a location's observed range is a bound if at least 5 % of its calibration
+        observations equal this end exactly. A variable that cannot be negative by its standard name
+        or unit has the lower bound 0. Given bounds hold at places where no observation violates
+        them; see the status.
     condition_on : str or tuple of str, optional
-        Covariates: "season" or names. They add linear terms to the location; a circular one adds a
-        sine and a cosine. A ridge shrinks the terms of covariates other than the season, or they
-        are left out, depending on the errors of held-out cases.
+        Covariates: "season" or names. They add linear terms to the location; a circular covariate
+        adds a sine and a cosine. A ridge shrinks the terms of covariates other than the season, or
+        the fit leaves them out; the errors of held-out cases decide.
     vary_spread : bool
-        True if the covariates add such terms to the logarithm of the scale too.
+        True if the covariates add linear terms to the logarithm of the scale too.
 
     References
     ----------

@@ -24,10 +24,10 @@ SCALE = "variable_spread"
 
 @dataclass(frozen=True)
 class VectorCKME(Method):
-    """:class:`CKME` with distances of vectors. Made by ``fit(..., jointly=..., period=...)``.
+    """:class:`CKME` with distances of vectors; ``fit(..., jointly=..., period=...)`` makes it.
 
-    Forecasts have the members of one variable after those of another. Observations are those of the
-    variable to recalibrate; ``partners`` are those of all others.
+    Forecasts have the members of one variable after the members of another. Observations belong to
+    the variable to recalibrate; ``partners`` are observations of all other variables.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ class VectorCKME(Method):
 
     @property
     def not_by_sums(self) -> str:
-        """Vectors have no sums."""
+        """Reason why places cannot share one fit: vectors have no sums."""
         return "vectors need; leave jointly and period out"
 
     def of_variable(self, place: int) -> VectorCKME:
