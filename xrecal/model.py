@@ -89,7 +89,7 @@ class Recalibrator(Fitted, ProductVerbs, diagnostics.Verbs):
             Past forecasts before, after or between the known ones, of the same kind, unit and
             locations, at all pooled positions. The number of members may differ. If places share a
             fit along one dimension, the forecasts may have any of these places, in any order, and
-            new ones whose features are known.
+            new places whose features are known.
         observations : DataArray, Dataset or dict
             Observations, as for the fit.
         covariates : dict from str to DataArray, optional
@@ -99,7 +99,7 @@ class Recalibrator(Fitted, ProductVerbs, diagnostics.Verbs):
         -------
         Recalibrator
             Model with cases by ascending label; lazy if the model or an input is. Locations without
-            a fit stay without one, except that EMOS is fitted at those that now have enough cases.
+            a fit stay without a fit, except that EMOS is fitted where there are now enough cases.
 
         Raises
         ------

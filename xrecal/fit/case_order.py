@@ -38,7 +38,7 @@ class Order:
 
     n_kept: int
     known: IntArray
-    """(t,) positions of the added cases among the stored ones, -1 for new ones."""
+    """(t,) positions of the added cases among the stored cases, -1 for new cases."""
     order: IntArray
     """(n,) positions of all cases in the stored cases followed by the added cases."""
 
@@ -136,7 +136,7 @@ def added_cases(pairs: Pairs, covariates: Mapping[str, xr.DataArray]) -> Groups:
 
 
 def known_observations(kept: xr.Variable, order: Order) -> xr.Variable:
-    """Stored observations (..., added) of the added cases, NaN for new ones."""
+    """Stored observations (..., added) of the added cases, NaN for new cases."""
     at = kept.isel({CASE: np.maximum(order.known, 0)})
     seen = xr.Variable([ADDED if d == CASE else d for d in at.dims], at.data)
     known: xr.Variable = seen.where(xr.Variable([ADDED], order.known >= 0))  # type: ignore[no-untyped-call]

@@ -60,13 +60,13 @@ def cases_of(
     forecasts : mapping
         Parts of the forecasts (L, n, m).
     observed : mapping
-        Observations (L, n) by number, first those of the variable itself, then of its partners.
+        Observations (L, n) by number, first of the variable itself, then of its partners.
     covariates : mapping
         Covariates (L, n).
     axis : CaseAxis
         Dates of the cases.
     periods : mapping
-        Covariates that are used, with the periods of circular ones.
+        Covariates that are used, with the period of each circular covariate.
     largest : array, shape (L,), optional
         Largest value that a model has seen, for comparison. By default each value is compared with
         all other values of the place.

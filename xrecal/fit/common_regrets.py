@@ -45,7 +45,7 @@ SAMPLE = 64
 place."""
 
 RANK = "rank"
-"""Group with the ranks (L,) of places in the sample, -1 for others."""
+"""Group with the ranks (L,) of places in the sample, -1 for other places."""
 
 TIMELINES = "timelines"
 FIRST_PASS = "the first pass over places"
@@ -63,7 +63,7 @@ class Recording(Protocol):
 
     @property
     def periods(self) -> Mapping[str, float | None]:
-        """Covariates, and the periods of circular ones."""
+        """Covariates, with the period of each circular covariate."""
 
     def record(self, **given: Named) -> Sequence[Timeline | None]:
         """Common regrets of the places in each round."""

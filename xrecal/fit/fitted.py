@@ -53,7 +53,7 @@ class FittedVariable:
     method: Method
     """Method with the settings that the fit used; see :meth:`Method.check`."""
     periods: Mapping[str, float | None]
-    """Covariates, and the periods of circular ones."""
+    """Covariates, with the period of each circular covariate."""
     n_matched: int
     n_forecasts: int
     min_samples: int

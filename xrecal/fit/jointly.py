@@ -27,7 +27,7 @@ def read_groups(
 ) -> list[tuple[tuple[Hashable, ...], Method]]:
     """Groups of variables with a joint fit, or single variables, and their method.
 
-    The method compares vectors if there are several variables or a circular one.
+    The method compares vectors if there are several variables or a circular variable.
 
     Raises
     ------

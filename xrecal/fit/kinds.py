@@ -160,7 +160,7 @@ class KindTask:
 
     @property
     def on_device(self) -> bool:
-        """True if it accepts CuPy arrays."""
+        """True if the task accepts CuPy arrays."""
         return self.method.on_device
 
     def __call__(

@@ -126,7 +126,7 @@ class LoopTask:
     Each fit gets only the cases of its round, so no choice of a method can depend on other cases.
     Cached distances were computed among all cases together, so other cases affect only their
     rounding. Pooled cases have arrays (L, pooled dimensions, n, ...). Each fit pools as ``fit``
-    does, so no position reveals the observation at another one.
+    does, so no position reveals the observation at another position.
     """
 
     rounds: Sequence[Round]

@@ -154,7 +154,7 @@ def _learned(fitted: FittedVariable) -> xr.DataArray | None:
 
 
 def _range(values: xr.DataArray) -> tuple[float, float]:
-    """Smallest and largest value; NaN without any."""
+    """Smallest and largest value; NaN without values."""
     if values.size == 0:
         return math.nan, math.nan
     return float(values.min().data), float(values.max().data)  # values on a GPU need .data
@@ -299,7 +299,7 @@ def _far_from(
 def _outside(
     given: npt.NDArray[np.generic], learned: npt.NDArray[np.generic]
 ) -> npt.NDArray[np.bool_]:
-    """Mark leads outside the range of known ones: leads in between are allowed."""
+    """Mark leads outside the range of known leads: leads in between are allowed."""
     return np.asarray((given < learned.min()) | (given > learned.max()))
 
 

@@ -1,4 +1,4 @@
-"""New, changed and late observations, compared with those of a fitted variable."""
+"""New, changed and late observations, compared with the known observations of a fit."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class News(NamedTuple):
     n_learned: int
     """Observations that were missing before."""
     n_revised: int
-    """Observations that differ from the known ones."""
+    """Observations that differ from the known observations."""
 
 
 def news_of(fitted: FittedVariable, pairs: Pairs) -> News:
@@ -75,7 +75,7 @@ def news_of(fitted: FittedVariable, pairs: Pairs) -> News:
 
 
 def _compared(given: Any, known: Any) -> tuple[Any, Any]:
-    """Mark observations that were missing before, and those that differ from the known ones."""
+    """Mark observations that were missing before, and observations that have changed."""
     there = given.notnull()
     return there & known.isnull(), there & known.notnull() & (given != known)
 
@@ -140,7 +140,7 @@ def last_known(
 
 
 def warn_of_order(pairs: Pairs, fitted: FittedVariable, order: Order, dates: CaseAxis) -> None:
-    """Warn about new cases that an :class:`OnlinePool` treats differently from others.
+    """Warn about new cases that an :class:`OnlinePool` treats differently from other cases.
 
     Values are checked if model and observations are in memory and no positions are pooled.
     """
@@ -176,7 +176,7 @@ def _of_dates(pairs: Pairs, fitted: FittedVariable, order: Order, dates: CaseAxi
 
 
 def _of_values(pairs: Pairs, fitted: FittedVariable, order: Order) -> Iterator[str]:
-    """Remarks on observations that differ from the known ones, or that come late."""
+    """Remarks on observations that have changed, or that come late."""
     state, observed = fitted.state, pairs.observations
     arrays = state["observations"].data, state["last_learned"].data, observed.data
     if fitted.pool is not None or not all(isinstance(a, np.ndarray) for a in arrays):

@@ -151,7 +151,7 @@ def _found(
 
 @dataclass(frozen=True)
 class _Judge:
-    """Task from covariates (L, T) and those of the record (L, n) to bits (L, T)."""
+    """Task from covariates (L, T) and covariates of the record (L, n) to bits (L, T)."""
 
     bits: Mapping[str, int]
     periods: Mapping[str, float | None]

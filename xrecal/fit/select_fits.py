@@ -51,7 +51,7 @@ def match_variables(
 ) -> dict[Hashable, tuple[Form, FittedVariable]]:
     """Forecast variables with their fits, checked against each other.
 
-    The fits are those of the forecast's leads and locations; a scalar coordinate becomes a
+    The fits belong to the forecast's leads and locations; a scalar coordinate becomes a
     dimension of length one, which :func:`as_given` removes from results. With ``read_values``, the
     values of forecasts in memory are read once, to warn about values far from the hindcast.
     """
@@ -332,7 +332,7 @@ def require_unit_of_leads(part: xr.DataArray, fitted: FittedVariable, *, name: s
 def matching_covariates(
     form: Form, fitted: FittedVariable, given: Given, *, of_more_cases: tuple[Hashable, ...] = ()
 ) -> dict[str, xr.DataArray]:
-    """Covariates of a forecast, or of added cases, checked against those of the fit.
+    """Covariates of a forecast, or of added cases, checked against covariates of the fit.
 
     ``of_more_cases`` are the dimensions of added cases and of pooled positions.
     """
@@ -374,7 +374,7 @@ def matching_covariates(
 
 
 def with_missing(given: Given, form: Form, fitted: FittedVariable) -> Given:
-    """Return covariates of a forecast, with NaN for those it lacks; dates are never missing."""
+    """Return covariates of a forecast, with NaN for missing ones; dates are never missing."""
     known = {*names_in(given), *(name for part in form.parts.values() for name in part.coords)}
     lacking = [n for n in fitted.periods if may_break(n) and n not in known]
     attrs = {n: {"period": p} for n, p in fitted.periods.items() if p is not None}

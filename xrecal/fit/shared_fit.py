@@ -169,7 +169,7 @@ class SharedChunks:
         return {g: {n: (cut(a), core) for n, (a, core) in of.items()} for g, of in given.items()}
 
     def observations(self) -> tuple[xr.DataArray, xr.DataArray]:
-        """Usable observations (..., case, place), NaN for others.
+        """Usable observations (..., case, place), NaN for other cases.
 
         Also returns bits of the status of each location.
         """

@@ -344,7 +344,7 @@ class FitTask:
 
     @property
     def on_device(self) -> bool:
-        """True if it accepts CuPy arrays."""
+        """True if the task accepts CuPy arrays."""
         return self.method.on_device and not self.normal
 
     @property

@@ -37,7 +37,7 @@ KIND = "xrecal_kind"
 
 
 def axes_of(name: Hashable, size: Sequence[int]) -> dict[Hashable, int]:
-    """Dimensions of a choice after those of places."""
+    """Dimensions of a choice after the dimensions of places."""
     return {f"xrecal_{name}_{axis}": n for axis, n in enumerate(size)}
 
 
@@ -268,7 +268,7 @@ class ChooseTask:
 
     @property
     def on_device(self) -> bool:
-        """True if it accepts CuPy arrays."""
+        """True if the task accepts CuPy arrays."""
         return self.method.on_device
 
     @property

@@ -63,7 +63,7 @@ class UpdateTask:
 
     @property
     def on_device(self) -> bool:
-        """True if it accepts CuPy arrays."""
+        """True if the task accepts CuPy arrays."""
         return self.method.on_device and not self.method.relearns
 
     @property
@@ -210,7 +210,7 @@ class LearnTask:
 
     @property
     def periods(self) -> Mapping[str, float | None]:
-        """Covariates, and the periods of circular ones."""
+        """Covariates, with the period of each circular covariate."""
         return self.task.periods
 
     def __call__(

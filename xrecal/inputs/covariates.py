@@ -1,4 +1,4 @@
-"""Covariates by name: season and days ahead from dates, others from coordinates or as given."""
+"""Covariates by name: season and days ahead from dates, others as coordinates or given."""
 
 from __future__ import annotations
 

@@ -198,7 +198,7 @@ def require_equal_labels(a: Labelled, b: Labelled, dim: Hashable, *, names: Name
             hint += f"; a fit with pool={dim!r} serves places without a record of their own"
         raise ValueError(
             f"{names[0]} and {names[1]} differ along {dim!r}: {a.sizes[dim]} against "
-            f"{b.sizes[dim]} labels; select the same ones{hint}"
+            f"{b.sizes[dim]} labels; select the same labels{hint}"
         )
     if dim not in a.indexes or dim not in b.indexes or a.indexes[dim].equals(b.indexes[dim]):
         return
@@ -258,9 +258,9 @@ def read_levels(q: float | Sequence[float] | np.ndarray) -> FloatArray:
     Raises
     ------
     ValueError
-        If one is outside [0, 1] or occurs twice.
+        If a level is outside [0, 1] or occurs twice.
     TypeError
-        If one is not a number.
+        If a level is not a number.
     """
     from xrecal.arrays.distributions.weighted import check_levels
 
@@ -286,7 +286,7 @@ def read_inner_levels(q: float | Sequence[float] | np.ndarray) -> FloatArray:
 
 
 def is_between(levels: FloatArray, given: FloatArray) -> npt.NDArray[np.bool_]:
-    """Mark levels between the lowest and the highest of the given ones, up to rounding."""
+    """Mark levels between the lowest and the highest of the given levels, up to rounding."""
     return np.asarray((levels >= given.min() - NEAR) & (levels <= given.max() + NEAR))
 
 

@@ -71,7 +71,7 @@ def gaussian(
     lower: xr.DataArray | float | None = None,
     upper: xr.DataArray | float | None = None,
 ) -> xr.Dataset:
-    """Make a forecast from normal distributions, mixtures of them, or censored ones.
+    """Make a forecast from normal distributions, mixtures of these, or censored ones.
 
     Parameters
     ----------

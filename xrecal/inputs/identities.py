@@ -56,7 +56,7 @@ class Identity:
         return self.name.split(" and ")
 
     def nearest(self, wanted: Identity, at: IntArray) -> bool:
-        """Return whether the places nearest to the ``wanted`` ones are at these positions."""
+        """Return whether the places nearest to the ``wanted`` places are at these positions."""
         if self.kind not in PLACES:
             return False
         from scipy.spatial import cKDTree
@@ -96,7 +96,7 @@ def is_angle(name: Hashable, label: xr.DataArray) -> bool:
 
 
 def angle_of(name: Hashable, label: xr.DataArray) -> Literal["latitude", "longitude"] | None:
-    """Return which angle a coordinate is, by its name or CF attributes; None for others."""
+    """Return which angle a coordinate is, by its name or CF attributes; None for no angle."""
     if LATITUDE.fits(name, label):
         return "latitude"
     return "longitude" if LONGITUDE.fits(name, label) else None
@@ -171,7 +171,7 @@ def comparable(mine: list[Identity], theirs: list[Identity]) -> list[tuple[Ident
 
 
 def known_places(given: Labelled, wanted: xr.DataArray, dim: Hashable) -> IntArray | None:
-    """Position in ``given`` of each place of ``wanted``, -1 for new ones; None without names."""
+    """Position in ``given`` of each place of ``wanted``, -1 for new places; None without names."""
     pairs = comparable(identities(wanted, dim), identities(given, dim))
     found = [at for a, b in pairs if (at := b.found(a)) is not None]
     return max(found, key=lambda at: int((at >= 0).sum())) if found else None

@@ -1,4 +1,4 @@
-"""Missing values of forecasts and observations: declared ones, and absurdly large ones.
+"""Missing values of forecasts and observations: declared values, and absurdly large values.
 
 A value is missing if it is NaN or equals the ``_FillValue`` or ``missing_value`` of its variable.
 It is also missing if it exceeds a million, and a million times the largest absolute value among
@@ -113,7 +113,7 @@ def _declared(array: xr.DataArray) -> FloatArray:
 
 
 def _equal(values: FloatArray, declared: FloatArray) -> npt.NDArray[np.bool_]:
-    """Mark values that equal a declared one, also after rounding to single precision."""
+    """Mark values that equal a declared value, also after rounding to single precision."""
     with np.errstate(over="ignore"):
         single, rounded = values.astype(np.float32), declared.astype(np.float32)
     same = np.isin(single, rounded) & np.isfinite(single)
@@ -181,7 +181,7 @@ def _known_in_memory(given: tuple[xr.DataArray, ...], name: str) -> tuple[xr.Dat
 
 
 def _known_of_cases(given: Named) -> Named:
-    """Members (L, m), and observations (L,), compared with those of the same case."""
+    """Members (L, m), and observations (L,), compared with others of the same case."""
     from xrecal.arrays.distributions.missing import absurd_among
 
     if max(largest_of(a[np.newaxis])[0] for a in given.values()) <= LEAST:
@@ -209,7 +209,7 @@ def warn_of_absurd(members: FloatArray, *observed: FloatArray, name: str, beside
 
 
 def warn_of_customary(arrays: Mapping[str, npt.NDArray[Any]], missing: npt.ArrayLike = ()) -> None:
-    """Warn about numbers in memory that often mark missing values, far from all others.
+    """Warn about numbers in memory that often mark missing values, far from all other values.
 
     They do not count as missing, as no variable declares them: a flow can be 9999 m³/s. There is no
     warning for values that are ``missing`` anyway.
@@ -227,7 +227,7 @@ def warn_of_customary(arrays: Mapping[str, npt.NDArray[Any]], missing: npt.Array
 
 
 def _customary(values: npt.NDArray[Any]) -> dict[float, int]:
-    """Numbers that often mark missing values, at least half the range of the others from them."""
+    """Numbers that often mark missing values, far from other values: half their range or more."""
     if values.dtype.kind != "f" or not values.size:
         return {}
     wanted = np.array([sign * v for v in CUSTOMARY for sign in (-1, 1)]).astype(values.dtype)

@@ -58,7 +58,7 @@ class Pairs:
 def pair_variables(
     hindcast: Labelled, observations: Observations, member_dim: Hashable | None, *, name: str
 ) -> dict[Hashable, tuple[Form, xr.DataArray]]:
-    """Match forecast variables with observed ones.
+    """Match forecast variables with observed variables.
 
     Two DataArrays are a pair, whatever their names. A Dataset of forecasts takes a Dataset with the
     same names, a mapping from forecast name to observation, or, for one forecast variable, a
@@ -129,10 +129,10 @@ def pair_cases(
     """Align observations with the labels of the forecasts.
 
     Along the dimension of the cases, observations are matched by label. Further observations are
-    ignored, and missing ones become NaN. Along locations labels must be equal; observations may
-    lack a location dimension. Labels, or names and coordinates of places along a dimension, bring
-    observations into the order of the forecasts. Forecasts at a single label of a dimension, a
-    scalar coordinate, take the observations at this label. For forecasts over starts and leads,
+    ignored, and missing observations become NaN. Along locations labels must be equal; observations
+    may lack a location dimension. Labels, or names and coordinates of places along a dimension,
+    bring observations into the order of the forecasts. Forecasts at a single label of a dimension,
+    a scalar coordinate, take the observations at this label. For forecasts over starts and leads,
     observations may be over valid time; each forecast then takes the observation at its valid time.
     A dimension with the name of the starts also means valid times, as observations have no starts.
     Forecasts of one lead are paired in the same way as forecasts of all leads. Warns if forecasts

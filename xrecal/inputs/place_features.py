@@ -22,7 +22,7 @@ def feature_coordinates(
 ) -> dict[str, xr.DataArray]:
     """Coordinates of a forecast by their feature, over some of the dimensions.
 
-    Latitude, longitude, height and lead are recognised; others must be ``named``. Scalar
+    Latitude, longitude, height and lead are recognised; other features must be ``named``. Scalar
     coordinates count if the forecast has a single place. Only numbers are features; leads that
     are lengths of time are converted to days.
     """

@@ -250,7 +250,7 @@ def _require_equal_fields(
 def warn_of_other_places(other: xr.DataArray, wanted: xr.DataArray, *, names: Names) -> None:
     """Warn about thresholds, covariates or scores of another place or lead than that of ``wanted``.
 
-    ``names`` are those of ``wanted`` and ``other``.
+    ``names`` are the names of ``wanted`` and ``other`` in messages.
     """
     scalars = {n: c for n, c in other.coords.items() if not c.ndim and n in wanted.coords}
     right = [
@@ -267,8 +267,8 @@ def at_single(
 ) -> xr.DataArray:
     """Return the part of an object at the single places and leads of another, along ``dims``.
 
-    Warns if the object itself is at another place or lead. ``names`` are those of ``wanted`` and
-    ``other``.
+    Warns if the object itself is at another place or lead. ``names`` are the names of
+    ``wanted`` and ``other`` in messages.
 
     Raises
     ------
@@ -305,7 +305,7 @@ def at_places(
 def place_of(given: Labelled, forecasts: Labelled, dim: Hashable, *, names: Names) -> int | None:
     """Position along a dimension of the place that scalar coordinates of forecasts name.
 
-    None if they name no place. ``names`` are those of ``given`` and ``forecasts``.
+    None if they name no place. ``names`` are the names of ``given`` and ``forecasts``.
 
     Raises
     ------
@@ -340,7 +340,7 @@ def place_of(given: Labelled, forecasts: Labelled, dim: Hashable, *, names: Name
 def refuse_other_name(other: xr.DataArray, wanted: xr.DataArray, *, names: Names) -> None:
     """Raise ValueError if an object has the places of a dimension under another name.
 
-    ``names`` are those of ``wanted`` and ``other``.
+    ``names`` are the names of ``wanted`` and ``other`` in messages.
     """
     for dim in (d for d in other.dims if d not in wanted.dims):
         theirs = identities(other, dim)

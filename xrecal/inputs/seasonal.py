@@ -28,7 +28,7 @@ def at_valid_dates(
     ----------
     values : DataArray
         Dimensions ``month`` (1-12), ``dayofyear`` (1-366) or ``season`` (DJF, MAM, JJA, SON) that
-        the forecast lacks are looked up; others stay.
+        the forecast lacks are looked up; other dimensions stay.
     form : Form
         Forecasts.
     dim : hashable, optional
@@ -88,7 +88,7 @@ def _positions(values: xr.DataArray, dates: xr.DataArray, part: str, name: str) 
         raise ValueError(
             f"{name} has no value for {part} {', '.join(map(str, missing[:6]))}"
             f"{', ...' if missing.size > 6 else ''}, in which forecasts are valid; it has "
-            f"{', '.join(map(str, index[:12]))}. Give one for each"
+            f"{', '.join(map(str, index[:12]))}. Give a value for each"
         )
     return xr.DataArray(positions.reshape(dates.shape), dims=dates.dims)
 

@@ -35,7 +35,7 @@ def valid_times(
     roles : Roles
         Forecasts with their coordinates.
     dim : hashable or None
-        Dimension of the starts; a coordinate of one date if the forecasts lack it.
+        Dimension of the starts, or the coordinate of a single start.
     lead : hashable
         Dimension of the leads.
     name : str
@@ -79,7 +79,7 @@ class Times:
     """Starts and leads of forecasts whose labels are not valid times."""
 
     roles: Roles[xr.DataArray]
-    """Forecasts along the lead, also if it is a single one."""
+    """Forecasts along the lead, also along a single lead."""
     start: Hashable | None
     """Dimension of the starts, or the coordinate of a single start."""
     lead: Hashable
@@ -202,7 +202,7 @@ def _coordinate(
 
 
 def _starts(obj: xr.DataArray, dim: Hashable | None, *, name: str) -> Dates:
-    """Dates or years of the starts along the dimension, or of the one start."""
+    """Dates or years of the starts along the dimension, or of the single start."""
     labelled = dim in obj.indexes if dim in obj.dims else dim in obj.coords
     values = np.ravel(obj[dim].to_numpy()) if labelled else np.array([])
     if values.size and (values.dtype.kind in "iu" or calendar_of(values) is not None):
@@ -258,7 +258,7 @@ def along_lead(
 def time_dim(
     observations: Roles[xr.DataArray], forecasts: xr.DataArray, dim: Hashable | None
 ) -> Hashable | None:
-    """Dimension of valid times of observations without the leads of forecasts; None without one.
+    """Dimension of valid times of observations without the leads of forecasts, or None.
 
     It may have the name of the forecasts' starts, as observations have no starts.
 
@@ -284,7 +284,7 @@ def time_dim(
 
 
 def lead_dim(roles: Roles[Labels], dim: Hashable | None = None, *, name: str) -> Hashable | None:
-    """Dimension of the leads besides ``dim``, the dimension of the cases; None without one.
+    """Dimension of the leads besides ``dim``, the dimension of the cases; None without leads.
 
     Raises
     ------

@@ -23,7 +23,7 @@ from .roles import Roles, is_start
 from .valid_time import Times, time_dim
 
 OBSERVED_AT = "observed_at"
-"""Name of the dimension of observation times in a task. Times of forecasts have another one."""
+"""Name of the dimension of observation times in a task. Times of forecasts have another name."""
 
 
 def look_up(

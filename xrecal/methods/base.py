@@ -169,7 +169,7 @@ class Cases:
         return replace(self, observations=np.where(train, self.observations, np.nan))
 
     def select(self, which: IntArray) -> Cases:
-        """Some of the cases (positions among the n), without the others."""
+        """Some of the cases (positions among the n), without the other cases."""
         squared = None if self.squared is None else self.squared[:, which[:, np.newaxis], which]
         new = self.as_new(which)
         observed, axis = self.observations[:, which], self.axis.take(which)
@@ -226,7 +226,7 @@ class Method(ABC):
     keeps_cases: ClassVar[bool] = False
     """True if forecasts are compared with calibration forecasts, which the state stores."""
     recalibrates: ClassVar[bool] = True
-    """True if its forecasts differ from the raw ones."""
+    """True if its forecasts differ from the raw forecasts."""
     by_sums: ClassVar[bool] = False
     """True if it learns from many places at once, by sums over chunks of cases."""
     joins_variables: ClassVar[bool] = False
@@ -295,7 +295,7 @@ class Method(ABC):
 
     @property
     def knows_novelty(self) -> bool:
-        """True if it compares forecasts with past ones, and so can compute their novelty."""
+        """True if it compares forecasts with past forecasts, and so can compute their novelty."""
         return any(method.knows_novelty for method in self.mixed)
 
     @property
@@ -404,7 +404,7 @@ class Method(ABC):
         return {}
 
     def choose_locations(self, cases: Cases, min_samples: int) -> FitArrays:
-        """Choices (L, ...) by name, for fits to these cases or others; empty without a search."""
+        """Choices (L, ...) by name, for fits to these or other cases; empty without a search."""
         return {}
 
     def together(self, choices: FitArrays, in_pool: bool = False) -> FitArrays:
@@ -420,12 +420,12 @@ class Method(ABC):
     ) -> FitArrays:
         """Choices (L, ...) between joint and own choices; the own choices have a share (L,).
 
-        A place without choices of its own gets the joint ones.
+        A place without choices of its own gets the joint choices.
         """
         return together
 
     def fit_locations(self, cases: Cases, min_samples: int, choices: Chosen = None) -> FitArrays:
-        """Parameters, ``n_cases`` and ``status`` (L,), with given choices or new ones.
+        """Parameters, ``n_cases`` and ``status`` (L,), with given or new choices.
 
         With given choices the fit skips the search. Choices may come from other cases or places, or
         be joined from several.

@@ -89,8 +89,8 @@ class CKME(Settings):
         otherwise. If the folds are years of several cases, the best ridge must beat the largest
         one by one standard error over the years; otherwise the fit takes the largest one.
     gap : int, str or timedelta
-        Cases on either side of the held-out ones that the fit does not learn from either: a number
-        of cases, or a length of time such as "5D" or "12h".
+        Cases on either side of the held-out cases, from which the fit does not learn either: a
+        number of cases, or a length of time such as "5D" or "12h".
     projection : {"euclidean", "energy"}
         Step from signed weights to probabilities: the nearest weights, or the nearest distribution.
     solver : {"auto", "exact", "lowrank"}
@@ -364,7 +364,7 @@ class CKME(Settings):
             "groups": groups,
             "blocks": blocks,
             "step": cases.axis.step,
-            # Distances of shapes differ from those of the forecasts.
+            # Distances of shapes differ from distances of the forecasts.
             "squared": None if self.shapes else cases.squared,
         }
 
@@ -496,7 +496,7 @@ class CKME(Settings):
             "features": features,
             "new_features": new.covariates.features(self.covariates, cases.covariates),
             "days": cases.axis.days,
-            # Distances of shapes differ from those of the forecasts.
+            # Distances of shapes differ from distances of the forecasts.
             "across": None if self.shapes else new.across,
             "squared": None if self.shapes else cases.squared,
             "shapes": self.shapes,

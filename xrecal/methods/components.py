@@ -121,7 +121,7 @@ class Component:
         return {f"{self.label}.{name}": value for name, value in own.items()}
 
     def own_choices(self, choices: FitArrays) -> Arrays:
-        """Choices of the component, from those of a pool, without the label in their names."""
+        """Choices of the component, from the choices of a pool, without the label in names."""
         start = f"{self.label}."
         named = ((n.removeprefix(start), a) for n, a in choices.items() if n.startswith(start))
         return dict(named)
@@ -138,7 +138,7 @@ class Component:
         return self.named_as_choices(one)
 
     def fit(self, cases: Cases, min_samples: int, choices: FitArrays | None) -> FitArrays:
-        """Parameters with given choices of a pool, or with new ones."""
+        """Parameters with given choices of a pool, or with new choices."""
         if choices is None:
             return self.method.fit_locations(cases, min_samples)
         return self.method.fit_locations(cases, min_samples, self.own_choices(choices))
@@ -162,7 +162,7 @@ class Component:
 
 @lru_cache(maxsize=256)
 def _own_parameters(method: Method, n_features: int) -> Mapping[str, Parameter]:
-    """Parameters of a method in a pool; those for updates only if it learns from updates."""
+    """Parameters of a method in a pool; parameters for updates only if it learns from them."""
     every = method.parameters_in_pool(n_features)
     kept = {name: p for name, p in every.items() if method.keeps_sums or not p.for_updates}
     return MappingProxyType(kept)
@@ -289,7 +289,7 @@ def _forecast(
 
 
 def _quantiles(method: Method, learned: Cases, which: IntArray) -> FloatArray:
-    """Quantiles (L, k, Q) of some of the cases, from a fit to the usable ones."""
+    """Quantiles (L, k, Q) of some of the cases, from a fit to the usable cases."""
     fitted = method.fit_locations(learned, 2)
     issued = method.predict_locations(learned.as_new(which), learned, fitted)
     if type(issued) is Empirical:  # rounding must not decide on which side of a step a level lies
@@ -342,7 +342,7 @@ class Forecasting:
         return novelty
 
     def novelty(self) -> FloatArray:
-        """Novelty (L, T) of the forecasts by the judge of a pool; NaN without one.
+        """Novelty (L, T) of the forecasts by the judge of a pool; NaN without a judge.
 
         If a place has too short a record, the shared component is the judge.
         """
@@ -366,7 +366,7 @@ def median_of_known(values: FloatArray) -> FloatArray:
 
 
 def judge_of(components: Sequence[Component]) -> Component | None:
-    """The judge, which computes novelty: the first CKME, if possible one of forecasts."""
+    """The judge, which computes novelty: the first CKME, if possible not of shapes."""
     judges = [c for c in components if c.support is not None]
     return min(judges, key=lambda c: c.method.shapes, default=None)
 

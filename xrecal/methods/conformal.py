@@ -1,4 +1,4 @@
-"""Conformal prediction: intervals that contain observations as often as past ones did."""
+"""Conformal prediction: intervals that contain observations as often as past intervals did."""
 
 from __future__ import annotations
 

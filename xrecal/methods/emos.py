@@ -53,9 +53,9 @@ class EMOS(Settings):
 
     The recalibrated forecast is the normal distribution ``N(a + b mean, c² + d² variance)``, from
     the mean and variance of the ensemble [1]_. Its parameters are ``NAME_loc`` and ``NAME_scale``.
-    If the variable has a bound, the distribution is censored there [2]_: all mass below zero is no
-    rain. The state keeps mean and variance of each calibration case at each location, so an update
-    can fit to all cases again; forecasts do not need them.
+    If the variable has a bound, the distribution is censored there [2]_: for rain, all mass below
+    zero is the probability of no rain. The state keeps mean and variance of each calibration case
+    at each location, so an update can fit to all cases again; forecasts do not need them.
 
     Parameters
     ----------

@@ -93,7 +93,7 @@ class Experts:
 
     @property
     def mixed(self) -> tuple[Component, ...]:
-        """Components of the pool that are also experts; the raw forecast is always one."""
+        """Components of the pool that are also experts; the raw forecast is always an expert."""
         return tuple(c for c in self.pool.components if c.method.recalibrates)
 
     @property
@@ -107,7 +107,7 @@ class Experts:
         return (RAW, EMOS_LABEL, *windows, errors, RECENT, *mixed, *CORRECTED, POOL)
 
     def parameters(self, n_features: int) -> dict[str, Parameter]:
-        """Parameters of the slow experts, without those of each case: these are recomputed."""
+        """Parameters of the slow experts, without parameters of each case, which are recomputed."""
         parameters = dict(self.pool.parameters(n_features))
         del parameters[CHOSEN_FROM]
         for component in (self.emos, self.recent):
@@ -150,7 +150,7 @@ class Experts:
     def fit(
         self, cases: Cases, min_samples: int, choices: FitArrays | None = None
     ) -> dict[str, npt.NDArray[Any]]:
-        """Slow experts (1, ...) from all the cases; the recent CKME from the last ones."""
+        """Slow experts (1, ...) from all the cases; the recent CKME from the last cases."""
         learned = dict(self.pool.fit_locations(cases, min_samples, choices))
         for component, own in ((self.emos, cases), (self.recent, last_cases(cases))):
             learned |= component.stored(component.fit(own, min_samples, choices))
@@ -270,7 +270,7 @@ class Experts:
 
 
 def last_cases(cases: Cases, known: int | None = None) -> Cases:
-    """The last verified cases among the first ``known`` ones at a place; all cases by default.
+    """The last verified cases among the first ``known`` cases at a place; all cases by default.
 
     At several places the same cases must have verified. The number of cases matters, not the time
     between them.

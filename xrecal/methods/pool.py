@@ -71,7 +71,7 @@ EVIDENCE = "evidence"
 """Choice of a pool: trust in recalibration, 0 to 1; for a single place, its number of cases."""
 
 OF_POOL = ("pool_weight", *FITTED)
-"""Choices of a pool besides those of its components; they have the same names in the state."""
+"""Choices of a pool besides the choices of its components, by their names in the state."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -421,7 +421,7 @@ class LinearPool(Settings):
         n_cases = np.isfinite(cases.observations).sum(-1).astype(np.int32)
         state = {**state, **weighed, "n_cases": n_cases}
         judge = judge_of(self.components)
-        # A CKME issues climatology if all past forecasts are equal; others, such as raw, do not.
+        # A CKME issues climatology if all past forecasts are equal; others, like raw, do not.
         alike = (state["status"] & IDENTICAL) > 0
         leave_alone(state, alike, [c is judge for c in self.components])
         state["pool_weight"][(state["status"] & TOO_FEW) > 0] = np.nan

@@ -1,4 +1,4 @@
-"""CKME for vectors: variables recalibrated jointly, or a circular one."""
+"""CKME for vectors: variables recalibrated jointly, or a circular variable."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ class VectorCKME(Method):
     names : tuple of str
         The variables.
     periods : tuple of float or None
-        Their periods, None for those that are not circular.
+        Periods of the variables, None for variables that are not circular.
     units : tuple of str or None
-        Their units.
+        Units of the variables.
     own : int
         Position of the variable to recalibrate.
     """
