@@ -3,7 +3,7 @@
 >>> model = hindcast.recal.fit(observations)
 >>> calibrated = forecast.recal.apply(model)
 
-The way data flows, and the folders that follow it:
+Steps of a recalibration, in the order in which data pass them, with the folder of each step:
 
 ========  ===========================================================  =====================
 pair      roles of dimensions, valid time, exact labels, missing data  inputs
@@ -12,7 +12,7 @@ kernel    distances -> similarities (times a kernel on covariates)     arrays.ke
 ckme      similarities -> signed weights, ridge by cross-validation    arrays.ckme
 simplex   signed weights -> probabilities                              arrays.ckme
 ensemble  probabilities + past observations or errors -> distribution  arrays.distributions
-learn     verified cases -> what was fitted, at every location         fit, methods
+learn     verified cases -> fitted model, at every location            fit, methods
 product   quantiles, probabilities, members, coherent fields           products
 evidence  scores, tests of calibration, comparison of methods          diagnostics, plot
 ========  ===========================================================  =====================

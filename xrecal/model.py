@@ -65,15 +65,16 @@ class Recalibrator(Fitted, ProductVerbs, diagnostics.Verbs):
     ) -> Recalibrator:
         """Add cases to the model without a new fit.
 
-        The new cases join the cases that forecasts are compared with and made from. Half-lives
-        count from the newest case. All choices of cross-validation stay: ridge, bandwidth, strength
-        of covariates, support, centre, half-life and bounds of a CKME, weights and tails of a
-        LinearPool, and the positions of a pooled fit. Methods without such choices learn from all
-        cases and equal a fit to all of them: EMOS, climatology, PIT, conformal margins, IDR except
-        the coefficients of its covariates, and in a pool all methods but CKMEs. They agree up
-        to rounding, or to about 1e-9 for EMOS in a pool, because of its optimiser. Cases may come
-        one at a time or many at once. Fit again from time to time, so that the choices use all
-        cases. An OnlinePool does this itself, and learns weights from each case, in order.
+        The model then compares forecasts with the new cases too, and makes forecasts from them.
+        Half-lives count from the newest case. All choices of cross-validation stay: ridge,
+        bandwidth, strength of covariates, support, centre, half-life and bounds of a CKME, weights
+        and tails of a LinearPool, and the positions of a pooled fit. Methods without such choices
+        learn from all cases and equal a fit to all of them: EMOS, climatology, PIT, conformal
+        margins, IDR except the coefficients of its covariates, and in a pool all methods but CKMEs.
+        They agree up to rounding, or to about 1e-9 for EMOS in a pool, because of its optimiser.
+        Cases may come one at a time or many at once. Fit again from time to time, so that the
+        choices use all cases. An OnlinePool does this itself, and learns weights from each case, in
+        order.
 
         You may pass cases again; the model knows them by their label. Nothing changes if the new
         observation is missing, or equals the known one. The model adds an observation that was
@@ -88,7 +89,7 @@ class Recalibrator(Fitted, ProductVerbs, diagnostics.Verbs):
             Past forecasts before, after or between the known ones, of the same kind, unit and
             locations, at all pooled positions. The number of members may differ. If places share a
             fit along one dimension, the forecasts may have any of these places, in any order, and
-            new ones whose features are known.
+            new places whose features are known.
         observations : DataArray, Dataset or dict
             Observations, as for the fit.
         covariates : dict from str to DataArray, optional
@@ -98,25 +99,25 @@ class Recalibrator(Fitted, ProductVerbs, diagnostics.Verbs):
         -------
         Recalibrator
             Model with cases by ascending label; lazy if the model or an input is. Locations without
-            a fit stay without one, except that EMOS is fitted at those that now have enough cases.
+            a fit stay without a fit, except that EMOS is fitted where there are now enough cases.
 
         Raises
         ------
         ValueError
-            If a variable lacks those that are recalibrated jointly with it, if kind, units,
+            If a variable lacks the variables that are recalibrated jointly with it, if kind, units,
             dimensions, pooled positions or labels differ, or if a feature of a new place is
             unknown.
 
         Warns
         -----
         UserWarning
-            If new cases of an OnlinePool are late, revised, after a gap of weeks or of the future.
+            If new cases of an OnlinePool are late, revised, in the future, or after a gap of weeks.
 
         Notes
         -----
         An update is cheap, except for EMOS. EMOS is fitted again to all cases, from the same
-        initial values as in ``fit``, so the result does not depend on the order of updates: O(n) a
-        location. For this the state has 2 n further numbers at each location.
+        initial values as in ``fit``, so the result does not depend on the order of updates. This
+        takes O(n) time per location, and the state has 2 n further numbers at each location for it.
 
         Examples
         --------

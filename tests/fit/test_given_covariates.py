@@ -282,7 +282,8 @@ def test_new_covariates_are_forecasts_if_those_of_the_fit_are():
     of_members, of_means = fit_to({"wind": forecast}, at), fit_to({"wind": mean}, at)
     with pytest.raises(ValueError, match=r"'wind_spread' \(of 'wind' as a forecast with members\)"):
         issued(of_members, {"wind": mean})
-    with pytest.raises(ValueError, match="'wind' is a forecast with members, but had one value a"):
+    message = "'wind' is a forecast with members, but had one value per case"
+    with pytest.raises(ValueError, match=message):
         issued(of_means, {"wind": forecast})
 
 

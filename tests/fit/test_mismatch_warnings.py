@@ -102,7 +102,8 @@ def test_another_place_or_lead(case):
     (told,) = (str(warning.message) for warning in caught)
     assert told == (
         f"the model was fitted at {there}, but forecast is at {here}: does it belong to the model? "
-        f"If so, use forecast.drop_vars({given[0]!r}), if not a model of a hindcast there"
+        f"If so, use forecast.drop_vars({given[0]!r}). If not, use a model fitted to a hindcast "
+        "there"
     )
     model.quantile(new.drop_vars(given[0]), 0.5)
 

@@ -63,8 +63,8 @@ def test_labels_that_the_hindcast_did_not_have(case):
     assert [str(w.message) for w in caught] == [
         f"forecast has labels along {given[0]!r} that the hindcast of the model did not have, "
         f"{new}; it had {known}. As cases are pooled over {given[0]!r}, xrecal "
-        "recalibrates these forecasts like the others: select known labels, or fit with a hindcast "
-        "that has them, if they differ"
+        "recalibrates these forecasts like all others. If the new labels differ from known ones, "
+        "select known labels, or fit with a hindcast that has the new labels"
     ]
     assert caught[0].filename == __file__
 

@@ -120,7 +120,7 @@ def test_unknown_models_and_those_without_names_are_refused():
         fitted().quantile(new.drop_vars("member"), 0.5)
     with pytest.raises(ValueError, match=r"hindcast.assign_coords\(member="):
         hindcast.drop_vars("member").recal.fit(observed, EMOS)
-    with pytest.raises(ValueError, match="another name for each model"):
+    with pytest.raises(ValueError, match="a different name for each model"):
         hindcast.assign_coords(member=["a", "a", "b", "c"]).recal.fit(observed, EMOS)
     quantiles = hindcast.quantile([0.2, 0.5, 0.8], "member")
     with pytest.raises(ValueError, match=r"form 'quantile'; leave exchangeable out"):

@@ -285,7 +285,8 @@ ERRORS = {
     ),
     "which": (
         NEW.isel(lead=1, drop=True),
-        r"it lacks \['lead'\]: .* or say which one it has: forecast.assign_coords\(lead=...\)",
+        r"it lacks \['lead'\]: .* or give the lead of the forecast: "
+        r"forecast.assign_coords\(lead=...\)",
     ),
     "twice": (
         NEW.isel(lead=[0, 1, 1]),
@@ -311,7 +312,7 @@ def test_errors_say_what_to_type(case):
     model = fit(EMOS)
     with pytest.raises(ValueError, match=message) as error:
         model.quantile(new, Q)
-    assert case == "which" or "say which one" not in str(error.value)
+    assert case == "which" or "give the lead of the forecast" not in str(error.value)
 
 
 @pytest.mark.parametrize(

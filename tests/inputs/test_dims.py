@@ -91,7 +91,7 @@ MONTHS = xr.date_range("2000-01-01", periods=30, freq="MS")
     [
         (DAYS, DAYS + np.timedelta64(6, "h"), r"the day alone, .* \+ np.timedelta64\(6, 'h'\)\)"),
         (MONTHS + np.timedelta64(14, "D"), MONTHS, r"day of the month alone, .*\(-336, 'h'\)\)"),
-        (MONTHS[1:] - np.timedelta64(1, "D"), MONTHS, "of the month alone: give both the same"),
+        (MONTHS[1:] - np.timedelta64(1, "D"), MONTHS, "of the month alone: give both equal labels"),
     ],
 )
 def test_dates_that_nearly_agree(theirs, mine, message):
@@ -114,7 +114,7 @@ def test_other_dates_are_only_told():
 NORTHWARD = np.array([45.0, 45.5, 46.0])
 
 GRIDS = {
-    "more": ("lat", np.append(NORTHWARD, 46.5), "3 against 4 labels; select the same ones, "),
+    "more": ("lat", np.append(NORTHWARD, 46.5), "3 against 4 labels; select the same labels, "),
     "rounding": (
         "lat",
         NORTHWARD + 1e-7,
@@ -175,7 +175,7 @@ def test_forecasts_beside_a_model():
 def test_unknown_labels_of_other_sizes_are_named():
     model = FORECASTS.recal.fit(OBSERVATIONS, xrecal.EMOS())
     match = (
-        "model.state and forecast differ along 'lat': 3 against 1 labels; select the same ones. "
+        "model.state and forecast differ along 'lat': 3 against 1 labels; select the same labels. "
         "model.state has no 89.0, but 10.0, 20.0, 30.0"
     )
     for one in (FORECASTS.isel(lat=[0]), FORECASTS.isel(lat=0, drop=True).expand_dims("lat")):

@@ -229,7 +229,7 @@ def mixture(**attrs):
 ERRORS = {
     "mixture": (
         lambda: mixture().recal.mean(),
-        r"forecast has bounds, \['t2m_lower'\], of a mixture .* along 'component'; only single",
+        r"forecast has bounds, \['t2m_lower'\], of a mixture .* along 'component'; only a single ",
     ),
     "mixture that is made": (
         lambda: xrecal.gaussian(random("time", "component"), random("time"), upper=3.0),

@@ -143,7 +143,7 @@ DIM_ERRORS = [
         r"has none of the known calibration dimensions \(.*, ...\) among \['x'\]; name it: dim=",
     ),
     (("time", "init", "member"), ("time", "init"), r"several calibration dimensions, \['time'"),
-    (("time", "member"), ("lat",), r"dimensions \['lat'\] that hindcast lacks, which has "),
+    (("time", "member"), ("lat",), r"dimensions \['lat'\] that hindcast lacks; hindcast has "),
     (("time", "lat", "member"), ("lat",), r"observations lack the calibration dimension 'time'"),
     (("time", "member"), ("time", "member"), "the member dimension 'member' of hindcast; pass"),
     (("time", "lat", "member"), ("time", "latitude"), r"ns.rename\(latitude='lat'\)$"),
@@ -188,7 +188,7 @@ def test_forecast_without_cases():
             "labels along 'lat' differ, first at position 2: 3.0 in hindcast",
         ),
         ([1.0, 2, 3], [1.0, 1, 3], "of observations must be unique, but 1.0 occurs more"),
-        ([1.0, 2, 3], [1.0, 2], "differ along 'lat': 3 against 2 labels; select the same ones"),
+        ([1.0, 2, 3], [1.0, 2], "differ along 'lat': 3 against 2 labels; select the same labels"),
         (list("abc"), list("abd"), "first at position 2: c in hindcast, d in observations; bring"),
         (list("abc"), [1, 2, 3], "first at position 0: a in hindcast, 1 in observations; bring"),
         (

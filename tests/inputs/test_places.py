@@ -115,7 +115,7 @@ def test_numbers_that_agree_do_not_hide_other_places():
     for other, message in (
         (
             observed.assign_coords(lat=("station", LAT[OTHER] + 0.3)),
-            "numbers that agree, but the places are others",
+            "numbers that agree, but the places differ: they are",
         ),
         (
             names(TRUTH).assign_coords(COUNTED),

@@ -134,7 +134,9 @@ def test_valid_times_over_start_and_lead():
             here = given.isel(lead=lead) if "lead" in given.dims else given
             expected = here.sel(month=one.valid_time.dt.month).drop_vars(["month", "valid_time"])
             np.testing.assert_array_equal(found.isel(lead=lead), one.recal.exceedance(expected))
-    with pytest.raises(ValueError, match=r"have a lead time, 'lead', and 'init' may be when they"):
+    with pytest.raises(
+        ValueError, match=r"have a lead time, 'lead', and 'init' may be their dates of issue"
+    ):
         forecast.drop_vars("valid_time").recal.exceedance(threshold)
     now = forecast.drop_vars("valid_time").isel(lead=0).assign_coords(lead=np.timedelta64(0, "ns"))
     assert now.recal.exceedance(threshold).notnull().all()

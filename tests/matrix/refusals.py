@@ -6,7 +6,8 @@ WORKS, NEEDLESS = "works", "no such setting"
 
 REFUSALS = {
     "new place": r"a fit with pool='station' serves places without a record of their own",
-    "place beyond a pool": r"update with all positions of the fit, and fit again for others",
+    "place beyond a pool": r"update with all positions of the fit, and fit again for other "
+    r"positions",
     "pool in chunks": r"every task needs all of it; use hindcast\.chunk\(\{'station': -1\}\)",
     "Raw with predictors": r"are not among those conditioned on, \[\]; .* leave them out",
     "days of a network": r"keeps learning from all places at once, which splits do not",

@@ -1,1 +1,1 @@
-"""Fits: fitted models, how they are fitted, held-out distributions, and updates with more cases."""
+"""Fits, fitted models, held-out distributions, and updates with more cases."""

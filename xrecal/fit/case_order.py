@@ -38,13 +38,13 @@ class Order:
 
     n_kept: int
     known: IntArray
-    """(t,) positions of the added cases among the stored ones, -1 for new ones."""
+    """(t,) positions of the added cases among the stored cases, -1 for new cases."""
     order: IntArray
-    """(n,) positions of all cases among the stored and then the added ones."""
+    """(n,) positions of all cases in the stored cases followed by the added cases."""
 
     @property
     def has_known(self) -> bool:
-        """True if an added case is known already."""
+        """True if the model already knows an added case."""
         return bool((self.known >= 0).any())
 
     @property
@@ -87,7 +87,7 @@ def order_by_labels(pairs: Pairs, fitted: FittedVariable) -> tuple[Order, Coordi
         bare, other = ("the model", "hindcast") if new else ("hindcast", "the model")
         raise ValueError(
             f"{bare} has no labels along {dim!r}, but {other} has; labels identify cases, so fit "
-            "and update with labels, or both without"
+            "and update with labels, or do both without labels"
         )
     if not new:
         return Order(n_kept, np.full(n_added, -1), np.arange(n_kept + n_added)), {}
@@ -136,7 +136,7 @@ def added_cases(pairs: Pairs, covariates: Mapping[str, xr.DataArray]) -> Groups:
 
 
 def known_observations(kept: xr.Variable, order: Order) -> xr.Variable:
-    """Stored observations (..., added) of the added cases, NaN for new ones."""
+    """Stored observations (..., added) of the added cases, NaN for new cases."""
     at = kept.isel({CASE: np.maximum(order.known, 0)})
     seen = xr.Variable([ADDED if d == CASE else d for d in at.dims], at.data)
     known: xr.Variable = seen.where(xr.Variable([ADDED], order.known >= 0))  # type: ignore[no-untyped-call]
@@ -144,7 +144,7 @@ def known_observations(kept: xr.Variable, order: Order) -> xr.Variable:
 
 
 def join_axes(fitted: FittedVariable, added: CaseAxis, order: Order) -> CaseAxis:
-    """Dates of all cases of the fit and of ``added`` dates, if both have dates."""
+    """Dates of the cases of a fit and of the ``added`` cases, if both have dates."""
     kept = fitted.axis.take(slice(None, None, fitted.n_positions))
     dates = {name: (getattr(kept, name), getattr(added, name)) for name in DATES}
     known = {name: pair for name, pair in dates.items() if not any(a is None for a in pair)}
@@ -178,7 +178,7 @@ def require_positions(form: Form, fitted: FittedVariable) -> None:
         raise ValueError(
             f"the model is {pool}, of {size} positions along {other[0]!r}, but hindcast has "
             f"{sizes.get(other[0], 'no such dimension')}; update with all positions of the fit, "
-            "and fit again for others"
+            "and fit again for other positions"
         )
     if pool.own_fits:  # locations have the labels of the positions
         return
@@ -194,7 +194,7 @@ def require_positions(form: Form, fitted: FittedVariable) -> None:
             d = name.removeprefix("calibration_").removeprefix(f"{PLACES}_")
             raise ValueError(
                 f"labels along {d!r}, which the fit pools, differ: {_few(found)} in hindcast, "
-                f"{_few(labels)} in the model; select those of the fit, in its order"
+                f"{_few(labels)} in the model; select the labels of the model, in its order"
             )
 
 

@@ -41,7 +41,7 @@ def parameters_of(method: Method, periods: Mapping[str, float | None]) -> Mappin
 
 @lru_cache(maxsize=256)
 def _parameters_of(method: Method, n_features: int) -> Mapping[str, Parameter]:
-    """Parameters of a method, cached: a pool has a hundred, and each call asks several times."""
+    """Cached parameters of a method: a pool has a hundred, and each call reads them repeatedly."""
     return MappingProxyType(dict(method.parameters(n_features)))
 
 
@@ -60,16 +60,16 @@ def cases_of(
     forecasts : mapping
         Parts of the forecasts (L, n, m).
     observed : mapping
-        Observations (L, n) by number, first those of the variable itself, then of its partners.
+        Observations (L, n) by number, first of the variable itself, then of its partners.
     covariates : mapping
         Covariates (L, n).
     axis : CaseAxis
         Dates of the cases.
     periods : mapping
-        Covariates that are used, with the periods of circular ones.
+        Covariates that are used, with the period of each circular covariate.
     largest : array, shape (L,), optional
-        Largest value that a model has seen, to which values are compared; by default all other
-        values of the place.
+        Largest value that a model has seen, for comparison. By default each value is compared with
+        all other values of the place.
     """
     parts, values, filled = without_absurd(forecasts, list(observed.values()), largest)
     cases, flags = usable_cases(parts, values, covariates, axis, periods)
@@ -113,7 +113,7 @@ def usable_cases(
     axis: CaseAxis,
     periods: Mapping[str, float | None],
 ) -> tuple[Cases, IntArray]:
-    """Cases from values without absurd ones; see :func:`cases_of`.
+    """Cases from values that are not absurdly large; see :func:`cases_of`.
 
     A case without a date is unusable if a covariate needs the date. The median of the record
     replaces other missing covariates.
@@ -134,7 +134,7 @@ def usable_cases(
 
 
 def kept_parts(parts: Mapping[str, Any]) -> dict[str, Any]:
-    """Parts of forecasts in the state, and their types: quantiles are stored with their masses."""
+    """Types of the stored parts of forecasts, by name; quantiles are stored with their masses."""
     types = {name: part.dtype for name, part in parts.items() if name != "levels"}
     return types | ({"weights": types["loc"]} if "levels" in parts else {})
 
@@ -235,9 +235,10 @@ def in_blocks(
 ) -> Iterator[list[FloatArray]]:
     """Products (l, T, ...) of forecasts, computed for one block of locations after another.
 
-    Weights of a block fit the workspace. Many forecasts at one location are also computed in parts.
-    These parts are larger, as each part rebuilds the fit. ``products`` gets the locations and the
-    part of the forecasts. ``shape`` is the number of locations, and of forecasts at each.
+    The weights of a block fit into the workspace. Many forecasts at one location are also computed
+    in parts. These parts are larger, as each part rebuilds the fit. ``products`` gets the locations
+    and the part of the forecasts. ``shape`` has the number of locations, and the number of
+    forecasts at each location.
     """
     from xrecal.arrays.rows import WORKSPACE, location_blocks
 

@@ -1,7 +1,7 @@
-"""Common regrets of places: a first pass over a sample of them, with a small result.
+"""Common regrets of places, from a first pass over a sample of the places.
 
-The tasks of the second pass get it along with their own cases, so the result does not depend on
-chunks or on the order of places.
+The tasks of the second pass get the common regrets along with their own cases, so the result does
+not depend on chunks or on the order of places.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ if TYPE_CHECKING:
     from xrecal.arrays.online.common import Timeline
 
 SAMPLE = 64
-"""Number of places that represent all others; their mean has an eighth of the noise of one
+"""Number of places in the sample. The mean over the sample has an eighth of the noise of one
 place."""
 
 RANK = "rank"
-"""Group with the ranks (L,) of places in the sample, -1 for others."""
+"""Group with the ranks (L,) of places in the sample, -1 for other places."""
 
 TIMELINES = "timelines"
 FIRST_PASS = "the first pass over places"
@@ -63,7 +63,7 @@ class Recording(Protocol):
 
     @property
     def periods(self) -> Mapping[str, float | None]:
-        """Covariates, and the periods of circular ones."""
+        """Covariates, with the period of each circular covariate."""
 
     def record(self, **given: Named) -> Sequence[Timeline | None]:
         """Common regrets of the places in each round."""
@@ -79,7 +79,7 @@ def with_common_regrets(
     task : Recording
         The task of the second pass.
     given : mapping
-        Its inputs.
+        Inputs of the task.
     form : Form
         Forecasts, with the labels of places.
     places : sequence of hashable
@@ -88,7 +88,7 @@ def with_common_regrets(
     Returns
     -------
     tuple
-        The inputs, and the parameters that all places share; none for a single place.
+        The inputs, and the parameters that all places share. A single place has no such parameters.
     """
     along = {d: n for part in form.parts.values() for d, n in part.sizes.items()}
     shape = [along[d] for d in places]
@@ -113,7 +113,7 @@ def nothing_in_common(task: Recording) -> dict[str, xr.DataArray]:
 
 
 def as_objects(values: Sequence[Any]) -> npt.NDArray[Any]:
-    """Objects as an array (n,), without looking into them."""
+    """Array (n,) of objects, each in one piece even if it is a sequence."""
     array = np.empty(len(values), dtype=object)
     for i, value in enumerate(values):
         array[i] = value
@@ -131,7 +131,7 @@ def _sizes_of_shared(task: Recording) -> dict[str, dict[Hashable, int]]:
 def _ranks(
     given: Inputs, order: IntArray, places: Sequence[Hashable], shape: Sequence[int]
 ) -> xr.DataArray:
-    """Ranks of the first places, in an order, that have observations; -1 for all others."""
+    """Ranks of the first places with observations, in the given order; -1 for all other places."""
     observed, _ = given["state"][OBSERVATIONS] if "state" in given else given["observed"][0]
     there = labelled(observed).notnull().any([d for d in observed.dims if d not in places])
     there = there.drop_vars(list(there.coords))

@@ -43,7 +43,7 @@ def names_in(given: Given) -> tuple[str, ...]:
 
 
 def _filled(method: Method, condition_on: str | tuple[str, ...] | None) -> Method:
-    """Return the method with ``condition_on``, if it has such a field and leaves it None."""
+    """Return the method with ``condition_on``, if it has this field and the field is None."""
     has_field = any(field.name == "condition_on" for field in fields(method))  # type: ignore[arg-type]
     if condition_on is None or method.condition_on is not None or not has_field:
         return method
@@ -51,7 +51,7 @@ def _filled(method: Method, condition_on: str | tuple[str, ...] | None) -> Metho
 
 
 def _widened(method: Method, names: Mapping[str, tuple[str, ...]]) -> Method:
-    """Return the method with mean and spread for forecasts among the names of its covariates."""
+    """Return the method with two names, mean and spread, for each covariate that is a forecast."""
     changes: dict[str, object] = {}
     own = names_of(method.condition_on)
     wide = tuple(dict.fromkeys(n for name in own for n in names.get(name, (name,))))
@@ -69,7 +69,7 @@ def _names_some(method: Method) -> bool:
 
 
 def _is_open(method: Method) -> bool:
-    """Return whether a pool includes the season depending on the dates of its cases."""
+    """Return whether a pool decides by the dates of its cases whether to use the season."""
     of_season = getattr(method, "settles_covariates", False)
     return of_season and method.condition_on is None and getattr(method, "methods", None) is None
 
@@ -77,7 +77,7 @@ def _is_open(method: Method) -> bool:
 def settled(
     method: Method, axis: CaseAxis, n_cases: int, given: Sequence[str]
 ) -> tuple[Method, str | None]:
-    """Return the method as used with these cases, and a remark; see :meth:`Method.check`.
+    """Return the method with its settings for these cases, and a remark; see :meth:`Method.check`.
 
     A pool that decides on the season takes the ``given`` covariates, too.
     """

@@ -1,7 +1,7 @@
 """Fit a Recalibrator to a hindcast and observations.
 
-:func:`fit` pairs variables, prepares the cases of each (with :func:`prepare`, which
-cross-validation, plans and ridge curves also use) and fits them.
+:func:`fit` pairs variables, prepares the cases of each variable with :func:`prepare`, and fits
+them. Cross-validation, plans and ridge curves also prepare their cases with :func:`prepare`.
 """
 
 from __future__ import annotations
@@ -73,10 +73,10 @@ def fit(
     Parameters
     ----------
     hindcast : DataArray or Dataset
-        Past forecasts in any of the four forms: members along a member dimension (NaN ones left
-        out); members with weights (``NAME`` and ``NAME_weight``); quantiles along ``quantile``
-        (0-1) or ``percentile`` (0-100); normal distributions (``NAME_loc``, ``NAME_scale``, with
-        ``NAME_weight`` over ``component`` a mixture). A Dataset may hold several variables.
+        Past forecasts in any of the four forms: members along a member dimension (NaN members are
+        left out); members with weights (``NAME`` and ``NAME_weight``); quantiles along ``quantile``
+        (0-1) or ``percentile`` (0-100); normal distributions (``NAME_loc`` and ``NAME_scale``; a
+        mixture also has ``NAME_weight``, over ``component``). A Dataset may hold several variables.
     observations : DataArray, Dataset or dict
         Observations in the same units. Labels along the calibration dimension match them to the
         forecasts. Labels of locations must be equal; observations may lack a location dimension.
@@ -93,9 +93,9 @@ def fit(
         The member dimension. Recognised by CF standard name or name (member, number, ...).
     condition_on : str or tuple of str, optional
         Covariates that are known when the forecast is issued: "season" (the day of the year of the
-        valid time, at each lead), or names. The result is calibrated given the forecast and these.
-        It applies to a method whose own ``condition_on`` is None. By default all ``covariates``
-        that you give, and in a pool the season too.
+        valid time, at each lead), or names. The result is calibrated given the forecast and these
+        covariates. The argument applies to a method whose own ``condition_on`` is None. By default
+        a method conditions on all ``covariates`` that you give, and a pool also on the season.
     covariates : dict from str to DataArray or Dataset, optional
         Covariates by name, along the calibration dimension and perhaps locations. Coordinates of
         the hindcast serve as well, if ``condition_on`` names them. A circular covariate has an
@@ -105,19 +105,19 @@ def fit(
     pool : str, tuple of str or dict, optional
         Location dimensions whose cases one fit learns from together, for small samples. The fit
         serves forecasts at all positions along them. ``{"lat": 3, "lon": 3}`` instead gives each
-        location a fit of its own, to the cases in a window of so many positions (odd numbers).
+        location a fit of its own, to the cases in a window of 3 by 3 positions (odd numbers).
         A quantity that differs between positions, such as the lead, may then be a covariate.
         Beyond 1500 cases all places share a CKME of their errors. In a LinearPool this CKME is one
-        more component at each place, in an OnlinePool one more expert. Methods that compare no
-        cases, such as EMOS, learn from all cases. Windows raise an error beyond 1500 cases, and so
-        do settings that such a CKME does not have.
+        more component at each place, and in an OnlinePool it is one more expert. Methods that do
+        not compare cases, such as EMOS, learn from all cases. Beyond 1500 cases, windows raise an
+        error, and so do settings that the shared CKME does not have.
     jointly : sequence of str, optional
         Variables that belong together, such as the components of the wind. The method compares
         forecasts as ensembles of vectors, each variable in units of its spread. A past case has one
         weight for all variables, so members are observed vectors.
     period : float or dict from str to float, optional
         Period of a circular variable, such as 360 for a wind direction in degrees, or of several
-        variables by name. Distances are then those of points on a circle. The attribute
+        variables by name. The method then compares values as points on a circle. The attribute
         ``circular_period`` of the hindcast's variable does the same; the recalibrated forecast has
         this attribute too.
     features : str or sequence of str, optional
@@ -125,9 +125,10 @@ def fit(
         fit compares places by them. It always uses latitude, longitude, height and lead.
     choose : "together", "each", or name or names of dimensions
         Places that choose settings together by cross-validation: kernel, support, ridge, weights
-        of a pool and tails. "together": all places, from a sample of at most 64 of a kind. "each":
-        each place alone; its own cases determine the settings poorly. Names of dimensions, such as
-        ("lat", "lon"): the places along them, so each lead has its own settings.
+        of a pool and tails. "together": all places of a kind, from a sample of at most 64 of them.
+        "each": each place alone, although its own cases determine the settings poorly. Names of
+        dimensions, such as ("lat", "lon"): the places along these dimensions, so each lead has its
+        own settings.
     min_samples : int
         Locations with fewer complete cases get NaN and a status.
     progress : bool
@@ -157,16 +158,16 @@ def fit(
     the cases of each location once for every neighbour.
 
     If places share a CKME of more than 1500 cases, each place has a centre and a spread of its own,
-    as far as its record shows them. The errors around the centre, in units of the spread, are
-    learned from all places together. They depend on the shape of the forecast, on covariates, and
+    as far as its record supports them. The fit learns the errors around the centre, in units of the
+    spread, from all places together. They depend on the shape of the forecast, on covariates, and
     on coordinates of the places (latitude, longitude, height, lead), which the fit reads. Hindcast
     and observations may be cut along cases and places. Members are 200 quantiles of equal mass,
     within the range of the errors, so there are no tails. The same model serves places that were
-    not in the hindcast, by their coordinates. The state's ``record`` describes each place: it has a
-    record, one shorter than ``min_samples``, none, or one unlike all others, perhaps in another
-    unit.
+    not in the hindcast, by their coordinates. The state's ``record`` describes the record of each
+    place: long enough, shorter than ``min_samples``, missing, or unlike all others. A record unlike
+    all others perhaps has another unit.
 
-    A :class:`xrecal.LinearPool` of so many pooled cases is a pool at each place, and its last
+    A :class:`xrecal.LinearPool` of more than 1500 pooled cases is a pool at each place. Its last
     component is the shared CKME. Weights come from held-out forecasts of all components. At a place
     with fewer than ``min_samples`` cases, or one that was not in the hindcast, the shared CKME has
     all the weight. Updates add to the cases of each place; the shared CKME stays as it is until the
@@ -215,7 +216,7 @@ def fit_group(
     min_samples: int,
     choose: Choose,
 ) -> dict[Hashable, FittedVariable]:
-    """Fit variables that differ only in observations, whose attributes are ``observed``."""
+    """Fit variables that differ only in observations; ``observed`` are attributes of these."""
     one = next(iter(prepared.values()))
     method, vectors, periods = one.method, one.method.variables, one.periods
     if vectors is not None:
@@ -281,7 +282,7 @@ def pair_hindcast(
 ) -> Pairs:
     """Cases of a variable in order of time.
 
-    ValueError if the method cannot compare its forecasts.
+    Raises ValueError if the method cannot compare the forecasts.
     """
     require_distances(form, name="hindcast")
     if form.period is not None and method.variables is None:
@@ -302,8 +303,8 @@ def prepare(
 ) -> Prepared:
     """Pool and date the cases of a variable, and read its covariates and features of places.
 
-    With ``in_splits`` each fit has only some dates and pools its own cases. Here the pool then has
-    all positions, and the axis is that of the dates; named members get no weights yet.
+    With ``in_splits`` each fit has only some dates and pools its own cases. The prepared pool then
+    has all positions, the axis has the dates, and named members do not have weights yet.
     """
     dim = pairs.dim
     assert dim is not None
@@ -397,7 +398,7 @@ def _with_shared(
     pool: Pool,
     members: NamedMembers | None,
 ) -> Prepared:
-    """Pools at each place, in which a shared component competes with those of the place."""
+    """Pools at each place, in which a shared component competes with the place's own components."""
     dim, pairs = pairs.dim, replace(pairs, pool=None)
     require_whole_cases(pairs)
     axis = axis_of(pairs)

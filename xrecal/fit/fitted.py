@@ -1,4 +1,4 @@
-"""A fitted method: settings, and state at every location. ``model.py`` adds its methods."""
+"""A fitted method: settings, and state at every location. ``model.py`` adds its calls."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ MODEL, MODEL_PARTS = "calibration_model", ("model_weight", "model_offset")
 """Dimension of the models of named members in the state, and the arrays along it."""
 
 SEEN, ABOUT = "seen", "covariates"
-"""Array with the ranges of covariates, in a fit by sums, and its attribute with their names."""
+"""Array with the ranges of covariates, in a fit that stores sums; attribute with their names."""
 
 
 def chunks_of(state: xr.Dataset) -> Mapping[Hashable, tuple[int, ...]]:
@@ -43,7 +43,7 @@ def chunks_of(state: xr.Dataset) -> Mapping[Hashable, tuple[int, ...]]:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FittedVariable:
-    """One fitted variable: roles of dimensions, state, and facts for its text."""
+    """One fitted variable: roles of dimensions, state, and facts for its description."""
 
     kind: Kind
     dim: Hashable
@@ -53,7 +53,7 @@ class FittedVariable:
     method: Method
     """Method with the settings that the fit used; see :meth:`Method.check`."""
     periods: Mapping[str, float | None]
-    """Covariates, and the periods of circular ones."""
+    """Covariates, with the period of each circular covariate."""
     n_matched: int
     n_forecasts: int
     min_samples: int
@@ -67,7 +67,7 @@ class FittedVariable:
     jointly: tuple[Hashable, ...] = ()
     """Variables recalibrated jointly, including this one."""
     selected: Places | None = None
-    """Positions of these fits among all of the model, after a selection; never stored."""
+    """Positions of these fits among all fits of the model, after a selection; never stored."""
 
     def __repr__(self) -> str:
         return f"<fitted variable along {self.dim!r}, {self.kind}: {self.method!r}>"
@@ -116,7 +116,7 @@ class FittedVariable:
     def climatology(self) -> xr.DataArray:
         """Observations (..., case) of each location alone, or of all places if they share a fit.
 
-        Without coordinates of the cases.
+        The result has no coordinates of the cases.
         """
         cases = slice(None) if self.pool is None else self.pool.own_cases
         own = self.observed.isel({CASE: cases})
@@ -171,9 +171,9 @@ class Fitted:
 
     @explained("model.compute")
     def compute(self, *, progress: bool = True) -> Self:
-        """Return a model whose state is in memory; all variables in one run of Dask.
+        """Return a model whose state is in memory.
 
-        ``progress`` as for ``fit``.
+        One run of Dask computes all variables. ``progress`` works as in ``fit``.
 
         Examples
         --------
@@ -187,7 +187,7 @@ class Fitted:
 
     @explained("model.persist")
     def persist(self) -> Self:
-        """Return a model whose state is, or is being, computed in the workers' memory.
+        """Return a model whose state Dask starts to compute, into the memory of its workers.
 
         Examples
         --------
@@ -200,7 +200,7 @@ class Fitted:
 
     @explained("model.as_numpy")
     def as_numpy(self) -> Self:
-        """Return a model whose state is in NumPy arrays: a copy of one that is on a GPU.
+        """Return a model whose state is in NumPy arrays, copied from the GPU if it is there.
 
         Examples
         --------
@@ -211,7 +211,7 @@ class Fitted:
 
     @explained("model.load")
     def load(self, *, progress: bool = True) -> Self:
-        """The same as :meth:`xrecal.Recalibrator.compute`, under the name that xarray uses."""
+        """Do the same as :meth:`xrecal.Recalibrator.compute`, under the name that xarray uses."""
         return self.compute(progress=progress)
 
     def _with_states(self, states: tuple[xr.Dataset, ...]) -> Self:
@@ -227,7 +227,7 @@ def dtype_of_members(
 ) -> np.dtype[np.floating[Any]]:
     """Floating type of the members that a method issues for forecasts.
 
-    Members that are not observations are as precise as the coarser input.
+    Members that are not observations have the precision of the less precise input.
     """
     if method.shares_members:
         return observations.dtype

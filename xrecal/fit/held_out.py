@@ -49,7 +49,7 @@ By: TypeAlias = Literal["year", "block", "retrospective", "rolling"]
 LONGEST_MONTH = 31 * SECONDS["day"]
 
 EACH_LEAD = "the delay of each lead"
-"""Text for the gap of a model that learns from each forecast once it has verified."""
+"""Text for the gap of a model that learns from each forecast after the forecast has verified."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Splits:
 
     by: By
     gap: Span | None = 0
-    """None means the lead time for models that are updated, else 0."""
+    """None means the lead time for models that are updated, and 0 for other models."""
     blocks: int = 5
     window: Span | None = None
     every: Span | None = None
@@ -103,7 +103,7 @@ class Splits:
             raise ValueError(
                 Advice(
                     Typed("by", "year"),
-                    f" needs two years at least, and all cases are of {year[0]}"
+                    f" needs two years at least, but all cases are of {year[0]}"
                     f"{note_on_year_start(axis, year)}; use ",
                     Typed("by", "block"),
                 )
@@ -140,7 +140,7 @@ class HeldOut:
     rounds: Sequence[Round]
     splits: Splits
     known: xr.DataArray | None = None
-    """First case issued after each case is known, if models learn cases as they verify."""
+    """First case issued after each case is known, for models that learn cases as they verify."""
 
     @property
     def folds(self) -> list[Fold]:
@@ -159,7 +159,7 @@ class HeldOut:
 
     @property
     def units(self) -> dict[str, Any]:
-        """Attribute with the unit of the observations, or that of the forecasts."""
+        """Attribute with the unit of the observations, or else with the unit of the forecasts."""
         given = (self.form.loc, self.prepared.pairs.observations)
         return {k: v for array in given for k, v in array.attrs.items() if k == "units"}
 
@@ -224,14 +224,14 @@ class HeldOut:
 
     @property
     def _steps(self) -> int:
-        """2 if work on all places comes before the loop, else 1."""
+        """Number of steps: 2 if work on all places comes before the loop, else 1."""
         own, choose = self.prepared.pairs, self.splits.choose
         searched = (one for one in self.folds if one.sharing is None)
         pairs = ((one.method, replace(own, pool=one.pool)) for one in searched)
         return 1 + any(works_on_all_first(*pair, choose) for pair in pairs)
 
     def _choices(self) -> Inputs:
-        """Joint choices and weights of models, for each fit from its training cases."""
+        """Joint choices of each fit, and weights of models, from the training cases of the fit."""
         least, choose, found = self.splits.min_samples, self.splits.choose, {}
         for number, one in enumerate(counted(self.rounds) if self._steps > 1 else self.rounds):
             if one.fit is None or (one.fit.sharing is not None and one.fit.method.exchangeable):
@@ -248,10 +248,10 @@ class HeldOut:
         return found
 
     def _learned_by(self, one: Round) -> Prepared:
-        """Cases from which places choose together, for a fit.
+        """Cases from which places choose the settings of a fit together.
 
-        These are its training cases, except for cases nearer to the predicted ones than the longest
-        lead, because one observation verifies forecasts of several starts.
+        These are the training cases of the fit, without cases nearer to the predicted cases than
+        the longest lead, because one observation verifies forecasts of several starts.
         """
         fold, prepared, dim = one.fit, self.prepared, self.dim
         assert fold is not None
@@ -262,7 +262,7 @@ class HeldOut:
             dates = dates[apart > ahead + ROUNDING]
         pairs = prepared.pairs
         observed = [pairs.observations, *pairs.partners]
-        if self.known is not None:  # as issued
+        if self.known is not None:  # only observations known at the issue of the first test case
             late = self.known.transpose(dim, ...) > int(one.test[0])
             bare = late.drop_vars(list(late.coords))
             observed = [o.where(~bare) for o in observed]
@@ -374,7 +374,7 @@ def hold_out(
     dim: Hashable | None,
     covariates: Given,
 ) -> HeldOut:
-    """Pair, order and split the cases of a variable; nothing is computed."""
+    """Pair, order and split the cases of a variable, without computing anything."""
     method, _ = within_nature(form, observed, method)
     prepared = prepare_all(form, observed, method, splits, dim, covariates)
     folds = folds_of(method, prepared, splits)
@@ -398,7 +398,7 @@ def prepare_all(
 
 
 def folds_of(method: Method, prepared: Prepared, splits: Splits) -> list[Fold]:
-    """Splits of the cases, each with its method as used with the training cases."""
+    """Splits of the cases, each with the method's settings for its training cases."""
     from xrecal.arrays.ckme.folds import count_near
 
     axis = prepared.axis
@@ -434,7 +434,7 @@ def folds_of(method: Method, prepared: Prepared, splits: Splits) -> list[Fold]:
             Advice(
                 f"{few} of {len(folds)} splits leave fewer than ",
                 Typed("min_samples", min_samples),
-                " cases to learn from; the cases they test are NaN",
+                " cases to learn from; the results of the cases they test are NaN",
             )
         )
     if notes and prepared.note is None:  # the note on all cases has been reported
@@ -464,7 +464,7 @@ def suited(
     prepared: Prepared,
     choose: Choose,
 ) -> tuple[Fold, str | None]:
-    """A split with the pool and method as used with its training cases."""
+    """A split with the pool, and the method's settings, for its training cases."""
     own, n_cases, pool = axis.take(train), train.size, prepared.pairs.pool
     given = [name for name in prepared.covariates if may_break(name)]
     try:

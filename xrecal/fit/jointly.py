@@ -27,7 +27,7 @@ def read_groups(
 ) -> list[tuple[tuple[Hashable, ...], Method]]:
     """Groups of variables with a joint fit, or single variables, and their method.
 
-    The method compares vectors if there are several variables or a circular one.
+    The method compares vectors if there are several variables or a circular variable.
 
     Raises
     ------
@@ -110,7 +110,7 @@ def _periods(paired: Paired, period: Period) -> dict[Hashable, float | None]:
 
 
 def require_members(variable: Hashable, form: Form, *, alone: bool, name: str) -> None:
-    """Raise ValueError unless a forecast has members: only members are compared as vectors."""
+    """Raise ValueError unless a forecast has members: only members can be compared as vectors."""
     if form.kind == "ensemble" or (alone and form.kind == "weighted"):
         return
     how = "on a circle" if alone else "jointly"

@@ -25,12 +25,12 @@ from xrecal.typing import FloatArray, IntArray
 from .cases import cases_of
 
 Choose: TypeAlias = Hashable | Sequence[Hashable]
-"""Places that choose together: all ("together"), none ("each"), or those along dimensions."""
+"""Places that choose together: all ("together"), none ("each"), or places along dimensions."""
 
 TOGETHER, EACH = "together", "each"
 
 SAMPLE = 64
-"""Largest number of places of a kind to search: their mean has an eighth of the noise of one
+"""Largest number of places of a kind to search. Their mean has an eighth of the noise of one
 place."""
 
 OF_A_KIND = 16
@@ -55,12 +55,12 @@ class Together:
     """Places that choose together."""
 
     dims: tuple[Hashable, ...]
-    """Dimensions that they share choices along."""
+    """Dimensions along which places share choices."""
     order: IntArray
-    """(P,) places along these, flattened, in the order of sampling"""
+    """(P,) places along these dimensions, flattened, in the order of sampling"""
     sizes: tuple[int, ...]
     lead: int | None
-    """Position of the dimension of leads among these"""
+    """Position of the dimension of leads among these dimensions"""
 
     def among(self, facts: Named, min_samples: int) -> tuple[IntArray, npt.NDArray[np.bool_]]:
         """Kind of each place (..., P), -1 for a place that chooses alone; and the sample."""
@@ -113,7 +113,7 @@ class Together:
 def places_together(form: Form, places: Sequence[Hashable], choose: Choose) -> Together | None:
     """Places that choose together, or None if each chooses alone.
 
-    ``places`` are the dimensions with a fit of their own. Raises ValueError for others.
+    ``places`` are the dimensions with a fit of their own. Raises ValueError for other dimensions.
     """
     dims = read_choose(choose, places)
     sizes = {d: n for part in form.parts.values() for d, n in part.sizes.items()}
@@ -160,7 +160,7 @@ class KindTask:
 
     @property
     def on_device(self) -> bool:
-        """True if it accepts CuPy arrays."""
+        """True if the task accepts CuPy arrays."""
         return self.method.on_device
 
     def __call__(

@@ -33,7 +33,7 @@ def known_at(
     Parameters
     ----------
     observations : DataArray
-        Observations along their dates, of the variable of the forecast or another one.
+        Observations along their dates, of the variable of the forecast or of another variable.
     forecast : DataArray or Dataset
         Forecasts over starts and leads, or of a single start; their values are not read.
     delay : int, str or timedelta
@@ -47,7 +47,7 @@ def known_at(
     -------
     DataArray
         A covariate for ``fit`` and ``apply``, along the starts and the places of the observations.
-        NaN if no observation is known, or the last one is missing. Lazy if observations are.
+        NaN if no observation is known, or the last one is missing. Lazy if observations are lazy.
 
     Raises
     ------

@@ -1,7 +1,7 @@
-"""Loop over held-out cases: in each round a model learns, predicts, and its results are stored.
+"""Loop over held-out cases: in each round a model learns and predicts, and the results are stored.
 
-A model is refitted, or updated with the cases that have verified since. Cross-validation fits in
-each round; predictions as in operation update in between.
+Cross-validation refits the model in each round. Predictions as in operation also update the model
+between two fits, with the cases that have verified since.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ the location itself."""
 class Fold(NamedTuple):
     """Training cases and predicted cases by their position in time, and the method.
 
-    Pooled cases are dates.
+    If cases are pooled, positions are numbers of dates.
     """
 
     method: Method
@@ -52,7 +52,7 @@ class Fold(NamedTuple):
     pool: Pool | None = None
     """Positions whose cases one fit learns from."""
     sharing: Sharing | None = None
-    """For pools at each position with a shared component."""
+    """Information for pools at each position with a shared component."""
 
     @property
     def n_cases(self) -> int:
@@ -66,7 +66,7 @@ class Fold(NamedTuple):
 
 
 class Round(NamedTuple):
-    """One round of the loop: cases to learn, and cases to predict then."""
+    """One round of the loop: cases to learn from, and then cases to predict."""
 
     fit: Fold | None
     """Training cases with method and pool; None for an update."""
@@ -82,7 +82,7 @@ class Wanted:
 
     reduction: Callable[..., tuple[FloatArray, ...]]
     takes: tuple[KnownName | int, ...]
-    """Inputs after the distributions: facts about the cases, or numbers of extras."""
+    """Inputs that follow the distributions: facts about the cases, or numbers of extras."""
     sizes: tuple[tuple[int, ...], ...]
     """Lengths of the last axes of each result."""
     dtypes: tuple[npt.DTypeLike, ...]
@@ -123,10 +123,10 @@ class _Block(NamedTuple):
 class LoopTask:
     """Task from a chunk of locations to a reduction of the predictions of the loop.
 
-    Each fit gets only the cases of its round, so no choice of a method can have seen the others.
+    Each fit gets only the cases of its round, so no choice of a method can depend on other cases.
     Cached distances were computed among all cases together, so other cases affect only their
     rounding. Pooled cases have arrays (L, pooled dimensions, n, ...). Each fit pools as ``fit``
-    does, so no position reveals the observation at another one.
+    does, so no position reveals the observation at another position.
     """
 
     rounds: Sequence[Round]
@@ -138,7 +138,7 @@ class LoopTask:
     """Pool with all positions that any fit learns from."""
     reuse_distances: bool
     as_kept: bool
-    """True if fits have their cases as a model stores them: members in ascending order."""
+    """True if fits get cases in the form that a model stores, with members in ascending order."""
     by_place: ClassVar[bool] = True
 
     def __call__(
@@ -224,7 +224,7 @@ class LoopTask:
         choices = {r: own_of_fits(of, n_dims, inside) for r, of in choices.items()}
         each = 4 * bytes_at(given, sizes) * (learned.shape[1] + served.shape[1])
         if any(one.fit is not None and one.fit.sharing for one in self.rounds):
-            each = WORKSPACE  # one by one
+            each = WORKSPACE  # one fit at a time
         axis = self.pool.axis(self.axis, first.shape[-1])
         of_cases = {group: of for group, of in given.items() if group != "extras"}
         for at in location_blocks(n_fits, each):
@@ -313,7 +313,7 @@ class LoopTask:
         return replace(cases, observations=np.where(there, cases.observations, np.nan))
 
     def _updated(self, model: _Model, added: Cases, one: Round) -> _Model:
-        """Model with more cases; it may know some of them."""
+        """Model with more cases; the model may know some of these already."""
         dates = one.learn
         fold, pool = model.fold, model.fold.pooled
         order, every = order_of_positions(model.dates, dates)

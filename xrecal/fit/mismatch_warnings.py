@@ -2,8 +2,8 @@
 
 Forecasts may be of another place or lead, far from all training values, unlike all past forecasts,
 or have new labels along pooled dimensions. Each of these gives a warning, not an error, because it
-may be intended. Values a million times larger than all training values are missing, by the rule of
-:mod:`xrecal.inputs.missing`.
+may be intended. Values a million times larger than all training values count as missing, by the
+rule of :mod:`xrecal.inputs.missing`.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ NOVEL = 0.5
 """Novelty above which a forecast is unlike past ones."""
 
 OFTEN = 0.1
-"""Share of such forecasts above which a warning is issued. Of ordinary forecasts, 2 in 100 are
-novel after 30 cases and 1 in 1000 after 300, more with heavy tails."""
+"""Share of forecasts with such a novelty above which a warning is issued. Of ordinary forecasts, 2
+in 100 are novel after 30 cases and 1 in 1000 after 300. With heavy tails there are more."""
 
 ALIEN = 0.9
 """Novelty above which a single forecast gets a warning: far from all past forecasts."""
@@ -55,8 +55,8 @@ NewForecast = tuple[Form, FittedVariable]
 def warn_of_other_place(forecasts: Iterable[NewForecast], *, name: str = "forecast") -> None:
     """Warn about forecasts with another place or lead than the hindcast of their fit.
 
-    Scalar coordinates that both have are compared: names of stations and sites, latitudes and
-    longitudes, and leads. There is one warning for all variables.
+    This compares scalar coordinates of the forecasts and the fit: names of stations and sites,
+    latitudes and longitudes, and leads. There is one warning for all variables.
     """
     _warn(_other_place(*one, name=name) for one in forecasts)
 
@@ -81,7 +81,7 @@ def _other_place(form: Form, fitted: FittedVariable, *, name: str) -> str | None
     drop = repr(differ[0]) if len(differ) == 1 else repr(differ)
     return (
         f"the model was fitted at {there}, but {name} is at {here}: does it belong to the model? "
-        f"If so, use {name}.drop_vars({drop}), if not a model of a hindcast there"
+        f"If so, use {name}.drop_vars({drop}). If not, use a model fitted to a hindcast there"
     )
 
 
@@ -124,10 +124,10 @@ def _differ_in_value(a: xr.DataArray, b: xr.DataArray) -> bool:
 def warn_of_far_values(forecasts: Iterable[NewForecast]) -> None:
     """Warn about forecasts in memory that are far from all values that their fit has learned from.
 
-    Far means farther outside the range of the hindcast's members than the range is wide, over all
-    locations together; for normal distributions, of their locations. There is no warning for
-    variables on a circle, for lazy forecasts or fits, which this does not compute, and for methods
-    that store no hindcast, such as EMOS.
+    Far means farther outside the range of the hindcast's members than the range is wide. It is the
+    range over all locations together, and for normal distributions the range of their means. There
+    is no warning for variables on a circle, nor for methods that do not store the hindcast, such
+    as EMOS. There is none for lazy forecasts or fits either, because this does not compute them.
     """
     for form, fitted in forecasts:
         learned = _learned(fitted)
@@ -154,7 +154,7 @@ def _learned(fitted: FittedVariable) -> xr.DataArray | None:
 
 
 def _range(values: xr.DataArray) -> tuple[float, float]:
-    """Smallest and largest value; NaN without any."""
+    """Smallest and largest value; NaN without values."""
     if values.size == 0:
         return math.nan, math.nan
     return float(values.min().data), float(values.max().data)  # values on a GPU need .data
@@ -163,7 +163,7 @@ def _range(values: xr.DataArray) -> tuple[float, float]:
 def largest_seen(fitted: FittedVariable) -> xr.DataArray:
     """Largest absolute value of the members and observations of a fit at each location.
 
-    Zero on a GPU, because values are not searched there. Without labels.
+    Zero on a GPU, because values are not searched there. The result has no labels.
     """
     names = [name for name in (fitted.members, "observations") if name in fitted.arrays]
     seen = {name: fitted.arrays[name] for name in names}
@@ -182,7 +182,7 @@ class _Largest:
 
 
 def warn_of_unseen(forecasts: Iterable[NewForecast]) -> None:
-    """Warn about members in memory that count as missing, far beyond all seen values."""
+    """Warn about members in memory that count as missing, being far beyond all seen values."""
     for form, fitted in forecasts:
         if isinstance(form.loc.data, np.ndarray):
             name = "forecast" if form.name is None else f"forecast[{form.name!r}]"
@@ -194,7 +194,7 @@ def warn_of_unseen(forecasts: Iterable[NewForecast]) -> None:
 
 
 def warn_of_unseen_values(observed: xr.DataArray, known: xr.DataArray) -> None:
-    """Warn about observations in memory that count as missing, far beyond all seen values."""
+    """Warn about observations in memory that count as missing, being far beyond all seen values."""
     if observed.dims == known.dims:
         given = np.broadcast_to(observed.to_numpy(), known.shape)
         found = given[np.isnan(known.data) & ~np.isnan(given)]
@@ -254,8 +254,8 @@ def _on_new(given: xr.DataArray, learned: xr.DataArray, dim: Hashable, *, name: 
     return (
         f"{name} has labels along {dim!r} that the hindcast of the model did not have, {labels}; "
         f"it had {had}. As cases are pooled over {dim!r}, xrecal recalibrates these forecasts "
-        "like the others: select known labels, or fit with a hindcast that has them, if they "
-        "differ"
+        "like all others. If the new labels differ from known ones, select known labels, or fit "
+        "with a hindcast that has the new labels"
     )
 
 
@@ -299,7 +299,7 @@ def _far_from(
 def _outside(
     given: npt.NDArray[np.generic], learned: npt.NDArray[np.generic]
 ) -> npt.NDArray[np.bool_]:
-    """Mark leads outside the range of known ones: leads in between are allowed."""
+    """Mark leads outside the range of known leads: leads in between are allowed."""
     return np.asarray((given < learned.min()) | (given > learned.max()))
 
 

@@ -1,7 +1,8 @@
 """New places: forecasts and cases at places outside a shared fit.
 
-Forecasts for a new place come from the law of all places and its features alone. Once an update has
-added the place, the fit learns its centre and spread from its own cases.
+Forecasts for a new place come from the law of errors of all places and from the features of the new
+place. After an update has added the place, the fit learns the centre and spread of the place from
+the cases there.
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ def dims_of_places(fitted: FittedVariable) -> tuple[Hashable, ...]:
 
 
 def _taken(state: xr.Dataset, d: Hashable, at: IntArray, part: xr.DataArray) -> xr.Dataset:
-    """A state at positions along a dimension, -1 for new ones, with coordinates of a forecast."""
+    """A state at positions along a dimension, -1 for new places, with coordinates of a forecast."""
     taken = state.isel({d: np.maximum(at, 0)})
     along = [n for n, c in taken.coords.items() if d in c.dims]
     known = {n: part.coords[n].variable for n in along if n in part.coords}
@@ -149,7 +150,7 @@ def _usual_records(
 
 
 class Grown(NamedTuple):
-    """Cases of a hindcast at all places of a fit and at new ones, NaN where it has no case."""
+    """Cases of a hindcast at all places of a fit and at new places; NaN if it lacks a case."""
 
     fitted: FittedVariable
     pairs: Pairs
@@ -188,7 +189,7 @@ def with_all_places(
     if at is None and n != size:
         raise ValueError(
             f"hindcast has {n} positions along {d!r}, but the model was fitted on {size}; without "
-            f"labels along {d!r} in both they cannot be matched: add the coordinate"
+            f"labels along {d!r} in both, xrecal cannot match them: add the coordinate"
         )
     at = np.arange(n) if at is None else at
     ordered = np.array(by_labels(Pool((d,), (n,), None, ()), pairs.form).taken)

@@ -92,7 +92,7 @@ def labels_of_models(form: Form, name: str) -> list[Any]:
     index = form.loc.indexes[member]
     if not index.is_unique or index.hasnans:
         raise ValueError(
-            f"exchangeable=False needs another name for each model along {member!r} of {name}, "
+            f"exchangeable=False needs a different name for each model along {member!r} of {name}, "
             f"got {index.tolist()!s:.200}; use {name}.assign_coords({member}=[...])"
         )
     return [str(one) if isinstance(one, str) else one for one in index.tolist()]
@@ -140,8 +140,8 @@ def labels_to_learn(pairs: Pairs, method: Method) -> list[Any]:
     """Names of the models of a hindcast; ValueError if they cannot have weights."""
     if method.variables is not None:
         raise ValueError(
-            "exchangeable=False is for variables on a line, recalibrated each by itself; leave "
-            "jointly and period out, or exchangeable"
+            "exchangeable=False is for variables that are neither recalibrated jointly nor "
+            "circular; leave jointly and period out, or leave exchangeable out"
         )
     form = pairs.form
     for array in (form.loc, pairs.observations):
@@ -187,7 +187,7 @@ def _in_one(array: xr.DataArray, dims: Sequence[Hashable]) -> xr.DataArray:
 
 
 def weigh(pairs: Pairs, members: NamedMembers | None) -> Pairs:
-    """Pairs with weighted ensembles; they read the hindcast again."""
+    """Pairs with weighted ensembles, which are computed from the hindcast again."""
     if members is None:
         return pairs
     form = pairs.form
@@ -228,7 +228,7 @@ def with_members(state: xr.Dataset, members: NamedMembers | None) -> xr.Dataset:
 def matched_members(form: Form, fitted: FittedVariable, name: str) -> Form:
     """The forecast as a weighted ensemble, with models matched by their labels.
 
-    Its places are those of the fits, in their order.
+    The forecast must have the places of the fits, in the same order.
 
     Raises
     ------

@@ -67,10 +67,10 @@ UNSURE = "no value is negative, but forecasts may be (bounds=(0, None) prevents 
 def _may_have_bound(
     forecast: xr.DataArray, observed: xr.DataArray, *attrs: Mapping[Any, Any]
 ) -> bool:
-    """Return whether values in memory come close to 0 and never below, and no attribute decides.
+    """Return whether values in memory are near 0 but never below it, and no attribute decides.
 
-    Close is nearer than their range is wide. Equal values at the lower end are a bound that the fit
-    finds itself.
+    Near means that the distance to 0 is smaller than the range of the values. Values that are often
+    equal at the lower end do not count, because the fit finds such a bound itself.
     """
     if any("standard_name" in of for of in attrs) or _has_both_signs(*attrs):
         return False

@@ -1,4 +1,4 @@
-"""New, changed and late observations, compared with those of a fitted variable."""
+"""New, changed and late observations, compared with the known observations of a fit."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class News(NamedTuple):
     n_learned: int
     """Observations that were missing before."""
     n_revised: int
-    """Observations that differ from the known ones."""
+    """Observations that differ from the known observations."""
 
 
 def news_of(fitted: FittedVariable, pairs: Pairs) -> News:
@@ -54,8 +54,8 @@ def news_of(fitted: FittedVariable, pairs: Pairs) -> News:
     fitted : FittedVariable
         Its observations are computed if they are lazy.
     pairs : Pairs
-        Cases in the order of time. Forecasts with new observations are read, as a forecast without
-        members is not learned from.
+        Cases in the order of time. Forecasts with new observations are read, as models do not
+        learn from a forecast without members.
     """
     k, pairs = fitted.n_positions, in_order_of_fits(pairs, fitted)
     order = order_by_labels(pairs, fitted)[0].at_positions(k)
@@ -75,7 +75,7 @@ def news_of(fitted: FittedVariable, pairs: Pairs) -> News:
 
 
 def _compared(given: Any, known: Any) -> tuple[Any, Any]:
-    """Mark observations that were missing before, and those that differ from the known ones."""
+    """Mark observations that were missing before, and observations that have changed."""
     there = given.notnull()
     return there & known.isnull(), there & known.notnull() & (given != known)
 
@@ -93,10 +93,10 @@ def _are_issued(forecasts: xr.DataArray, which: IntArray) -> xr.DataArray:
 def last_known(
     fitted: FittedVariable, ahead: xr.DataArray | None = None
 ) -> tuple[np.datetime64, np.datetime64] | None:
-    """The newest start with an observation, and the newest valid time of one.
+    """Newest start with an observation, and newest valid time with an observation.
 
-    None without observations; both are equal without leads. ``ahead`` has the lengths of leads
-    without a unit, over their dimension.
+    The result is None without observations. Without leads, start and valid time are equal. If leads
+    have no unit, ``ahead`` has their lengths, over their dimension.
 
     Raises
     ------
@@ -140,7 +140,7 @@ def last_known(
 
 
 def warn_of_order(pairs: Pairs, fitted: FittedVariable, order: Order, dates: CaseAxis) -> None:
-    """Warn about new cases that an :class:`OnlinePool` treats differently from others.
+    """Warn about new cases that an :class:`OnlinePool` treats differently from other cases.
 
     Values are checked if model and observations are in memory and no positions are pooled.
     """
@@ -176,7 +176,7 @@ def _of_dates(pairs: Pairs, fitted: FittedVariable, order: Order, dates: CaseAxi
 
 
 def _of_values(pairs: Pairs, fitted: FittedVariable, order: Order) -> Iterator[str]:
-    """Remarks on observations that differ from the known ones, or that come late."""
+    """Remarks on observations that have changed, or that come late."""
     state, observed = fitted.state, pairs.observations
     arrays = state["observations"].data, state["last_learned"].data, observed.data
     if fitted.pool is not None or not all(isinstance(a, np.ndarray) for a in arrays):
@@ -189,7 +189,7 @@ def _of_values(pairs: Pairs, fitted: FittedVariable, order: Order) -> Iterator[s
     if n_revised := int(revised.sum()):
         yield (
             f"{n_revised} observations differ from those that are known; experts learn from the "
-            "new ones, weights have learned from the others"
+            "new values, but weights have learned from the old values"
         )
     last = state.variables["last_learned"]
     place = xr.Variable([ADDED], _places(order))
@@ -201,7 +201,7 @@ def _of_values(pairs: Pairs, fitted: FittedVariable, order: Order) -> Iterator[s
     if late:
         yield (
             f"{late} observations come after later ones were learned from; experts learn from "
-            "them, weights do not"
+            "the late observations, but weights do not"
         )
 
 

@@ -64,9 +64,9 @@ def read_pool(
 
 
 def by_labels(pool: Pool, form: Form) -> Pool:
-    """The pool with all positions, or those of the window, sorted by their labels.
+    """The pool with all positions, or positions of the window, sorted by their labels.
 
-    Labels are those of the index along a dimension, or else of its coordinates.
+    Labels come from the index along a dimension, or else from its coordinates.
     """
     shape = pool.sizes if pool.widths is None else pool.widths
     keys: list[IntArray] = []
@@ -206,7 +206,7 @@ class PooledTask:
 
     @property
     def on_device(self) -> bool:
-        """True if it accepts CuPy arrays."""
+        """True if the task accepts CuPy arrays."""
         return bool(getattr(self.task, "on_device", False))
 
     @property

@@ -22,13 +22,13 @@ from .cases import COVARIATE
 from .fitted import CASE, FittedVariable
 
 LAST_BIT = 30
-"""Bit of a status that all covariates without a bit of their own share."""
+"""Bit of a status for all covariates that have no bit of their own."""
 
 SHOWN = 6
 """Number of covariates in a warning."""
 
 OF_ALL = 0
-"""Name of the array of usual values; those of covariates are text."""
+"""Name of the array of usual values; names of covariates are text."""
 
 
 def replaceable(fitted: FittedVariable) -> dict[str, int]:
@@ -40,7 +40,7 @@ def replaceable(fitted: FittedVariable) -> dict[str, int]:
 
 
 def _records(fitted: FittedVariable) -> dict[Any, tuple[xr.Variable, Sequence[Hashable]]]:
-    """Arrays of the state, with core dimensions, that covariates are compared with.
+    """Arrays of the state, with core dimensions, for comparison with covariates of forecasts.
 
     These are covariates of the cases or, if places share a fit, their usual values.
     """
@@ -151,7 +151,7 @@ def _found(
 
 @dataclass(frozen=True)
 class _Judge:
-    """Task from covariates (L, T) and those of the record (L, n) to bits (L, T)."""
+    """Task from covariates (L, T) and covariates of the record (L, n) to bits (L, T)."""
 
     bits: Mapping[str, int]
     periods: Mapping[str, float | None]

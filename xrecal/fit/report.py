@@ -89,7 +89,7 @@ def facts_of_variable(name: Hashable, fitted: FittedVariable) -> list[Fact]:
 
 
 def _lazy(status: xr.DataArray) -> str:
-    """Return whether Dask still has to compute: a persisted array has left its graph."""
+    """Text about computations that Dask still has to do; a persisted array has left its graph."""
     if len(status.data.dask.layers) > 1:
         return "not computed: model.compute()"
     return "persisted: in memory, or being computed"

@@ -1,7 +1,8 @@
 """Match a forecast with its fits, by variable, lead and place, and check it.
 
 A forecast may have some of the leads and places of the hindcast, or a single one as a scalar
-coordinate. It gets their fits, in its order. Then it is checked against the fits.
+coordinate. The forecast gets the fits of its leads and places, in its order. Then a check compares
+the forecast with these fits.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def match_variables(
 ) -> dict[Hashable, tuple[Form, FittedVariable]]:
     """Forecast variables with their fits, checked against each other.
 
-    The fits are those of the forecast's leads and locations; a scalar coordinate becomes a
+    The fits belong to the forecast's leads and locations; a scalar coordinate becomes a
     dimension of length one, which :func:`as_given` removes from results. With ``read_values``, the
     values of forecasts in memory are read once, to warn about values far from the hindcast.
     """
@@ -282,7 +283,7 @@ def _remedy(missing: list[Hashable], fitted: FittedVariable, name: str) -> str:
     lead = lead_of(fitted)
     if name != "forecast" or missing != [lead] or lead not in fitted.state.indexes:
         return remedy
-    return f"{remedy}, or say which one it has: forecast.assign_coords({lead}=...)"
+    return f"{remedy}, or give the lead of the forecast: forecast.assign_coords({lead}=...)"
 
 
 def require_known_leads(part: xr.DataArray, fitted: FittedVariable, *, name: str) -> None:
@@ -331,7 +332,7 @@ def require_unit_of_leads(part: xr.DataArray, fitted: FittedVariable, *, name: s
 def matching_covariates(
     form: Form, fitted: FittedVariable, given: Given, *, of_more_cases: tuple[Hashable, ...] = ()
 ) -> dict[str, xr.DataArray]:
-    """Covariates of a forecast, or of added cases, checked against those of the fit.
+    """Covariates of a forecast, or of added cases, checked against covariates of the fit.
 
     ``of_more_cases`` are the dimensions of added cases and of pooled positions.
     """
@@ -341,8 +342,8 @@ def matching_covariates(
     for covariate, (own, *spread) in names_of_given(given).items():
         if own in fitted.periods and not {*spread} <= {*fitted.periods}:
             raise ValueError(
-                f"the covariate {covariate!r} is a forecast with members, but had one value a case "
-                "at the fit; give one here too, such as its mean"
+                f"the covariate {covariate!r} is a forecast with members, but had one value per "
+                "case at the fit; give one value per case here too, such as its mean"
             )
     learned = fitted.attrs_of_covariates
     covariates = read_covariates(
@@ -373,7 +374,7 @@ def matching_covariates(
 
 
 def with_missing(given: Given, form: Form, fitted: FittedVariable) -> Given:
-    """Return covariates of a forecast, with NaN for those it lacks; dates are never missing."""
+    """Return covariates of a forecast, with NaN for missing ones; dates are never missing."""
     known = {*names_in(given), *(name for part in form.parts.values() for name in part.coords)}
     lacking = [n for n in fitted.periods if may_break(n) and n not in known]
     attrs = {n: {"period": p} for n, p in fitted.periods.items() if p is not None}

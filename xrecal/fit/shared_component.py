@@ -35,13 +35,13 @@ class Sharing(NamedTuple):
 
     method: SharedCKME
     features: FloatArray
-    """(P, k) features of places, by their numbers"""
+    """(P, k) features of places, by the numbers of the places"""
     order: IntArray
     """(P,) positions in the order in which the cases of a date are learned"""
     numbers: IntArray
     """(P,) number of the place at each position"""
     sizes: Mapping[Hashable, int]
-    """Sizes of these dimensions."""
+    """Sizes of the pooled dimensions."""
     together: Together | None
     """Places of a fit that choose together; None if each chooses alone."""
 
@@ -108,7 +108,7 @@ def fit_sharing(
 
 
 def in_time_of(held: HeldOut, packed: Named, part: IntArray) -> InTime:
-    """Fits of earlier folds of dates in parts (n,), with the bounds from all cases."""
+    """Fits that were available when dates in parts (n,) were issued, with bounds from all cases."""
     from xrecal.arrays.shared.held_out import in_time
 
     return in_time(held, part, (float(packed["lower"]), float(packed["upper"])))
@@ -133,7 +133,7 @@ def fit_pools_that_share(
     for at in chunks.each_location:
         engine = PassesOverChunks(chunks, at)
         packed, held = shared.learn_and_hold_out(engine, table, chunks.folds, min_samples)
-        if component.method.keeps_sums:  # weights come from the fits known at each issue
+        if component.method.keeps_sums:  # weights use the fits known at issue
             held = engine.once(IfAny(in_time_of), held, packed, part)
         packs.append(packed)
         fits.append(held)

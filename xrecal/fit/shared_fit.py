@@ -1,4 +1,4 @@
-"""Shared fit: passes that only add over the cases of many places in chunks, to one state."""
+"""Shared fit: passes over the cases of many places, in chunks, which add up sums for one state."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 def fit_shared_state(prepared: Prepared, min_samples: int) -> xr.Dataset:
     """Lazy or computed state of a shared fit at each location that is not pooled.
 
-    Its cases are dates. Observations are (date, place); updates are compared with them.
+    Cases of the state are dates. Observations are (date, place), for comparison with updates.
     """
     pairs, chunks = prepared.pairs, SharedChunks(prepared)
     method, pool = chunks.method, chunks.pool
@@ -126,7 +126,7 @@ class SharedChunks:
         return self._joined(at, self.cases, task, join, given)
 
     def values(self, at: Mapping[Hashable, int]) -> Any:
-        """Covariates that may break, joined over all chunks at a location."""
+        """Covariates that may be missing or broken, joined over all chunks at a location."""
         from xrecal.arrays.shared.samples import join_values
 
         names = PLACE, *self.method.breakable
@@ -158,7 +158,7 @@ class SharedChunks:
         return joined_chunks(task, join, here, given, step=step, what=what)
 
     def _in_pieces(self, given: Mapping[str, CoreArrays], step: int) -> dict[str, CoreArrays]:
-        """Arrays in fixed pieces, as those in memory, whatever their chunks."""
+        """Arrays in pieces of fixed size, like arrays in memory, whatever the chunks are."""
         pieces = {DATE: step, **dict.fromkeys(self.pool.dims, -1)}
 
         def cut(array: xr.DataArray) -> xr.DataArray:
@@ -169,7 +169,7 @@ class SharedChunks:
         return {g: {n: (cut(a), core) for n, (a, core) in of.items()} for g, of in given.items()}
 
     def observations(self) -> tuple[xr.DataArray, xr.DataArray]:
-        """Usable observations (..., case, place), NaN for others.
+        """Usable observations (..., case, place), NaN for other cases.
 
         Also returns bits of the status of each location.
         """
@@ -261,7 +261,8 @@ def cases_of_places(
 ) -> tuple[Cases, int]:
     """Cases (1, n) of n forecasts of any places and dates, and bits of the status.
 
-    Values are checked for absurd ones only within a case, as the result must not depend on chunks.
+    The search for absurdly large values compares only values of the same case, as the result must
+    not depend on chunks.
     """
     each = {name: a[:, np.newaxis] for name, a in forecasts.items()}
     given = observed[0][:, np.newaxis]
@@ -310,7 +311,7 @@ class _ChunkOfCases:
 
 @dataclass(frozen=True)
 class _ChunkOfValues:
-    """Covariates of a chunk that may break, with the numbers of places and dates."""
+    """Covariates of a chunk that may be missing or broken, with numbers of places and dates."""
 
     method: SharedCKME
     periods: Mapping[str, float | None]

@@ -1,8 +1,8 @@
-"""A shared law that keeps learning: its forecasts of cases at the time they were issued.
+"""A shared law of errors that keeps learning, and its forecasts of cases when they were issued.
 
-Its sums cover the first dates, as many as were known when the last case was issued. Further dates
-are added one by one, so the law of each later day is available, and the result does not depend on
-how many days come at once.
+Sums of the law cover the first dates: the dates known when the last case was issued. Further dates
+are added one by one. So the law of each later day is available, and the result does not depend on
+the number of days in an update.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ SUMS = "sum_", "place_sums"
 
 
 def shared_law(fitted: FittedVariable) -> set[str]:
-    """Arrays of the state of a shared law; tasks of single places do not need them."""
+    """Names of the arrays of a shared law of errors; tasks of single places do not need them."""
     every, own = fitted.parameters.items(), fitted.method.in_common
     return {name for name, p in every if p.of_all_places and name not in own}
 
@@ -59,9 +59,9 @@ def shared_law(fitted: FittedVariable) -> set[str]:
 def learned_with_law(
     task: UpdateTask, fitted: FittedVariable, joined: xr.Dataset, form: Form
 ) -> xr.Dataset:
-    """State with more cases, ``joined`` to it, after law and places have learned.
+    """State after the shared law and the places have learned from the cases in ``joined``.
 
-    The places of ``form`` are those of the state.
+    The places of ``form`` are the places of the state.
     """
     chunks = KeptChunks(fitted, joined, form.name)
     said, arrays = _advanced(chunks, task, fitted, joined)
@@ -143,14 +143,14 @@ class KeptChunks(SharedChunks):
 
 
 class Turns(NamedTuple):
-    """Dates at which laws are needed while dates are added to earlier sums, at a location."""
+    """Dates whose laws are needed while sums at a location grow date by date."""
 
     first: int
     """Number of dates in the sums, without cases that came late"""
     late: IntArray
     """Number of these dates that may get more cases"""
     needed: frozenset[int]
-    """Numbers of known dates at the issue of cases to learn from"""
+    """Numbers of dates known when the cases to learn from were issued"""
     kept: int
     """Number of dates in the sums that the state stores"""
     n: int
@@ -199,7 +199,7 @@ def _advanced(
 
 
 def _seen(fitted: FittedVariable, joined: xr.Dataset, order: Order, turns: Turns) -> xr.DataArray:
-    """Observations in the sums, over all dates, NaN for others."""
+    """Observations in the sums, over all dates; NaN for other observations."""
     kept, n_kept = fitted.state[OBSERVATIONS].reset_coords(drop=True), order.n_kept
     there = (order.order < n_kept) & (np.arange(turns.n) < turns.first)
     taken = kept.drop_vars(list(kept.coords)).isel({CASE: np.minimum(order.order, n_kept - 1)})
@@ -267,7 +267,7 @@ def _in_time(
 
 
 class _Repacked:
-    """Function from a fit to all cases, the fit with stored sums, and old arrays, to new arrays."""
+    """Function from old arrays, a fit to all cases and a fit with stored sums to new arrays."""
 
     __name__ = "repacked"
 

@@ -35,7 +35,7 @@ PLACES = OWN + "place"
 
 
 def shares(method: Method, pool: Pool, n_dates: int) -> bool:
-    """Return whether a fit of a method to all positions of a pool is a shared one."""
+    """Return whether a fit of a method to all positions of a pool is a shared fit."""
     may = pool.widths is None and method.not_by_sums is None
     return may and math.prod(pool.sizes) > 1 and pool.is_large(n_dates)
 
@@ -239,7 +239,7 @@ def places_of_forecast(form: Form, fitted: FittedVariable) -> dict[str, xr.DataA
 
 
 def _positions(form: Form, fitted: FittedVariable, d: Hashable, axis: int) -> xr.DataArray:
-    """Positions of a forecast along a pooled dimension of the fit, -1 for new ones."""
+    """Positions of a forecast along a pooled dimension of the fit, -1 for new places."""
     pool = fitted.pool
     assert pool is not None
     part = next((p for p in form.parts.values() if d in p.dims), None)
@@ -250,8 +250,8 @@ def _positions(form: Form, fitted: FittedVariable, d: Hashable, axis: int) -> xr
         if part.sizes[d] != pool.sizes[axis]:
             raise ValueError(
                 f"forecast has {part.sizes[d]} positions along {d!r}, but the model was fitted on "
-                f"{pool.sizes[axis]}; without labels along {d!r} in both they cannot be matched: "
-                "add the coordinate to hindcast and forecast"
+                f"{pool.sizes[axis]}; without labels along {d!r} in both, xrecal cannot match "
+                "them: add the coordinate to hindcast and forecast"
             )
         return xr.DataArray(np.arange(part.sizes[d], dtype=np.float64), dims=[d])
     return xr.DataArray(known.astype(np.float64), dims=[d])

@@ -36,14 +36,14 @@ if TYPE_CHECKING:
 
 
 def with_shared_cases(grown: Grown, dates: CaseAxis, axis: CaseAxis, order: Order) -> xr.Dataset:
-    """State of a shared fit with more cases, given their order and dates among all.
+    """State of a shared fit with more cases, given their order, and the dates of all cases.
 
     Known cases add nothing, unless their observation was missing before. New places join the fit.
 
     Raises
     ------
     ValueError
-        If an observation differs from the known one, as it cannot be subtracted from sums.
+        If an observation differs from the known one, which cannot be subtracted from sums.
     """
     fitted, pairs = grown.fitted, grown.pairs
     method, pool, state = as_shared(fitted.method), fitted.pool, fitted.state

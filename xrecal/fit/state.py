@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from xrecal.arrays.online.common import Timeline
 
 NEW_MEMBER = "xrecal_new_member"
-"""Dimension of the members of forecasts in a task; members of cases and results have others."""
+"""Dimension of forecast members in a task; members of cases and results have other dimensions."""
 
 
 class Prepared(NamedTuple):
@@ -119,7 +119,7 @@ def shared_group(
 ) -> dict[str, tuple[xr.DataArray, tuple[Hashable, ...]]]:
     """Fields of :class:`SharedFits` over locations with their core dimensions.
 
-    Empty without any.
+    The result is empty without a shared component.
     """
     cores: tuple[tuple[Hashable, ...], ...] = (), (), (OWN + "place_feature",)
     named = zip(SharedFits._fields, shared, cores, strict=False)
@@ -129,7 +129,7 @@ def shared_group(
 def _outputs(
     prepared: Prepared, cases: Groups, parameters: Mapping[str, Parameter]
 ) -> tuple[dict[Any, tuple[dict[Hashable, int], Any]], dict[Hashable, int]]:
-    """Output arrays of a fit, with their dimensions and types; and dimensions of the members."""
+    """Output arrays of a fit with their dimensions and types, and the dimensions of the members."""
     pairs, pool, parts = prepared.pairs, prepared.pairs.pool, cases["forecasts"]
     n_cases = pairs.observations.sizes[pairs.dim] * (1 if pool is None else len(pool.taken))
     own: dict[Hashable, int] = {}
@@ -152,7 +152,7 @@ def _outputs(
 
 
 def choosing_together(method: Method, pairs: Pairs, choose: Choose) -> Together | None:
-    """Places of a fit that choose together; None if each chooses alone, or nothing."""
+    """Places of a fit that choose together; None if each chooses alone or has no choices."""
     if not method.choice_sizes:
         return None
     whole = () if pairs.pool is None else pairs.pool.forecast_dims
@@ -228,7 +228,7 @@ def arrays_of_cases(
     covariates: Mapping[str, xr.DataArray],
     dims: tuple[str, str] = (CASE, CASE_MEMBER),
 ) -> Groups:
-    """Arrays of cases over the locations and ``dims``, which are those of cases and members.
+    """Arrays of cases over the locations and ``dims``, the dimensions of cases and members.
 
     For pooled cases, dates have the dimension ``DATE``. The variable itself comes first.
     """
@@ -256,8 +256,8 @@ def arrays_of_cases(
 def given_cases(prepared: Prepared) -> Inputs:
     """Arrays of cases with their core dimensions, for :class:`FitTask`.
 
-    For pooled cases these are the pooled dimensions and ``DATE``;
-    :class:`xrecal.fit.pooling.PooledTask` makes them cases.
+    Pooled cases have the pooled dimensions and ``DATE`` as core dimensions;
+    :class:`xrecal.fit.pooling.PooledTask` joins these to one dimension of cases.
     """
     return _with_core(arrays_of_cases(prepared.pairs, prepared.covariates), prepared.pairs.pool)
 
@@ -344,7 +344,7 @@ class FitTask:
 
     @property
     def on_device(self) -> bool:
-        """True if it accepts CuPy arrays."""
+        """True if the task accepts CuPy arrays."""
         return self.method.on_device and not self.normal
 
     @property

@@ -27,17 +27,17 @@ from .cases import cases_of
 from .kinds import KINDS, KindTask, Together
 
 OF_ALL = 200.0
-"""Largest number of cases that joint choices count as, against the cases of a place."""
+"""Largest weight of joint choices, as a number of cases, against the cases of a place."""
 
 TOTAL = "total"
-"""Number of cases of all places of a kind, if all were searched; else 0."""
+"""Number of cases of all places of a kind, if the search covered all of them; else 0."""
 
 KIND = "xrecal_kind"
 """Dimension of the choices of kinds."""
 
 
 def axes_of(name: Hashable, size: Sequence[int]) -> dict[Hashable, int]:
-    """Dimensions of a choice after those of places."""
+    """Dimensions of a choice after the dimensions of places."""
     return {f"xrecal_{name}_{axis}": n for axis, n in enumerate(size)}
 
 
@@ -52,7 +52,7 @@ class Chosen(NamedTuple):
     choices: Mapping[Any, tuple[xr.DataArray, Sequence[Hashable]]]
     """Arrays by name, with their core dimensions; empty if each place chooses alone."""
     known: Sequence[Any] = ()
-    """Small arrays, which may be lazy; after them the cases of all places are read again."""
+    """Small arrays, which may be lazy. Tasks read the cases of all places again after these."""
 
 
 def choices_of(
@@ -63,7 +63,7 @@ def choices_of(
     search: Callable[[xr.DataArray, Sequence[Any]], Mapping[Any, xr.DataArray]],
     last: Sequence[Hashable],
 ) -> Chosen:
-    """Choices at each place; their core dimensions are places in ``last``, then the axes.
+    """Choices at each place; core dimensions are the places in ``last``, followed by the axes.
 
     Parameters
     ----------
@@ -155,7 +155,7 @@ class Among:
 
 @dataclass(frozen=True)
 class Join:
-    """Function from choices of the sample to those of each kind."""
+    """Function from choices of the sample to choices of each kind."""
 
     together: Together
     method: Method
@@ -196,7 +196,7 @@ class Join:
 
 @dataclass(frozen=True)
 class Spread:
-    """Function from choices of kinds to those of each place of a chunk."""
+    """Function from choices of kinds to choices of each place of a chunk."""
 
     method: Method
 
@@ -220,9 +220,9 @@ class Spread:
     ) -> tuple[npt.NDArray[Any], ...]:
         """Choices (..., axes) at places (...), from tables (..., K, axes) and their own choices.
 
-        If all places of a kind were searched, the own evidence counts by its cases, and the joint
-        evidence by the cases of the others, at most ``OF_ALL``. If some were searched, all get the
-        joint choices.
+        If the search covered all places of a kind, the evidence of a place counts by its cases, and
+        the joint evidence by the cases of the other places, at most ``OF_ALL``. If the search
+        covered some places, all places get the joint choices.
         """
         flat = kind.ravel()
         of_kind = {
@@ -256,9 +256,9 @@ def _at_kind(kind: IntArray, table: FloatArray, n_axes: int) -> FloatArray:
 
 @dataclass(frozen=True)
 class ChooseTask:
-    """Task from the cases of a chunk of places to choices of the sampled ones.
+    """Task from the cases of a chunk of places to choices of the sampled places.
 
-    NaN at the others.
+    Choices are NaN at other places.
     """
 
     method: Method
@@ -268,7 +268,7 @@ class ChooseTask:
 
     @property
     def on_device(self) -> bool:
-        """True if it accepts CuPy arrays."""
+        """True if the task accepts CuPy arrays."""
         return self.method.on_device
 
     @property

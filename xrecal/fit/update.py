@@ -92,7 +92,7 @@ def _require_updatable(fitted: FittedVariable, model: Fitted) -> None:
     if lacking:
         raise ValueError(
             f"{' and '.join(map(repr, fitted.jointly))} are recalibrated jointly and updated "
-            f"together, but this model lacks {lacking[0]!r}; update the model of both"
+            f"together, but this model lacks {lacking[0]!r}; update a model that has them all"
         )
 
 
@@ -103,7 +103,7 @@ def _update_variable(
     covariates: Given,
     updated: Mapping[Hashable, FittedVariable],
 ) -> FittedVariable:
-    """Update one variable; ``updated`` are the variables that are done already."""
+    """Update one variable; ``updated`` are the variables that were updated before it."""
     fitted = model.variables[name]
     pairs, partners = _pairs_of(name, model, paired)
     pooled = () if fitted.pool is None else fitted.pool.dims
@@ -174,10 +174,10 @@ def _pairs_of(name: Hashable, model: Fitted, paired: Paired) -> tuple[Pairs, lis
 def _matched(
     whole: FittedVariable, pairs: Pairs, *, known: bool
 ) -> tuple[int, MatchedLeads | None]:
-    """Number of cases with an observation, and at each lead.
+    """Number of cases with an observation, in all and at each lead.
 
-    If some cases were known before, they are counted again if observations are in memory; otherwise
-    the count takes known cases as new observations.
+    If the model knows some of the cases and observations are in memory, all are counted again. If
+    observations are not in memory, the count takes known cases as new ones.
     """
     n, leads = whole.n_forecasts, None if whole.leads is None else whole.leads.plus(pairs.leads)
     n_matched = min(whole.n_matched + pairs.n_matched, n)
@@ -206,7 +206,7 @@ def _joined_state(
     state, order, parts = fitted.arrays, task.order, added["forecasts"]
     compared = [fitted, *partners] if order.has_known else []
     given: dict[str, Any] = {
-        # First, with all locations in their order.
+        # The first array must have all locations, in their order.
         "state": {
             n: (of_kept(v), [NAMES.get(d, d) for d in v.dims if d not in fitted.locations])
             for n, v in state.items()

@@ -63,7 +63,7 @@ class UpdateTask:
 
     @property
     def on_device(self) -> bool:
-        """True if it accepts CuPy arrays."""
+        """True if the task accepts CuPy arrays."""
         return self.method.on_device and not self.method.relearns
 
     @property
@@ -138,9 +138,9 @@ class UpdateTask:
     def _entering(
         self, cases: Cases, known: list[npt.NDArray[Any]]
     ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[Any]]:
-        """Mark added cases (L, t) that count, and count the additional observations (L,).
+        """Mark added cases (L, t) to learn from, and count the additional observations (L,).
 
-        New cases count, and known ones with an observation that differs from the known one.
+        The method learns from new cases, and from known cases whose observation has changed.
         """
         new = cases.observations
         there = np.isfinite(new)
@@ -184,7 +184,7 @@ class UpdateTask:
 
 @dataclass(frozen=True)
 class ForetellTask:
-    """Task from arrays of a state with added cases to what ``foretell_locations`` returns."""
+    """Task from arrays of a state with added cases to the result of ``foretell_locations``."""
 
     task: UpdateTask
     """Task that has joined the cases"""
@@ -210,7 +210,7 @@ class LearnTask:
 
     @property
     def periods(self) -> Mapping[str, float | None]:
-        """Covariates, and the periods of circular ones."""
+        """Covariates, with the period of each circular covariate."""
         return self.task.periods
 
     def __call__(
@@ -277,7 +277,8 @@ def join(
 ) -> npt.NDArray[Any]:
     """Join stored and added cases, in order, along their axis: -1, or -2 if members follow.
 
-    Known cases (L, t) that enter replace the stored ones; by default where nothing is stored.
+    Known cases (L, t) marked in ``enters`` replace stored ones. Without ``enters``, known cases
+    only fill in missing stored ones.
     """
     xp = namespace(kept)
     if axis == -2:  # missing members

@@ -22,19 +22,19 @@ SIDE, SIDES = "side", ("lower", "upper")
 
 
 class Continuous(NamedTuple):
-    """How to construct a continuous distribution from members and weights."""
+    """Construction of a continuous distribution from members and weights."""
 
     between: Between
     shape: xr.DataArray | None = None
     """Shapes of tails, if all members of the tails are present."""
     slots: tuple[int, ...] = ()
-    """Positions of these members."""
+    """Positions of the members of the tails."""
 
 
 def read_continuous(
     dataset: xr.Dataset, name: Hashable, weight: Hashable, member_dim: Hashable
 ) -> Continuous | None:
-    """Information of a Dataset about a variable and its weights; None if members are steps."""
+    """Continuous distribution of a variable of a Dataset; None if its CDF is a step function."""
     named = dataset[weight].attrs.get(BETWEEN)
     between = next((one for one in get_args(Between) if one == named), None)
     if between is None:

@@ -1,4 +1,4 @@
-"""Circular variables, such as wind directions: their period, and refusals."""
+"""Circular variables, such as wind directions: their period, and errors of unsuitable calls."""
 
 from __future__ import annotations
 

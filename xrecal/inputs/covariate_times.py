@@ -62,9 +62,10 @@ def at_times(
     if known is None:
         raise ValueError(
             f"{names[1]} is along {own!r}, but {names[0]} over starts along {dim!r} and leads. A "
-            f"forecast of its own is looked up at the valid time: .assign_attrs(known={VALID!r}); "
-            f"an observation at the start, .assign_attrs(known={START!r}), or use the last one "
-            f"that is known then: observations.recal.known_at({names[0]}, delay=...)"
+            f"forecast is looked up at the valid time: use .assign_attrs(known={VALID!r}). An "
+            f"observation is looked up at the start: use .assign_attrs(known={START!r}), or the "
+            f"last observation known at the start: observations.recal.known_at({names[0]}, "
+            "delay=...)"
         )
     require_unique(value.indexes[own], own, names[1])
     if known == VALID:
@@ -118,5 +119,5 @@ def _refuse_later(
                 f"{names[1]} is known only at {first} by its coordinate {name!r}, after the start "
                 f"{start}, in {int(later.sum())} of {later.size} cases; use the last value that is "
                 f"known: observations.recal.known_at({names[0]}, delay=...), or "
-                f".assign_attrs(known={VALID!r}) of a forecast of its own"
+                f".assign_attrs(known={VALID!r}) if the covariate is a forecast"
             )

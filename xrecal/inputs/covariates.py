@@ -1,4 +1,4 @@
-"""Covariates by name: season and days ahead from dates, others from coordinates or as given."""
+"""Covariates by name: season and days ahead from dates, others as coordinates or given."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def read_covariates(
     given : mapping from name to DataArray or forecast
         Values, which take precedence over coordinates. Labels along ``dim`` and locations must be
         equal. Further covariates are ignored. A forecast has the mean under its name, and the
-        logarithm of the spread under another; see :func:`without_members`.
+        logarithm of the spread under another name; see :func:`without_members`.
     name : str
         Name of the forecasts in messages.
     cases : sequence of hashable
@@ -144,8 +144,8 @@ def season_of(form: Form, dim: Hashable, *, by_day: bool = False) -> xr.DataArra
 def days_ahead(form: Form, dim: Hashable) -> xr.DataArray:
     """Days from start to valid time of each forecast, over its cases and leads.
 
-    From a coordinate ``valid_time``, from starts and leads, or from leads alone, also a single one;
-    0 if labels do not give them.
+    The days come from a coordinate ``valid_time``, from starts and leads, or from leads alone, also
+    from a single lead. They are 0 if labels do not give them.
     """
     roles, whole = form.roles, form.roles.obj
     ahead = _days_to_valid_times(form, dim)
@@ -160,7 +160,7 @@ def days_ahead(form: Form, dim: Hashable) -> xr.DataArray:
 
 
 def _days_to_valid_times(form: Form, dim: Hashable) -> xr.DataArray | None:
-    """Days over starts and leads, or over starts alone; None if these are not dates."""
+    """Days over starts and leads, or over starts alone; None if starts are not dates."""
     valid, coords = known_valid_times(form.roles, dim), form.roles.obj.coords
     if valid is None or dim not in coords:
         return None

@@ -67,8 +67,8 @@ def years_of_cases(axis: CaseAxis, year_start: str | None = None) -> IntArray | 
 
     Years begin on the date ``year_start``, MM-DD. By default they begin in the largest gap that the
     dates of all cases leave in the calendar: each winter from December to February is one year,
-    named by its January. They begin on 1 January if no gap has 30 days or more, or the largest gap
-    contains it.
+    named by its January. They begin on 1 January if no gap has 30 days or more, or if the largest
+    gap contains 1 January.
     """
     if axis.year is None or axis.season is None or axis.month_day is None:
         return axis.year
@@ -78,7 +78,7 @@ def years_of_cases(axis: CaseAxis, year_start: str | None = None) -> IntArray | 
     else:
         start = _largest_gap(axis.season)
         after, early = axis.season >= start, start < 0.5
-    # Named by the calendar year that contains most of it.
+    # Each year has the name of the calendar year that contains most of it.
     return axis.year - 1 + after if early else axis.year + after
 
 
@@ -90,7 +90,7 @@ def clusters_of_cases(axis: CaseAxis, cluster: str) -> IntArray:
     Raises
     ------
     ValueError
-        If ``cluster`` is not such a length, or cases have no dates.
+        If ``cluster`` is neither "year" nor "season", or cases have no dates.
     """
     if cluster not in ("year", "season"):
         raise ValueError(f"cluster is {cluster!r}; give 'year' or 'season', or leave it out")
@@ -110,7 +110,7 @@ def clusters_of_cases(axis: CaseAxis, cluster: str) -> IntArray:
 def _largest_gap(season: FloatArray) -> float:
     """Middle of the largest gap between fractions of the year; 0 if it is short or contains 0."""
     dates = np.unique(season)
-    gaps = np.diff(dates, append=dates[:1] + 1)  # the last gap contains the turn of the year
+    gaps = np.diff(dates, append=dates[:1] + 1)  # the last gap contains the end of the year
     largest = gaps.max(initial=0)
     least = max(SHORTEST_GAP / DAYS_OF_YEAR, gaps[-1:].sum() + ALIKE / DAYS_OF_YEAR)
     if largest < least:
@@ -136,7 +136,7 @@ def calendar_of(values: Any) -> str | None:
 
 
 def case_axis(obj: xr.DataArray, dim: Hashable) -> CaseAxis:
-    """Dates along ``dim``: from a valid time on it, else from its own coordinate.
+    """Dates along ``dim``: from its valid times, or else from its own coordinate.
 
     Increasing integers from 1000 to 9999 are years. If ``obj`` lacks the dimension, it may have a
     scalar coordinate, which dates a single forecast.

@@ -14,7 +14,7 @@ from xrecal.chunks.warnings import warn
 from xrecal.typing import FloatArray
 
 Dims: TypeAlias = Hashable | Sequence[Hashable] | None
-"""One dimension, several, or the usual one."""
+"""One dimension, several dimensions, or the usual dimension."""
 
 Labelled: TypeAlias = xr.DataArray | xr.Dataset
 
@@ -67,9 +67,10 @@ def _type_of(index: Any) -> str:
 def _one_type(dim: Hashable) -> str:
     """Remedy if labels have two types, such as dates and text, or are text."""
     return (
-        f"; give both labels of one type: for text or Python's dates observations.assign_coords("
-        f"{dim}=pandas.to_datetime(observations.{dim})), for numbers that count from a date "
-        f"xarray.decode_cf, for another calendar observations.convert_calendar(..., dim={dim!r})"
+        f"; give both labels of one type. For text or Python's dates use observations."
+        f"assign_coords({dim}=pandas.to_datetime(observations.{dim})), for numbers that count from "
+        f"a date use xarray.decode_cf, and for another calendar use "
+        f"observations.convert_calendar(..., dim={dim!r})"
     )
 
 
@@ -88,14 +89,14 @@ def if_days_agree(wanted: Any, observed: Any, dim: Hashable) -> str:
                 f"assign_coords({dim}=observations.{dim} + np.timedelta64({hours:.0f}, 'h'))"
             )
         if apart.size:
-            return f"; they differ by {what} alone: give both the same, if they mean the same"
+            return f"; they differ by {what} alone: give both equal labels, if they mean the same"
     return ""
 
 
 def at_scalars(
     other: Labels, forecasts: Labelled, *, names: Names, dims: Iterable[Hashable] | None = None
 ) -> Labels:
-    """The part for forecasts at single labels, such as those of ``.sel(lead=5)``.
+    """Part of an object for forecasts at single labels, such as forecasts of ``.sel(lead=5)``.
 
     Parameters
     ----------
@@ -116,7 +117,7 @@ def at_scalars(
     Raises
     ------
     ValueError
-        If another label is missing, or occurs twice.
+        If a label that is not a date is missing, or any label occurs twice.
     """
     for d in other.dims if dims is None else [d for d in dims if d in other.dims]:
         if d not in other.indexes or d not in forecasts.coords or forecasts[d].ndim:
@@ -197,7 +198,7 @@ def require_equal_labels(a: Labelled, b: Labelled, dim: Hashable, *, names: Name
             hint += f"; a fit with pool={dim!r} serves places without a record of their own"
         raise ValueError(
             f"{names[0]} and {names[1]} differ along {dim!r}: {a.sizes[dim]} against "
-            f"{b.sizes[dim]} labels; select the same ones{hint}"
+            f"{b.sizes[dim]} labels; select the same labels{hint}"
         )
     if dim not in a.indexes or dim not in b.indexes or a.indexes[dim].equals(b.indexes[dim]):
         return
@@ -230,7 +231,7 @@ def _at_labels_of(name: str, dim: Hashable) -> str:
 
 
 def _within_half_a_step(labels: Any, others: Any) -> float | None:
-    """Largest distance of numbers to the nearest others, if this pairs them; else None."""
+    """Largest distance of numbers to the nearest others, if these form pairs; else None."""
     if not others.is_unique or not (
         others.is_monotonic_increasing or others.is_monotonic_decreasing
     ):
@@ -257,9 +258,9 @@ def read_levels(q: float | Sequence[float] | np.ndarray) -> FloatArray:
     Raises
     ------
     ValueError
-        If one is outside [0, 1] or occurs twice.
+        If a level is outside [0, 1] or occurs twice.
     TypeError
-        If one is not a number.
+        If a level is not a number.
     """
     from xrecal.arrays.distributions.weighted import check_levels
 
@@ -285,7 +286,7 @@ def read_inner_levels(q: float | Sequence[float] | np.ndarray) -> FloatArray:
 
 
 def is_between(levels: FloatArray, given: FloatArray) -> npt.NDArray[np.bool_]:
-    """Mark levels between the lowest and the highest of the given ones, up to rounding."""
+    """Mark levels between the lowest and the highest of the given levels, up to rounding."""
     return np.asarray((levels >= given.min() - NEAR) & (levels <= given.max() + NEAR))
 
 

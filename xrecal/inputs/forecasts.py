@@ -71,7 +71,7 @@ def gaussian(
     lower: xr.DataArray | float | None = None,
     upper: xr.DataArray | float | None = None,
 ) -> xr.Dataset:
-    """Make a forecast from normal distributions, mixtures of them, or censored ones.
+    """Make a forecast from normal distributions, mixtures of these, or censored ones.
 
     Parameters
     ----------
@@ -82,8 +82,9 @@ def gaussian(
     weights : DataArray, optional
         Weights >= 0 of the components, over ``component``; equal if not given.
     lower, upper : DataArray or float, optional
-        Bounds of the variable, in the unit of ``loc``. The mass beyond a bound lies on it, such as
-        no rain. They have no dimension ``component``; mixtures have no bounds.
+        Bounds of the variable, in the unit of ``loc``. The mass beyond a bound lies on the bound,
+        such as the probability of no rain. Bounds have no dimension ``component``; mixtures have no
+        bounds.
 
     Returns
     -------
@@ -93,8 +94,8 @@ def gaussian(
     Raises
     ------
     ValueError
-        If weights have no dimension ``component``, bounds have one or go with a mixture, or labels
-        or units differ.
+        If weights have no dimension ``component``, bounds have this dimension, a mixture has
+        bounds, or labels or units differ.
     TypeError
         If an argument is of another type.
 

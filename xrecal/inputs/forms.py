@@ -75,13 +75,13 @@ class Form:
     lower: xr.DataArray | None = None
     upper: xr.DataArray | None = None
     continuous: Continuous | None = None
-    """Continuous distribution of a weighted ensemble; None if members are steps."""
+    """Continuous distribution of a weighted ensemble; None if its CDF is a step function."""
     vector: tuple[xr.DataArray, ...] = ()
     """Members of all variables, including this one, for vectors."""
 
     @property
     def traits(self) -> Traits:
-        """Properties of its kind."""
+        """Properties of this kind of forecast."""
         return TRAITS[self.kind]
 
     @property
@@ -149,7 +149,7 @@ class Form:
 
     @cached_property
     def roles(self) -> Roles[xr.DataArray]:
-        """Roles of the dimensions of the forecasts: of one member, over all dimensions."""
+        """Roles of the dimensions of the forecasts, read from one member over all dimensions."""
         return Roles(self.broadcast().loc.isel({self.member_dim: 0}, drop=True))
 
     def with_parts(self, parts: Mapping[str, xr.DataArray]) -> Form:
@@ -257,7 +257,7 @@ def _levels(array: xr.DataArray, dim: Hashable, name: str) -> xr.DataArray:
         raise ValueError(
             f"levels along {dim!r} of {name} must be different numbers from 0 to {top:g}, "
             f"got {given}"
-            + (f"; of percent use {name}.rename({dim}='percentile')" if percent else "")
+            + (f"; for percent use {name}.rename({dim}='percentile')" if percent else "")
         )
     if dim == "percentile" and given.max() <= 1:
         raise ValueError(
@@ -307,7 +307,7 @@ def _read_dataset(
 def _weight_variable(
     dataset: xr.Dataset, variable: Hashable, member_dim: Hashable | None
 ) -> Hashable | None:
-    """Variable with the member weights of another; its name alone never decides."""
+    """Variable with the member weights of another variable, found not by its name alone."""
     array = dataset[variable]
     for named in str(array.attrs.get("ancillary_variables", "")).split():
         if named in dataset and dataset[named].attrs.get("role") == "member_weight":
@@ -335,8 +335,8 @@ def _read_normal(dataset: xr.Dataset, base: str, member_dim: Hashable | None, *,
     if bounds and (size > 1 or "weights" in parts):
         raise ValueError(
             f"{name} has bounds, {[str(bound.name) for bound in bounds.values()]}, of a mixture of "
-            f"normal distributions along {dim!r}; only single ones can be censored: select one "
-            "component, or leave the bounds out"
+            f"normal distributions along {dim!r}; only a single normal distribution can have "
+            "bounds: select one component, or leave the bounds out"
         )
     whole = {
         part: array if dim in array.dims else array.expand_dims({dim: size}, axis=-1)

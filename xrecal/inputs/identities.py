@@ -25,7 +25,7 @@ PLACE_NAMES = (
 """Names of coordinates that identify a place; the CF attribute ``cf_role`` also marks one."""
 
 NUMBERS = ("number", "length", "month")
-"""Kinds of numbers: without a unit of time, with one of a fixed length, or of the calendar."""
+"""Kinds of numbers: without a unit of time, with a unit of fixed length, with a calendar unit."""
 
 PLACES = ("latitude", "longitude", "place")
 """Kinds of labels that give positions of places."""
@@ -56,7 +56,7 @@ class Identity:
         return self.name.split(" and ")
 
     def nearest(self, wanted: Identity, at: IntArray) -> bool:
-        """Return whether the places nearest to the ``wanted`` ones are at these positions."""
+        """Return whether the places nearest to the ``wanted`` places are at these positions."""
         if self.kind not in PLACES:
             return False
         from scipy.spatial import cKDTree
@@ -65,14 +65,14 @@ class Identity:
         return bool(np.array_equal(cKDTree(here).query(there)[1], at))
 
     def positions(self, wanted: Identity) -> IntArray | None:
-        """Position of each wanted place among these; None unless each occurs exactly once."""
+        """Position of each wanted place among the own places; None unless each occurs once."""
         found = self.found(wanted)
         return None if found is None or (found < 0).any() else found
 
     def found(self, wanted: Identity) -> IntArray | None:
-        """Return positions as :meth:`positions`, with -1 for places that are not among these.
+        """Return positions like :meth:`positions`, but -1 for places that are missing here.
 
-        None if not comparable.
+        The result is None if the two identities cannot be compared.
         """
         bare = self.kind != wanted.kind and "number" in (self.kind, wanted.kind)
         if bare and self.name == wanted.name and {self.kind, wanted.kind} <= {*NUMBERS}:
@@ -96,7 +96,7 @@ def is_angle(name: Hashable, label: xr.DataArray) -> bool:
 
 
 def angle_of(name: Hashable, label: xr.DataArray) -> Literal["latitude", "longitude"] | None:
-    """Return which angle a coordinate is, by its name or CF attributes; None for others."""
+    """Return which angle a coordinate is, by its name or CF attributes; None for no angle."""
     if LATITUDE.fits(name, label):
         return "latitude"
     return "longitude" if LONGITUDE.fits(name, label) else None
@@ -131,8 +131,9 @@ def identities(obj: Labelled, dim: Hashable) -> list[Identity]:
 def rearranged(given: Labelled, wanted: Labelled, dim: Hashable) -> IntArray | None:
     """Position in ``given`` of each place of ``wanted``, by numbers that both have.
 
-    Numbers of a station, heights or distances identify the places along ``dim`` if both have the
-    same ones, each once. None if there are none, or if they contradict each other.
+    Numbers of a station, heights or distances identify the places along ``dim`` if both objects
+    have the same numbers, each once. The result is None without such numbers, or if they contradict
+    each other.
     """
     numbers = [
         {n: c for n, c in o.coords.items() if c.dims == (dim,) and c.dtype.kind in "iuf"}
@@ -170,7 +171,7 @@ def comparable(mine: list[Identity], theirs: list[Identity]) -> list[tuple[Ident
 
 
 def known_places(given: Labelled, wanted: xr.DataArray, dim: Hashable) -> IntArray | None:
-    """Position in ``given`` of each place of ``wanted``, -1 for new ones; None without names."""
+    """Position in ``given`` of each place of ``wanted``, -1 for new places; None without names."""
     pairs = comparable(identities(wanted, dim), identities(given, dim))
     found = [at for a, b in pairs if (at := b.found(a)) is not None]
     return max(found, key=lambda at: int((at >= 0).sum())) if found else None
@@ -197,7 +198,7 @@ def _labels(name: str, coordinate: xr.DataArray) -> Identity:
 def _where(along: dict[Hashable, xr.DataArray], dim: Hashable) -> Identity | None:
     """Latitudes, longitudes or both along a dimension.
 
-    For two dimensions, at the middle of each row.
+    If they have two dimensions, the result has their values at the middle of each row.
     """
     angles = {
         kind: c

@@ -1,6 +1,6 @@
-"""Labels of an array, read once: dates in UTC, an index of cases and leads.
+"""Labels of an array, read once.
 
-Also valid times that agree with starts and leads.
+Dates are in UTC, cases and leads have an index, and valid times agree with starts and leads.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def read_labels(obj: Labels, *, name: str) -> Roles[Labels]:
     obj : DataArray or Dataset
         Forecasts, observations, covariates or thresholds.
     name : str
-        The user's name for it, for messages.
+        Name of the object in messages.
 
     Returns
     -------
@@ -102,7 +102,7 @@ def _dates_of_objects(label: Hashable, coordinate: xr.DataArray, name: str) -> D
         if any(not date.calendar for date in known):
             raise ValueError(
                 f"the dates in {label!r} of {name} are cftime objects without a calendar, such as "
-                f"{known[0].isoformat()}; give them theirs, such as {name}.assign_coords({label}="
+                f"{known[0].isoformat()}; give them one, such as {name}.assign_coords({label}="
                 "[cftime.datetime(*d.timetuple()[:6], calendar='standard') for d in "
                 f"{name}.{label}.values])"
             )
@@ -161,7 +161,7 @@ def _indexes(roles: Roles[Labels]) -> Coords:
 
 
 def _dates_of_cases(along: dict[Hashable, xr.DataArray]) -> xr.DataArray | None:
-    """Dates along a dimension, its starts if there are any; None for none or several."""
+    """Dates along a dimension, starts first; None unless exactly one coordinate comes first."""
     dates = [c for c in along.values() if are_dates(c)]
     starts = [c for c in dates if is_start(c.name, c)]
     valid = [c for c in dates if c.name == VALID_TIME]

@@ -36,7 +36,7 @@ UNITS = {
     for unit in (*SECONDS, *MONTHS)
     for alias in (unit, f"{unit}s", *_ALIASES.get(unit, ()))
 }
-"""Units by spelling; months, seasons and years are those of the calendar."""
+"""Units by spelling; months, seasons and years are units of the calendar."""
 
 
 def time_unit(units: object) -> str | None:

@@ -68,9 +68,9 @@ def as_span(length: Span, name: str = "gap") -> int | np.timedelta64 | datetime.
 
 
 def read_year_start(date: Any, owner: str) -> str | None:
-    """The date on which years begin in the form of settings, MM-DD, from a date or a month.
+    """The date on which years begin, in the form MM-DD, from a date or a month.
 
-    Or None.
+    The result is None if no date is given.
     """
     if date is None:
         return None

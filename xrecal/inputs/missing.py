@@ -1,10 +1,10 @@
-"""Missing values of forecasts and observations: declared ones, and absurdly large ones.
+"""Missing values of forecasts and observations: declared values, and absurdly large values.
 
 A value is missing if it is NaN or equals the ``_FillValue`` or ``missing_value`` of its variable.
-It is also missing if it exceeds a million, and a million times the largest absolute value seen by
-the model or, without a model, among the other members and observations. In a fit, these are the
-values of the same place; in a call in memory, all values; in a lazy call, the values of the same
-case. So no result depends on chunks.
+It is also missing if it exceeds a million, and a million times the largest absolute value among
+the values for comparison. These are all values that the model has seen or, without a model, other
+members and observations: of the same place in a fit, of all cases in a call in memory, and of the
+same case in a lazy call. So no result depends on chunks.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ DECLARING = ("_FillValue", "missing_value")
 """Attributes, also of the encoding, with missing values."""
 
 PACKED = ("scale_factor", "add_offset")
-"""With one of these, the encoding gives missing values in other numbers than those of the array."""
+"""If the encoding has one of these, its missing values are not numbers as stored in the array."""
 
 CUSTOMARY = (
     99.0, 99.9, 99.99, 999.0, 999.9, 999.99, 9999.0, 9999.9, 99999.0, 999999.0, 32767.0, 32768.0,
@@ -35,7 +35,7 @@ CUSTOMARY = (
 """Numbers, of either sign, that often mark missing values."""
 
 OTHERS = "all others"
-"""Words for the values of a call to which others are compared."""
+"""Words for the values of a call with which a large value is compared."""
 
 MEMBERS = "xrecal_member"
 """Dimension of the members inside a task."""
@@ -113,7 +113,7 @@ def _declared(array: xr.DataArray) -> FloatArray:
 
 
 def _equal(values: FloatArray, declared: FloatArray) -> npt.NDArray[np.bool_]:
-    """Mark values that equal a declared one, also after rounding to single precision."""
+    """Mark values that equal a declared value, also after rounding to single precision."""
     with np.errstate(over="ignore"):
         single, rounded = values.astype(np.float32), declared.astype(np.float32)
     same = np.isin(single, rounded) & np.isfinite(single)
@@ -129,8 +129,8 @@ def known_values(
 ) -> tuple[xr.DataArray, ...]:
     """Members, and observations if given, with NaN for absurdly large values.
 
-    Values in memory are compared as a whole, with a warning that has their number; lazy values case
-    by case.
+    Values in memory are compared with all others, and a warning has the number of missing ones.
+    Lazy values are compared with other values of the same case.
     """
     given = (loc,) if observed is None else (loc, observed)
     if any(map(on_device, given)):
@@ -181,7 +181,7 @@ def _known_in_memory(given: tuple[xr.DataArray, ...], name: str) -> tuple[xr.Dat
 
 
 def _known_of_cases(given: Named) -> Named:
-    """Members (L, m), and observations (L,), compared with those of the same case."""
+    """Members (L, m), and observations (L,), compared with others of the same case."""
     from xrecal.arrays.distributions.missing import absurd_among
 
     if max(largest_of(a[np.newaxis])[0] for a in given.values()) <= LEAST:
@@ -209,7 +209,7 @@ def warn_of_absurd(members: FloatArray, *observed: FloatArray, name: str, beside
 
 
 def warn_of_customary(arrays: Mapping[str, npt.NDArray[Any]], missing: npt.ArrayLike = ()) -> None:
-    """Warn about numbers in memory that often mark missing values, far from all others.
+    """Warn about numbers in memory that often mark missing values, far from all other values.
 
     They do not count as missing, as no variable declares them: a flow can be 9999 m³/s. There is no
     warning for values that are ``missing`` anyway.
@@ -227,7 +227,7 @@ def warn_of_customary(arrays: Mapping[str, npt.NDArray[Any]], missing: npt.Array
 
 
 def _customary(values: npt.NDArray[Any]) -> dict[float, int]:
-    """Numbers that often mark missing values, at least half the range of the others from them."""
+    """Numbers that often mark missing values, far from other values: half their range or more."""
     if values.dtype.kind != "f" or not values.size:
         return {}
     wanted = np.array([sign * v for v in CUSTOMARY for sign in (-1, 1)]).astype(values.dtype)

@@ -42,11 +42,11 @@ class Pairs:
     dim: Hashable | None
     """Dimension of the cases; None for a forecast without it."""
     n_matched: int
-    """Number of forecasts along ``dim`` with an observation, at the lead with most of them."""
+    """Number of forecasts along ``dim`` with an observation, at the lead with most observations."""
     note: str | None
     """Remark on the units, and on the source of observations."""
     pool: Pool | None = None
-    """Positions whose cases are learned from together."""
+    """Positions whose cases one fit learns from."""
     leads: MatchedLeads | None = None
     """Number of matched cases at each lead, if there are leads."""
     by_position: str | None = None
@@ -58,7 +58,7 @@ class Pairs:
 def pair_variables(
     hindcast: Labelled, observations: Observations, member_dim: Hashable | None, *, name: str
 ) -> dict[Hashable, tuple[Form, xr.DataArray]]:
-    """Match forecast variables with observed ones.
+    """Match forecast variables with observed variables.
 
     Two DataArrays are a pair, whatever their names. A Dataset of forecasts takes a Dataset with the
     same names, a mapping from forecast name to observation, or, for one forecast variable, a
@@ -129,14 +129,14 @@ def pair_cases(
     """Align observations with the labels of the forecasts.
 
     Along the dimension of the cases, observations are matched by label. Further observations are
-    ignored, and missing ones become NaN. Along locations labels must be equal; observations may
-    lack a location dimension. Labels, or names and coordinates of places along a dimension, bring
-    observations into the order of the forecasts. Forecasts at a single label of a dimension have it
-    as a scalar coordinate and take the observations there. For forecasts over starts and leads,
-    observations may be over valid time; each forecast then takes the one at its valid time. A
-    dimension with the name of the starts also means valid times, as observations have no starts.
-    Forecasts of one lead are paired in the same way as forecasts of all leads. Warns if only one of
-    them states its unit.
+    ignored, and missing observations become NaN. Along locations labels must be equal; observations
+    may lack a location dimension. Labels, or names and coordinates of places along a dimension,
+    bring observations into the order of the forecasts. Forecasts at a single label of a dimension,
+    a scalar coordinate, take the observations at this label. For forecasts over starts and leads,
+    observations may be over valid time; each forecast then takes the observation at its valid time.
+    A dimension with the name of the starts also means valid times, as observations have no starts.
+    Forecasts of one lead are paired in the same way as forecasts of all leads. Warns if forecasts
+    state their unit and observations do not, or the other way round.
 
     Parameters
     ----------
@@ -206,7 +206,7 @@ def _have_single_labels(*arrays: xr.DataArray) -> bool:
 
 
 def _of_cases(roles: Roles[xr.DataArray], dim: Hashable | None) -> dict[Hashable, xr.Variable]:
-    """Valid times and the single lead of forecasts: observations paired with these pair alike."""
+    """Valid times and the single lead of forecasts, so that paired observations pair again."""
     if dim is None:
         return {}
     coords = roles.obj.coords.variables
@@ -237,7 +237,7 @@ def _refuse_members(form: Form, observations: xr.DataArray, *, name: str) -> Non
 def _at_cases(
     form: Form, observations: xr.DataArray, dim: Hashable | None, *, name: str
 ) -> tuple[xr.DataArray, int, MatchedLeads | None, str | None]:
-    """Observations at the cases of forecasts, the number of matches, the same by lead, a remark."""
+    """Observations at the cases of forecasts, numbers of matches in all and by lead, a remark."""
     roles, forecasts = form.roles, form.roles.obj
     times = read_times(roles, dim, name=name) if roles.has_times_beside(dim) else None
     found = None if times is None else look_up(times, forecasts, observations)
@@ -327,7 +327,7 @@ def _check_dims(
                 hint += f". For instance observations.rename({other}={wanted!r})"
     if extra:
         raise ValueError(
-            f"observations have dimensions {extra} that {name} lacks, which has "
+            f"observations have dimensions {extra} that {name} lacks; {name} has "
             f"{list(form.dims)}. Rename or select, so that each observation has one forecast{hint}"
         )
     raise ValueError(

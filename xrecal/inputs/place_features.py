@@ -22,7 +22,7 @@ def feature_coordinates(
 ) -> dict[str, xr.DataArray]:
     """Coordinates of a forecast by their feature, over some of the dimensions.
 
-    Latitude, longitude, height and lead are recognised; others must be ``named``. Scalar
+    Latitude, longitude, height and lead are recognised; other features must be ``named``. Scalar
     coordinates count if the forecast has a single place. Only numbers are features; leads that
     are lengths of time are converted to days.
     """
@@ -48,5 +48,5 @@ def middle_longitude(degrees: FloatArray) -> float:
 
 
 def around(degrees: FloatArray, middle: float) -> FloatArray:
-    """Longitudes within half a turn of a middle, so that neighbours have close values."""
+    """Longitudes within 180 degrees of a middle, so that neighbours have close values."""
     return np.asarray((degrees - middle + 180.0) % 360.0 - 180.0)

@@ -55,13 +55,13 @@ def _labels(form: Form, dim: Hashable) -> list[xr.DataArray]:
 
 
 def _hashes(labels: Sequence[xr.DataArray], n: int) -> npt.NDArray[np.uint64]:
-    """Hash of each of n places along a dimension; of its position without labels."""
+    """Hash of each of n places along a dimension; without labels, hash of its position."""
     texts = [_texts(label) for label in labels] or [[b"%d" % i for i in range(n)]]
     return np.array([_number(b" ".join(of_place)) for of_place in zip(*texts, strict=True)])
 
 
 def _texts(label: xr.DataArray) -> list[bytes]:
-    """Labels (n,) as bytes: numbers in whole steps, lengths and dates in seconds, others as text.
+    """Labels (n,) as bytes: numbers in whole steps, lengths and dates in seconds, else as text.
 
     A longitude and a latitude with the same number get different bytes.
     """

@@ -47,7 +47,7 @@ def find_places(
     Parameters
     ----------
     given, wanted : DataArray or Dataset
-        Both with the dimension; ``given`` may have more places.
+        Objects with the dimension; ``given`` may have more places.
     dim : hashable
         Dimension of the places.
     names : tuple of str
@@ -56,7 +56,7 @@ def find_places(
     Returns
     -------
     ndarray of int or None
-        None if nothing common to both identifies all places.
+        Positions; None if no labels or names that both objects have identify all places.
 
     Raises
     ------
@@ -75,7 +75,7 @@ def find_places(
         if same and not (a.counts or b.counts) and not np.array_equal(other, at):
             raise ValueError(
                 f"{names[0]} and {names[1]} have the places along {dim!r} in one order by "
-                f"{first.name}, in another by {a.name}: which of them is right? Drop the other, "
+                f"{first.name}, in another by {a.name}: which order is right? Drop the wrong one, "
                 f"such as {names[0]}.drop_vars({a.drop!r})"
             )
     if first.kind == "number" and first.name == str(dim):
@@ -101,7 +101,7 @@ def _refuse_unlike_beside(
         return
     known = [f"{name} by {ways[0].name}" for name, ways in zip(names, beside[::-1], strict=True)]
     raise ValueError(
-        f"labels along {labels.name!r} are numbers that agree, but the places are others: they are "
+        f"labels along {labels.name!r} are numbers that agree, but the places differ: they are "
         f"known in {known[0]}, in {known[1]}; give both the same names, or drop them to pair by "
         f"the numbers: {names[0]}.drop_vars({beside[1][0].drop!r})"
     )
@@ -123,7 +123,7 @@ def like_places(
         Object to rearrange. It does not change along dimensions with the same order, or without
         identified places.
     wanted : DataArray or Dataset
-        The object with the order.
+        The object with the wanted order.
     dims : iterable of hashable
         Dimensions; those missing in one object are ignored.
     names : tuple of str
@@ -171,7 +171,7 @@ def _of_other_units(a: Labelled, b: Labelled, dim: Hashable) -> bool:
 
 
 def _have_equal_labels_alone(a: Labelled, b: Labelled, dim: Hashable) -> bool:
-    """Return whether both have the same labels, and one of them no other coordinate of places."""
+    """Return whether labels of two objects are equal, and one has no other coordinate of places."""
     if not (dim in a.indexes and dim in b.indexes and labels_agree(a, b, dim)):
         return False
     return any(all(n == dim for n, c in o.coords.items() if dim in c.dims) for o in (a, b))
@@ -212,7 +212,7 @@ def _refuse_unlike(wanted: Labelled, other: Labelled, dim: Hashable, *, names: N
 
 
 def _first_unlike(same: list[tuple[Identity, Identity]]) -> str:
-    """Text about the first name that only one of both has."""
+    """Text about the first name that only one of two objects has."""
     for a, b in same:
         if isinstance(a.keys, pd.Index) and isinstance(b.keys, pd.Index):
             unknown = a.keys[~a.keys.isin(b.keys)]
@@ -223,7 +223,7 @@ def _first_unlike(same: list[tuple[Identity, Identity]]) -> str:
 def _require_equal_fields(
     wanted: Labelled, other: Labelled, dims: list[Hashable], *, names: Names
 ) -> None:
-    """Raise ValueError if latitudes or longitudes over two dimensions differ, in their order."""
+    """Raise ValueError if latitudes or longitudes over two dimensions differ at any position."""
     for name, mine in wanted.coords.items():
         kind = angle_of(name, mine)
         if (
@@ -250,7 +250,7 @@ def _require_equal_fields(
 def warn_of_other_places(other: xr.DataArray, wanted: xr.DataArray, *, names: Names) -> None:
     """Warn about thresholds, covariates or scores of another place or lead than that of ``wanted``.
 
-    ``names`` are those of ``wanted`` and ``other``.
+    ``names`` are the names of ``wanted`` and ``other`` in messages.
     """
     scalars = {n: c for n, c in other.coords.items() if not c.ndim and n in wanted.coords}
     right = [
@@ -267,8 +267,8 @@ def at_single(
 ) -> xr.DataArray:
     """Return the part of an object at the single places and leads of another, along ``dims``.
 
-    Warns if the object itself is at another place or lead. ``names`` are those of ``wanted`` and
-    ``other``.
+    Warns if the object itself is at another place or lead. ``names`` are the names of
+    ``wanted`` and ``other`` in messages.
 
     Raises
     ------
@@ -285,8 +285,9 @@ def at_places(
 ) -> Labels:
     """Return the part of an object at the one place of forecasts, by their scalar coordinates.
 
-    As :func:`xrecal.inputs.dims.at_scalars` if labels identify places. Otherwise names, latitude
-    and longitude along the dimension do, and so do lengths of time, which may have other units.
+    Labels identify places as in :func:`xrecal.inputs.dims.at_scalars`. Without such labels, names,
+    latitude, longitude or lengths of time along the dimension identify places. Lengths of time may
+    have different units.
 
     Raises
     ------
@@ -304,7 +305,7 @@ def at_places(
 def place_of(given: Labelled, forecasts: Labelled, dim: Hashable, *, names: Names) -> int | None:
     """Position along a dimension of the place that scalar coordinates of forecasts name.
 
-    None if they name no place. ``names`` are those of ``given`` and ``forecasts``.
+    None if they name no place. ``names`` are the names of ``given`` and ``forecasts``.
 
     Raises
     ------
@@ -339,7 +340,7 @@ def place_of(given: Labelled, forecasts: Labelled, dim: Hashable, *, names: Name
 def refuse_other_name(other: xr.DataArray, wanted: xr.DataArray, *, names: Names) -> None:
     """Raise ValueError if an object has the places of a dimension under another name.
 
-    ``names`` are those of ``wanted`` and ``other``.
+    ``names`` are the names of ``wanted`` and ``other`` in messages.
     """
     for dim in (d for d in other.dims if d not in wanted.dims):
         theirs = identities(other, dim)

@@ -1,4 +1,4 @@
-"""Pools: positions whose cases are learned from together."""
+"""Pools: positions whose cases one fit learns from."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PoolOver: TypeAlias = Hashable | Sequence[Hashable] | Mapping[Hashable, int] | N
 """Location dimensions, by name or with the width of a window along each."""
 
 MAX_POOLED = 1500
-"""Largest number of pooled cases that are compared one by one; for more, sums are stored."""
+"""Largest number of pooled cases that a fit compares one by one; with more, it stores sums."""
 
 
 @dataclass(frozen=True)
@@ -27,12 +27,12 @@ class Pool:
 
     dims: tuple[Hashable, ...]
     sizes: tuple[int, ...]
-    """Sizes of these dimensions."""
+    """Sizes of the pooled dimensions."""
     widths: tuple[int, ...] | None
     """Sizes of the window around each location; None for one fit from all positions."""
     taken: tuple[int, ...]
-    """Numbers of all positions, or those of the window; the last dimension counts first. They are
-    sorted by labels, so results do not depend on the order of positions."""
+    """Numbers of all positions, or of the positions of the window; the last dimension varies
+    fastest. They are sorted by labels, so results do not depend on the order of positions."""
     features: tuple[str, ...] = ()
     """Coordinates of positions that the user names as features."""
 
@@ -53,7 +53,7 @@ class Pool:
 
     @property
     def own_cases(self) -> slice:
-        """Mark cases of the location itself, as a window also has those of neighbours."""
+        """Slice of the cases of the location itself; a window also has cases of neighbours."""
         if self.widths is None:
             return slice(None)
         return slice(self.taken.index(math.prod(self.widths) // 2), None, len(self.taken))
@@ -69,7 +69,7 @@ class Pool:
         return len(self.taken) * n_dates
 
     def is_large(self, n_dates: int) -> bool:
-        """Return whether this number of dates has more cases than are compared one by one."""
+        """Return whether this number of dates has too many cases to compare them one by one."""
         return self.n_cases(n_dates) > MAX_POOLED
 
     def require_few(self, n_dates: int, why: str) -> None:

@@ -25,36 +25,37 @@ def probabilities(
     ----------
     values : DataArray
         Probabilities along ``category``, which sum to one, from the category of the lowest values
-        to that of the highest; or along ``threshold``, with its labels, the probability of a value
-        at or below each threshold.
+        to the category of the highest values. Or probabilities along ``threshold`` of a value at or
+        below each threshold, with the thresholds as labels.
     edges : sequence of float or DataArray, optional
         Thresholds between the categories, increasing: one fewer than categories. A DataArray has
-        one dimension that ``values`` lacks, and may have others (terciles by location). If not
-        given, the coordinate ``upper_edge`` of ``values``, which
-        :func:`~xrecal.products.categories.categories` sets. Not with ``threshold``.
+        one dimension that ``values`` lacks, and may have further ones that ``values`` has (terciles
+        by location). By default, the coordinate ``upper_edge`` of ``values``, which
+        :func:`~xrecal.products.categories.categories` sets. Probabilities along ``threshold`` take
+        no edges.
 
     Returns
     -------
     Dataset
         A weighted ensemble, ``NAME`` and ``NAME_weight``: one member in each category, whose
-        weight is the probability. Lazy if ``values`` is. NaN where a probability is missing.
+        weight is the probability. Lazy if ``values`` is lazy. NaN if a probability is missing.
 
     Raises
     ------
     TypeError
         If ``values`` is not a DataArray, or edges hold no numbers.
     ValueError
-        If it has neither dimension or both, edges are missing, do not increase or are not one
-        fewer than the categories, or probabilities in memory are negative, decrease with the
-        threshold, or do not sum to one, up to rounding to two decimals.
+        If ``values`` has neither dimension or both; if edges are missing, do not increase or are
+        not one fewer than the categories; or if probabilities in memory are negative, decrease with
+        the threshold, or do not sum to one, up to rounding to two decimals.
 
     Notes
     -----
-    Probabilities do not say where in its category a value lies. The member of a category is in its
-    middle. In the categories at the ends, it is beyond the edge by half the width of the next
-    category, or by one unit if that has no width. Scores of events at the edges (Brier score, RPS,
-    reliability) do not depend on this; CRPS, quantiles and PIT do, and more so the wider the
-    categories.
+    Probabilities do not give the position of a value within its category. The member of a category
+    is in its middle. In the first and the last category, the member is beyond the edge by half the
+    width of the next category, or by one unit if the next category has no width. Scores of events
+    at the edges (Brier score, RPS, reliability) do not depend on these positions. CRPS, quantiles
+    and PIT do, and more so the wider the categories.
 
     Examples
     --------
@@ -148,7 +149,7 @@ def _require_probabilities(weights: xr.DataArray, dim: Hashable) -> None:
     what = f"{int(wrong.sum())} of {wrong.size} forecasts"
     if dim == _THRESHOLD:
         raise ValueError(
-            f"values of {what} decrease along {dim!r} or leave 0 to 1, so they are no "
+            f"values of {what} decrease along {dim!r} or lie outside 0 to 1, so they are not "
             "probabilities of at most the threshold; for probabilities of more than the "
             "threshold use 1 - values"
         )

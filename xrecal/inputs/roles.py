@@ -108,8 +108,9 @@ OTHER_LENGTHS = re.compile(
 def is_lead(name: Hashable, label: xr.DataArray | xr.Variable | None) -> bool:
     """Return whether a coordinate, also a single one, has lead times.
 
-    By its CF standard name or its name, or because it is a length of time: timedelta64, or numbers
-    with a unit of time. Dates are not leads, nor are lengths with other names, such as windows.
+    It has lead times by its CF standard name or its name, or because it is a length of time:
+    timedelta64, or numbers with a unit of time. Dates are not leads, nor are lengths with other
+    names, such as windows.
     """
     if label is None:
         return LEAD.has(name)
@@ -180,8 +181,8 @@ class Roles(Generic[Labels]):
     def leads(self) -> list[Hashable]:
         """Candidates for the dimension of the leads.
 
-        By CF standard name, or along a dimension that a valid time shares with the cases, or else
-        by :func:`is_lead`.
+        Leads have the CF standard name, or a dimension that a valid time shares with the cases, or
+        else are leads by :func:`is_lead`.
         """
         return self._leads_of(self.cases)
 
@@ -221,7 +222,7 @@ class Roles(Generic[Labels]):
 
     @cached_property
     def single_leads(self) -> list[Hashable]:
-        """Scalar coordinates with the lead of all forecasts: by CF standard name, or else all."""
+        """Scalar coordinates with the lead of all forecasts: by CF standard name, or else any."""
         scalars = {
             n: v
             for n, v in self.obj.coords.variables.items()

@@ -28,24 +28,24 @@ def at_valid_dates(
     ----------
     values : DataArray
         Dimensions ``month`` (1-12), ``dayofyear`` (1-366) or ``season`` (DJF, MAM, JJA, SON) that
-        the forecast lacks are looked up; others stay.
+        the forecast lacks are looked up; other dimensions stay.
     form : Form
         Forecasts.
     dim : hashable, optional
-        Dimension of their cases; by default the one with dates.
+        Dimension of the cases of forecasts; by default the dimension with dates.
     name : str
         Name of the values in messages.
 
     Returns
     -------
     DataArray
-        Over the dimensions of the dates in place of the part of the year; lazy if the values or
-        the forecasts are.
+        Values over the dimensions of the dates, which replace the part of the year; lazy if the
+        values or the forecasts are lazy.
 
     Raises
     ------
     ValueError
-        If forecasts have no dates, or values no label for one of them.
+        If forecasts have no dates, or values have no label for one of the dates.
     """
     for part in (d for d in PARTS if d in values.dims and d not in form.dims):
         dates = _valid_dates(form, dim, part, name)
@@ -58,7 +58,7 @@ def take_cases(
 ) -> xr.DataArray:
     """Value at the position along ``dim`` of each forecast, without its labels.
 
-    In chunks like those of the forecasts, so that repeated values fill no memory.
+    The result has the chunks of the forecasts, so that repeated values do not fill the memory.
     """
     along = [c for c, coordinate in values.coords.items() if dim in coordinate.dims]
     values = values.drop_vars(along)
@@ -88,13 +88,13 @@ def _positions(values: xr.DataArray, dates: xr.DataArray, part: str, name: str) 
         raise ValueError(
             f"{name} has no value for {part} {', '.join(map(str, missing[:6]))}"
             f"{', ...' if missing.size > 6 else ''}, in which forecasts are valid; it has "
-            f"{', '.join(map(str, index[:12]))}. Give one for each"
+            f"{', '.join(map(str, index[:12]))}. Give a value for each"
         )
     return xr.DataArray(positions.reshape(dates.shape), dims=dates.dims)
 
 
 def _valid_dates(form: Form, dim: Hashable | None, part: str, name: str) -> xr.DataArray:
-    """Dates at which forecasts are valid: of a valid time, else those of the cases."""
+    """Dates at which forecasts are valid: from a valid time, or else from labels of the cases."""
     roles = form.roles
     coords = {n: c for n, c in roles.obj.coords.items() if _has_dates(c)}
     named = {n: c for n, c in coords.items() if n == VALID_TIME or standard_name_of(c) == "time"}
@@ -106,8 +106,8 @@ def _valid_dates(form: Form, dim: Hashable | None, part: str, name: str) -> xr.D
         which = f"several, {[d.name for d in dated]}" if dated else "none"
         raise ValueError(
             f"{name} differs by {part}, which needs the dates of the forecasts, but forecasts "
-            f"have {which}; add forecast.assign_coords(valid_time=...), datetime64 or cftime. If "
-            f"all are wanted for each forecast: {name}.rename({part}='level')"
+            f"have {which}; add forecast.assign_coords(valid_time=...), datetime64 or cftime. To "
+            f"use all values for each forecast: {name}.rename({part}='level')"
         )
     start = dated[0].name
     lead = [*roles.leads_beside(start), *roles.single_leads]
@@ -117,7 +117,7 @@ def _valid_dates(form: Form, dim: Hashable | None, part: str, name: str) -> xr.D
             return _known(valid.rename(VALID_TIME))
         raise ValueError(
             f"{name} differs by {part}, but forecasts have a lead time, {lead[0]!r}, and "
-            f"{dated[0].name!r} may be when they were issued; add when they are valid: "
+            f"{dated[0].name!r} may be their dates of issue; add their valid dates: "
             f"forecast.assign_coords(valid_time=...)"
         )
     return _known(dated[0])

@@ -18,7 +18,7 @@ from .places import at_single, like_places, refuse_other_name
 from .seasonal import at_valid_dates
 
 Threshold: TypeAlias = float | Sequence[float] | np.ndarray | xr.DataArray
-"""One number, several, or values by place, date or season."""
+"""One number, several numbers, or values by place, date or season."""
 Edges: TypeAlias = Sequence[float] | np.ndarray | xr.DataArray
 """Several thresholds that increase, between categories."""
 
@@ -34,9 +34,9 @@ class Thresholds(NamedTuple):
     dim: Hashable
     """Dimension of the thresholds in the result."""
     coords: Mapping[Hashable, Any]
-    """Coordinates of that dimension, or of the scalar."""
+    """Coordinates of the dimension of the thresholds, or of a scalar threshold."""
     several: bool
-    """True if the result has the dimension."""
+    """True if the result has the dimension of the thresholds."""
 
     def label(self, result: xr.DataArray) -> xr.DataArray:
         """Result with the coordinates of the thresholds; without their dimension for a scalar."""
@@ -130,7 +130,7 @@ def _new_dim(threshold: xr.DataArray, form: Form) -> Hashable | None:
     new = [d for d in threshold.dims if d not in form.dims]
     if len(new) > 1:
         raise ValueError(
-            f"threshold has the dimensions {new} that the forecast lacks, which has "
-            f"{list(form.dims)}; one of them may be new: select or stack"
+            f"threshold has the dimensions {new} that the forecast lacks; the forecast has "
+            f"{list(form.dims)}. Threshold may have one new dimension: select or stack"
         )
     return new[0] if new else None

@@ -24,17 +24,18 @@ def valid_times(
 ) -> xr.DataArray:
     """Valid time of each forecast over ``dim`` and ``lead``, or over ``lead`` for a single start.
 
-    From a coordinate ``valid_time`` (or with the CF standard name ``time``) over both, or else
-    start plus lead. Leads are timedelta64, or numbers with an attribute ``units``. Months, seasons
-    (of three months) and years are added in the calendar of the start, to the last day of a shorter
-    month. Starts that are integers are years, with leads in years or without a unit.
+    Valid times come from a coordinate ``valid_time`` (or with the CF standard name ``time``) over
+    both dimensions, or else they are start plus lead. Leads are timedelta64, or numbers with an
+    attribute ``units``. Months, seasons (of three months) and years are added in the calendar of
+    the start, to the last day of a shorter month. Starts that are integers are years, with leads in
+    years or without a unit.
 
     Parameters
     ----------
     roles : Roles
         Forecasts with their coordinates.
     dim : hashable or None
-        Dimension of the starts; a coordinate of one date if the forecasts lack it.
+        Dimension of the starts, or the coordinate of a single start.
     lead : hashable
         Dimension of the leads.
     name : str
@@ -78,7 +79,7 @@ class Times:
     """Starts and leads of forecasts whose labels are not valid times."""
 
     roles: Roles[xr.DataArray]
-    """Forecasts along the lead, also if it is a single one."""
+    """Forecasts along the lead, also along a single lead."""
     start: Hashable | None
     """Dimension of the starts, or the coordinate of a single start."""
     lead: Hashable
@@ -168,7 +169,7 @@ def _times_beside(
 ) -> dict[Hashable, xr.DataArray]:
     """Coordinates with valid times, by their name or CF standard name.
 
-    Without a coordinate ``time`` that labels a dimension without an index.
+    A coordinate ``time`` that labels a dimension without an index is not among them.
     """
     named = {n: c for n, c in roles.times.items() if n not in (dim, lead)}
     time = named.get("time")
@@ -189,8 +190,8 @@ def _coordinate(
     if VALID_TIME in obj.coords and VALID_TIME not in (*over_dims, dim, lead):
         raise ValueError(
             f"the coordinate {VALID_TIME!r} of {name} is over {list(obj[VALID_TIME].dims)}, but "
-            f"each forecast over {list(dims)} has a valid time of its own; give it over those, or "
-            f"drop it: {name}.drop_vars({VALID_TIME!r})"
+            f"each forecast over {list(dims)} has a valid time of its own; give the coordinate "
+            f"these dimensions, or drop it: {name}.drop_vars({VALID_TIME!r})"
         )
     for coordinate in over_dims.values():
         if coordinate.chunks is None:  # a lazy one is replaced by start plus lead
@@ -201,7 +202,7 @@ def _coordinate(
 
 
 def _starts(obj: xr.DataArray, dim: Hashable | None, *, name: str) -> Dates:
-    """Dates or years of the starts along the dimension, or of the one start."""
+    """Dates or years of the starts along the dimension, or of the single start."""
     labelled = dim in obj.indexes if dim in obj.dims else dim in obj.coords
     values = np.ravel(obj[dim].to_numpy()) if labelled else np.array([])
     if values.size and (values.dtype.kind in "iu" or calendar_of(values) is not None):
@@ -221,7 +222,7 @@ def _starts(obj: xr.DataArray, dim: Hashable | None, *, name: str) -> Dates:
 def valid_time_of(
     roles: Roles[Labels], dim: Hashable | None, lead: Hashable | None = None
 ) -> xr.DataArray | None:
-    """Coordinate of valid times over ``dim`` and ``lead``, or part of these; None without one.
+    """Coordinate of valid times over ``dim`` and ``lead``, or over one of these; else None.
 
     A single date for several starts counts if it is called ``valid_time``.
     """
@@ -257,14 +258,14 @@ def along_lead(
 def time_dim(
     observations: Roles[xr.DataArray], forecasts: xr.DataArray, dim: Hashable | None
 ) -> Hashable | None:
-    """Dimension of valid times of observations without the leads of forecasts; None without one.
+    """Dimension of valid times of observations without the leads of forecasts, or None.
 
     It may have the name of the forecasts' starts, as observations have no starts.
 
     Raises
     ------
     ValueError
-        If there are several.
+        If there are several such dimensions.
     """
     dated = [
         d
@@ -283,7 +284,7 @@ def time_dim(
 
 
 def lead_dim(roles: Roles[Labels], dim: Hashable | None = None, *, name: str) -> Hashable | None:
-    """Dimension of the leads besides ``dim``, the dimension of the cases; None without one.
+    """Dimension of the leads besides ``dim``, the dimension of the cases; None without leads.
 
     Raises
     ------
@@ -309,8 +310,8 @@ def lead_to_look_up(roles: Roles[Labels], dim: Hashable | None, *, name: str) ->
 def are_valid_times(roles: Roles[Labels], dim: Hashable | None, lead: Hashable | None) -> bool:
     """Return whether labels along ``dim`` are valid times rather than starts.
 
-    A coordinate over ``dim`` and ``lead`` decides: of valid times, or of starts that differ from
-    lead to lead. Otherwise the CF standard name of the labels decides.
+    A coordinate over ``dim`` and ``lead`` decides, if it has valid times, or starts that differ
+    from lead to lead. Otherwise the CF standard name of the labels decides.
     """
     obj = roles.obj
     if dim is None or dim not in obj.coords:
@@ -386,7 +387,8 @@ def _lengths(valid: xr.DataArray, starts: xr.DataArray, lead: Hashable) -> Any:
 def _contradict(valid: xr.DataArray, later: xr.DataArray, leads: Leads) -> bool:
     """Return whether valid times differ too much from starts plus leads, for the same lead.
 
-    A day or more is too much; for leads in months, seasons or years, another one of these is.
+    A day or more is too much. For leads in months, seasons or years, another month, season or year
+    is too much.
     """
     if leads.kind == "month":
         months = [12 * array.dt.year + array.dt.month for array in (valid, later)]

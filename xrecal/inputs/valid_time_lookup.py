@@ -23,7 +23,7 @@ from .roles import Roles, is_start
 from .valid_time import Times, time_dim
 
 OBSERVED_AT = "observed_at"
-"""Name of the dimension of observation times in a task. Times of forecasts have another one."""
+"""Name of the dimension of observation times in a task. Times of forecasts have another name."""
 
 
 def look_up(
@@ -45,7 +45,7 @@ def look_up(
     tuple or None
         Observations, NaN for missing ones; the number of forecasts with an observation, at the lead
         with most of them; these numbers at each lead, if leads are a dimension; a remark. None if
-        observations are to be matched by label.
+        observations must be matched by label.
 
     Raises
     ------
@@ -92,7 +92,7 @@ def at_own_valid_times(observations: xr.DataArray, time: Hashable) -> xr.DataArr
         if leads.kind != "number" and leads.values[0].astype(np.int64) != 0:
             raise ValueError(
                 f"observations have the lead {lead!r}, {observations[lead].to_numpy()}, so labels "
-                f"along {time!r} may be starts or valid times; say when they are valid: "
+                f"along {time!r} may be starts or valid times; give their valid times: "
                 f"observations.assign_coords({VALID_TIME}=...), or drop it: "
                 f"observations.drop_vars({lead!r})"
             )
@@ -102,13 +102,13 @@ def at_own_valid_times(observations: xr.DataArray, time: Hashable) -> xr.DataArr
 def _are_at_starts(times: Times, observations: xr.DataArray, time: Hashable) -> bool:
     """Return whether observations of forecasts of one lead are along the starts of the forecasts.
 
-    Observations are along the starts if they have the same lead. They also are if their labels are,
-    or may be, starts and no valid time has an observation.
+    Observations are along the starts if they have the same lead. They also are along the starts if
+    their labels are, or may be, starts and no valid time has an observation.
 
     Raises
     ------
     ValueError
-        If labels that are starts by name fit both.
+        If labels that are starts by name fit both starts and valid times.
     """
     start, lead, along = times.start, times.lead, times.roles.obj
     own = observations.coords.get(VALID_TIME)
@@ -185,7 +185,7 @@ def taken_at(
 
 @dataclass(frozen=True)
 class _TakeTask:
-    """Task from observations (L, time) to those at positions (L, *shape)."""
+    """Task from observations (L, time) to observations at positions (L, *shape)."""
 
     place: IntArray
     on_device = True

@@ -92,9 +92,9 @@ def _of_valid_times(forecasts: xr.DataArray, dim: Hashable) -> Verified | None:
 def case_that_knows(forecasts: xr.DataArray, dim: Hashable) -> xr.DataArray:
     """Position of the first case that is issued after each forecast has verified.
 
-    A forecast has verified once its valid time is not after a later start. Without leads each
-    forecast verifies before the next one is issued; leads that are numbers without a unit count
-    cases.
+    A forecast has verified at a later start if its valid time is not after this start. Without
+    leads each forecast verifies before the next one is issued. Leads that are numbers without a
+    unit count cases.
 
     Parameters
     ----------
@@ -134,8 +134,8 @@ def case_that_knows(forecasts: xr.DataArray, dim: Hashable) -> xr.DataArray:
     else:
         raise ValueError(
             Advice(
-                f"forecast has leads along {lead!r}, but no labels along {dim!r} that say when "
-                "they verify; give dates, or the gap: ",
+                f"forecast has leads along {lead!r}, but no labels along {dim!r} with the times "
+                "when they verify; give dates, or the gap: ",
                 Typed("gap", ...),
             )
         )

@@ -35,5 +35,5 @@ METHODS = (
     CKME, EMOS, LinearPool, OnlinePool, IDR, PITRecalibration, ConformalPrediction, Climatology,
     Raw,
 )  # fmt: skip
-"""Methods that users choose from. Fits make further ones: a CKME of vectors for variables fitted
+"""Methods that users choose from. Fits make further methods: a CKME of vectors for variables fitted
 jointly, a shared CKME for many pooled cases, and a forest in pools with many covariates."""

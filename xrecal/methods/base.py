@@ -53,7 +53,7 @@ class Trial(NamedTuple):
     choices: FitArrays
     fitted: FitArrays
     held_out: FloatArray
-    """(L, 2, n, Q) quantiles of cases, forecast without their fold and from earlier cases alone"""
+    """(L, 2, n, Q) quantiles of held-out cases: from other folds, and from earlier cases alone"""
 
 
 ANY = -np.inf, np.inf
@@ -103,9 +103,9 @@ FROM_PLACES = {
 
 
 class SharedFits(NamedTuple):
-    """Fits shared by many places, for L of them.
+    """Fits shared by many places, for L of these places.
 
-    Each fit has not learned from the cases it predicts.
+    No fit has learned from the cases that it predicts.
     """
 
     fits: npt.NDArray[Any]
@@ -146,7 +146,7 @@ class Cases:
     """Cache of locations with compared forecasts, shared by CKMEs that compare the same
     forecasts."""
     medians: dict[bytes, float] = field(default_factory=dict)
-    """Cache of median distances of forecasts, shared likewise."""
+    """Cache of median distances of forecasts, shared by the same CKMEs."""
 
     def take(self, block: slice | IntArray) -> Cases:
         """Cases of some locations."""
@@ -169,7 +169,7 @@ class Cases:
         return replace(self, observations=np.where(train, self.observations, np.nan))
 
     def select(self, which: IntArray) -> Cases:
-        """Some of the cases (positions among the n), without the others."""
+        """Some of the cases (positions among the n), without the other cases."""
         squared = None if self.squared is None else self.squared[:, which[:, np.newaxis], which]
         new = self.as_new(which)
         observed, axis = self.observations[:, which], self.axis.take(which)
@@ -207,7 +207,7 @@ class Variables(NamedTuple):
 
     names: tuple[str, ...]
     periods: tuple[float | None, ...]
-    """Periods of circular variables, None for others."""
+    """Periods of circular variables, None for other variables."""
     units: tuple[str | None, ...]
     own: int
     """Position of the variable that is recalibrated."""
@@ -226,7 +226,7 @@ class Method(ABC):
     keeps_cases: ClassVar[bool] = False
     """True if forecasts are compared with calibration forecasts, which the state stores."""
     recalibrates: ClassVar[bool] = True
-    """True if its forecasts differ from the raw ones."""
+    """True if its forecasts differ from the raw forecasts."""
     by_sums: ClassVar[bool] = False
     """True if it learns from many places at once, by sums over chunks of cases."""
     joins_variables: ClassVar[bool] = False
@@ -295,16 +295,14 @@ class Method(ABC):
 
     @property
     def knows_novelty(self) -> bool:
-        """True if it compares forecasts with past ones, and so can compute their novelty."""
+        """True if it compares forecasts with past forecasts, and so can compute their novelty."""
         return any(method.knows_novelty for method in self.mixed)
 
     @property
     def not_by_sums(self) -> str | None:
         """Reason why places cannot share one fit to many pooled cases, and what to type.
 
-        None if they can.
-
-        None where they do.
+        The result is None if places can share a fit.
         """
         name = type(self).__name__
         return f"{name} needs; leave pool out, or use xrecal.CKME() or xrecal.LinearPool()"
@@ -386,7 +384,7 @@ class Method(ABC):
         return self
 
     def check(self, axis: CaseAxis, n_cases: int) -> tuple[Method, str | None]:
-        """The method as used with these cases, and a remark on changes.
+        """The method with its settings for these cases, and a remark on changes.
 
         Raises ValueError if the settings do not fit the dates or the number of the cases.
         """
@@ -396,7 +394,7 @@ class Method(ABC):
     def choice_sizes(self) -> Mapping[str, tuple[int, ...]]:
         """Names of choices, with the sizes of their axes after the axis of places.
 
-        Empty without any.
+        The result is empty if the method has no choices.
         """
         return {}
 
@@ -406,14 +404,14 @@ class Method(ABC):
         return {}
 
     def choose_locations(self, cases: Cases, min_samples: int) -> FitArrays:
-        """Choices (L, ...) by name, for fits to these cases or others; empty without a search."""
+        """Choices (L, ...) by name, for fits to these or other cases; empty without a search."""
         return {}
 
     def together(self, choices: FitArrays, in_pool: bool = False) -> FitArrays:
         """Choices (1, ...) for all places of a kind, from the choices (L, ...) of a sample of them.
 
         Includes the evidence of all places if :meth:`with_own` needs it. ``in_pool`` is for a
-        component of a pool, as others balance its errors.
+        component of a pool, as other components balance its errors.
         """
         return {}
 
@@ -422,12 +420,12 @@ class Method(ABC):
     ) -> FitArrays:
         """Choices (L, ...) between joint and own choices; the own choices have a share (L,).
 
-        A place without choices of its own gets the joint ones.
+        A place without choices of its own gets the joint choices.
         """
         return together
 
     def fit_locations(self, cases: Cases, min_samples: int, choices: Chosen = None) -> FitArrays:
-        """Parameters, ``n_cases`` and ``status`` (L,), with given choices or new ones.
+        """Parameters, ``n_cases`` and ``status`` (L,), with given or new choices.
 
         With given choices the fit skips the search. Choices may come from other cases or places, or
         be joined from several.
@@ -477,7 +475,7 @@ class Method(ABC):
     def foretell_locations(self, cases: Cases, fitted: FitArrays) -> Sequence[Any]:
         """Inputs of :meth:`relearn_locations` that each of L locations has for itself.
 
-        It takes long, so it is found once, before a first pass over some locations.
+        The computation takes long, so it runs once, before a first pass over some locations.
         """
         return [None] * len(cases.observations)
 
@@ -508,7 +506,7 @@ def missing_forecasts(forecasts: Forecasts) -> npt.NDArray[np.bool_]:
 def equally_likely(members: FloatArray, dtype: npt.DTypeLike, form: type[E]) -> E:
     """Distributions of one form with equally weighted members (L, T, k).
 
-    NaN with a missing member.
+    They are NaN if a member is missing.
     """
     weights = np.where(np.isnan(members), np.nan, 1 / members.shape[-1])
     return form(members.astype(dtype), weights.astype(dtype))

@@ -33,8 +33,8 @@ def shares_left(
     The weights of observations sum to ``of_observations`` (L,). Observations keep the smaller of
     two shares: one minus the ``novelty`` (L, T), if known, and the mass of the other members
     between the outermost observations. The other members, with a share ``own`` (L,), get the rest.
-    Novelty alone reacts late. It is small for a forecast at the record of past forecasts, but half
-    of the possible values may then lie beyond the observations. A few spikes must not define the
+    Novelty alone reacts late. It is small for a forecast as extreme as past ones, but half of the
+    possible values may then lie beyond the observations. A few spikes must not define the
     range: :data:`SPIKES` of the observations may lie beyond it on each side.
     """
     members, mass = beside

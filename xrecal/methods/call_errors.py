@@ -29,7 +29,7 @@ _BEHIND: WeakKeyDictionary[Callable[..., Any], Callable[..., Any]] = WeakKeyDict
 
 
 def explained(call: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Decorator that makes wrong calls raise a ``TypeError`` that says what to type.
+    """Decorator that makes wrong calls raise a ``TypeError`` with the correct call.
 
     ``call`` is the text before the parentheses of a call. If it begins with the name of the
     package, other processes find the function there. Warnings of
@@ -72,7 +72,7 @@ def explain(
     args: Sequence[Any],
     given: Mapping[str, Any],
 ) -> None:
-    """Raise a ``TypeError`` that says what to type if the arguments do not match a signature.
+    """Raise a ``TypeError`` with the correct call if the arguments do not match a signature.
 
     ``typed`` are the parameters that users pass when they type ``call``.
     """
@@ -132,9 +132,9 @@ def _described(function: Callable[..., Any], name: str) -> str:
 def _misplaced_settings(
     call: str, unknown: Mapping[str, Any], method: object, parameters: Mapping[str, Any]
 ) -> str | None:
-    """Text that settings belong to the method.
+    """Text about settings that belong to the method, not to the call.
 
-    None if no unknown parameter looks like a setting.
+    The result is None if no unknown parameter looks like a setting.
     """
     name = next(iter(unknown))
     kind = method if isinstance(method, type) else type(method)
@@ -160,7 +160,7 @@ def _misplaced_settings(
 
 
 def refuse_settings(method: object, call: str) -> NoReturn:
-    """Raise a TypeError that says what to type if ``method`` is not a method with its settings."""
+    """Raise a TypeError with the correct call if ``method`` is not a method with its settings."""
     kinds = {kind.__name__: kind for kind in METHODS}
     name = method.__name__ if isinstance(method, type) else str(method)
     plain = name.lower().removeprefix("xrecal.").removesuffix("()")

@@ -66,18 +66,18 @@ class CKME(Settings):
     """Conditional kernel mean embedding with the Energy Distance Kernel.
 
     The recalibrated forecast is a weighted ensemble. Its members are past observations, or past
-    errors added to the new forecast; cross-validation chooses between the two. Each past case has
-    a weight by the similarity of its forecast to the new one, so the result is calibrated given
-    the forecast.
+    errors added to the new forecast; cross-validation chooses observations or errors. Each past
+    case has a weight by the similarity of its forecast to the new forecast, so the result is
+    calibrated given the forecast.
 
     Parameters
     ----------
     kernel : {"gaussian", "laplace"}
         Similarity of two forecasts at squared energy distance D²: exp(-D²/s) or exp(-D/s).
     bandwidth : "median", "cv" or float
-        The number s. "median" is the median over pairs of different forecasts. "cv" chooses among
-        this median and 4 and 16 times as much by cross-validation. A number has the unit of the
-        variable (of its root for the Laplace kernel).
+        The number s. "median" is the median over pairs of different forecasts. "cv" chooses by
+        cross-validation among 1, 4 and 16 times this median. A number has the unit of the variable
+        (for the Laplace kernel, the unit of the root of the variable).
     ridge : "cv" or float
         Regularisation λ of (K + λ n I)⁻¹: chosen by cross-validation, or this number.
     loss : {"crps", "laplace"}
@@ -89,8 +89,8 @@ class CKME(Settings):
         otherwise. If the folds are years of several cases, the best ridge must beat the largest
         one by one standard error over the years; otherwise the fit takes the largest one.
     gap : int, str or timedelta
-        Cases on either side of the held-out ones that the fit does not learn from either: a number
-        of cases, or a length of time such as "5D" or "12h".
+        Cases on either side of the held-out cases, from which the fit does not learn either: a
+        number of cases, or a length of time such as "5D" or "12h".
     projection : {"euclidean", "energy"}
         Step from signed weights to probabilities: the nearest weights, or the nearest distribution.
     solver : {"auto", "exact", "lowrank"}
@@ -118,24 +118,24 @@ class CKME(Settings):
     novelty : "auto" or None
         Only for ``support="auto"`` at places that have chosen past observations. "auto": past
         observations lose weight to past errors added to the forecast, if the forecast is unlike
-        past ones or if these errors put much of the mass beyond the observed range. None: they
-        keep their weight.
+        past ones or if these errors put much of the mass beyond the observed range. None: past
+        observations keep their weight.
     half_life : timedelta, float or "cv", optional
         Age at which a calibration case has half the weight, in days if a number: for forecast
         systems that change. "cv" chooses the age with which past cases predict later ones best.
     bounds : "auto", (lower, upper) or None
         Values that the variable cannot pass, such as 0 for rain. "auto": an end of a location's
-        observed range that at least 5 % of its calibration observations equal exactly, and 0 below
-        a variable that by its standard name or unit cannot be negative. Given bounds hold at
-        places where no observation violates them; see the status.
+        observed range is a bound if at least 5 % of its calibration observations equal this end
+        exactly. A variable that cannot be negative by its standard name or unit has the lower bound
+        0. Given bounds hold at places where no observation violates them; see the status.
     condition_on : str or tuple of str, optional
-        Covariates: "season" or names. The result is calibrated given the forecast and these.
-        Cross-validation chooses how strongly they count, or that they do not count.
+        Covariates: "season" or names. The result is calibrated given the forecast and covariates.
+        Cross-validation chooses how strongly covariates count, or that they do not count.
     compare : {"forecasts", "shapes"}
         Part of the forecasts that the kernel compares. "forecasts" compares them as they are.
         "shapes" compares them without their means, so by spread and form. Then the cases with
-        forecasts of similar shape count, whatever their mean. Their errors are in units of the
-        spread that EMOS gives, or ratios to the mean.
+        forecasts of similar shape count, whatever the mean. The errors of these cases are in units
+        of the spread that EMOS gives, or ratios to the mean.
     year_start : str or int, optional
         Date at which years of cases begin, such as "07-01", or a month. Without it, years begin in
         the largest gap that the dates of all cases leave in the calendar, so no winter is cut in
@@ -306,7 +306,7 @@ class CKME(Settings):
         return self._landmarks(n) if is_low_rank(self.solver, self.kernel, n) else n
 
     def _landmarks(self, n: int) -> int:
-        """Number of landmark slots with n slots."""
+        """Number of slots for landmarks, with n slots for cases."""
         from xrecal.arrays.ckme.solvers import landmark_slots
 
         return landmark_slots(self.solver, self.kernel, n, shapes=self.shapes)
@@ -364,7 +364,7 @@ class CKME(Settings):
             "groups": groups,
             "blocks": blocks,
             "step": cases.axis.step,
-            # Distances of shapes differ from those of the forecasts.
+            # Distances of shapes differ from distances of the forecasts.
             "squared": None if self.shapes else cases.squared,
         }
 
@@ -496,7 +496,7 @@ class CKME(Settings):
             "features": features,
             "new_features": new.covariates.features(self.covariates, cases.covariates),
             "days": cases.axis.days,
-            # Distances of shapes differ from those of the forecasts.
+            # Distances of shapes differ from distances of the forecasts.
             "across": None if self.shapes else new.across,
             "squared": None if self.shapes else cases.squared,
             "shapes": self.shapes,

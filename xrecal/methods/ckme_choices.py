@@ -20,7 +20,7 @@ Support: TypeAlias = Literal[
     "standardised_plain",
     "standardised_both",
 ]
-"""Positions of members: past observations, errors of any or one kind, or the best of all."""
+"""Positions of members: past observations, errors of any kind or of one kind, or the best."""
 
 CHOICES = {
     "kernel": ("gaussian", "laplace"),
@@ -72,7 +72,7 @@ KERNELS = {
     ("shapes", True): WIDE_OF_SHAPES,
 }
 """Factors of the bandwidth and exponents to try. The first key is what ``bandwidth="cv"`` compares,
-None without it; the second is whether there are covariates."""
+None for other bandwidths. The second key is true if there are covariates."""
 
 CENTRES = (
     "observations",

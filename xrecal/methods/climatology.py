@@ -23,14 +23,15 @@ class Climatology(Settings):
     Parameters
     ----------
     window : float, optional
-        Width in days of the part of the year around the forecast's date. Only observations in it
-        count, all equally; without it all observations count. The window goes by calendar day, over
-        the new year too: 1 March is the same in leap years, and 29 February lies half-way between
-        its neighbours. A date with no past case in its window gets NaN.
+        Width in days of the part of the year around the forecast's date. Only observations in this
+        window count, all equally; without a window all observations count. The window goes by
+        calendar day, over the new year too: 1 March is the same in leap years, and 29 February lies
+        half-way between its neighbours. A date with no past case in its window gets NaN.
     condition_on : str or tuple of str, optional
         Covariates: "season" or names. Observations have weights by the similarity of their
-        covariates to those of the forecast. It is exp(-2 sin²(πd/P)) at distance d for a covariate
-        of period P, and a Gaussian kernel with the median distance as its width for any other.
+        covariates to those of the forecast. The similarity is exp(-2 sin²(πd/P)) at distance d for
+        a covariate of period P. For any other covariate it is a Gaussian kernel with the median
+        distance as its width.
 
     Examples
     --------

@@ -36,7 +36,7 @@ CASES = "calibration"
 """Dimension of parameters of each case."""
 
 MOST_NAMED = 3
-"""Number of covariates, besides the season, that a label names; with more, it has their number."""
+"""Number of covariates, besides the season, that a label names; else it has only their number."""
 
 COMPONENT = "component"
 """Dimension of the weights in the state."""
@@ -74,7 +74,7 @@ class Component:
 
     @cached_property
     def forecaster(self) -> Method:
-        """The method in the form that forecasts here."""
+        """The method in the form that issues the forecasts of this component."""
         return self.method.of_support(self.support)
 
     @cached_property
@@ -121,13 +121,13 @@ class Component:
         return {f"{self.label}.{name}": value for name, value in own.items()}
 
     def own_choices(self, choices: FitArrays) -> Arrays:
-        """Choices of the component, from those of a pool, without the label in their names."""
+        """Choices of the component, from the choices of a pool, without the label in names."""
         start = f"{self.label}."
         named = ((n.removeprefix(start), a) for n, a in choices.items() if n.startswith(start))
         return dict(named)
 
     def together(self, choices: FitArrays) -> Arrays:
-        """Joint choices (1, ...) for all places, from the choices (L, ...) of some in a pool."""
+        """Joint choices (1, ...) for all places, from choices (L, ...) of some places in a pool."""
         one = self.forecaster.together(self.own_choices(choices), in_pool=True)
         return self.named_as_choices(one)
 
@@ -138,7 +138,7 @@ class Component:
         return self.named_as_choices(one)
 
     def fit(self, cases: Cases, min_samples: int, choices: FitArrays | None) -> FitArrays:
-        """Parameters with given choices of a pool, or with new ones."""
+        """Parameters with given choices of a pool, or with new choices."""
         if choices is None:
             return self.method.fit_locations(cases, min_samples)
         return self.method.fit_locations(cases, min_samples, self.own_choices(choices))
@@ -162,7 +162,7 @@ class Component:
 
 @lru_cache(maxsize=256)
 def _own_parameters(method: Method, n_features: int) -> Mapping[str, Parameter]:
-    """Parameters of a method in a pool; those for updates only if it learns from updates."""
+    """Parameters of a method in a pool; parameters for updates only if it learns from them."""
     every = method.parameters_in_pool(n_features)
     kept = {name: p for name, p in every.items() if method.keeps_sums or not p.for_updates}
     return MappingProxyType(kept)
@@ -230,8 +230,9 @@ def held_out_by_refits(
 ) -> FloatArray:
     """Quantiles (L, 2, n, Q) from refits without some of the cases.
 
-    The first are of cases forecast without their fold, the second of cases forecast from earlier
-    cases alone. Both leave out cases nearer than a gap. Years of cases begin on ``year_start``.
+    The first quantiles come from fits without the fold of the case, and the second from fits to
+    earlier cases alone. These fits leave out cases nearer than a gap. Years of cases begin on
+    ``year_start``.
     """
     from xrecal.arrays.ckme.folds import assign_folds, gap_axis
     from xrecal.arrays.ckme.search import LATER_PARTS
@@ -288,7 +289,7 @@ def _forecast(
 
 
 def _quantiles(method: Method, learned: Cases, which: IntArray) -> FloatArray:
-    """Quantiles (L, k, Q) of some of the cases, from a fit to the usable ones."""
+    """Quantiles (L, k, Q) of some of the cases, from a fit to the usable cases."""
     fitted = method.fit_locations(learned, 2)
     issued = method.predict_locations(learned.as_new(which), learned, fitted)
     if type(issued) is Empirical:  # rounding must not decide on which side of a step a level lies
@@ -341,7 +342,7 @@ class Forecasting:
         return novelty
 
     def novelty(self) -> FloatArray:
-        """Novelty (L, T) of the forecasts by the judge of a pool; NaN without one.
+        """Novelty (L, T) of the forecasts by the judge of a pool; NaN without a judge.
 
         If a place has too short a record, the shared component is the judge.
         """
@@ -365,7 +366,7 @@ def median_of_known(values: FloatArray) -> FloatArray:
 
 
 def judge_of(components: Sequence[Component]) -> Component | None:
-    """The judge, which computes novelty: the first CKME, if possible one of forecasts."""
+    """The judge, which computes novelty: the first CKME, if possible not of shapes."""
     judges = [c for c in components if c.support is not None]
     return min(judges, key=lambda c: c.method.shapes, default=None)
 

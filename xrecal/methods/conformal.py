@@ -1,4 +1,4 @@
-"""Conformal prediction: intervals that contain observations as often as past ones did."""
+"""Conformal prediction: intervals that contain observations as often as past intervals did."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ class ConformalPrediction(KeepsPIT):
     ``|PIT - ½|`` over the calibration cases [2]_. The method learns nothing else from the cases, so
     all cases contribute to the margins, without a split.
 
-    The recalibrated forecast has the two ends of the interval as members of equal weight. The two
-    ends are less than a distribution, so other methods have a better CRPS.
+    The recalibrated forecast has the two ends of the interval as members of equal weight. Two ends
+    describe less than a distribution, so other methods have a better CRPS.
 
     Parameters
     ----------
     alpha : float
-        Probability that the observation lies outside, in (0, 1). With fewer than ``2/alpha - 1``
-        cases an ensemble would need infinite intervals. The method then issues intervals with the
-        widest margins of a past case. They contain the next observation with probability
-        ``(n - 1)/(n + 1)``.
+        Probability in (0, 1) that the observation lies outside the interval. With fewer than
+        ``2/alpha - 1`` cases an ensemble would need infinite intervals. The method then issues
+        intervals with the widest margins of a past case. They contain the next observation with
+        probability ``(n - 1)/(n + 1)``.
     condition_on : str or tuple of str, optional
         Covariates: "season" or names. Cases have weights by the similarity of their covariates to
         those of the forecast, as in :class:`Climatology`. Coverage is then approximate.
@@ -159,8 +159,8 @@ class ConformalPrediction(KeepsPIT):
 def ends_at(forecasts: Forecasts, levels: FloatArray) -> FloatArray:
     """Quantiles (L, T, 2) at a lower and an upper level (L, 2).
 
-    The upper one is just above its level: if the CDF of an ensemble equals the level, it is the
-    next member.
+    The upper quantile is just above its level: if the CDF of an ensemble equals the level, the
+    quantile is the next member.
     """
     from xrecal.arrays.baselines.pit_recalibration import recalibrated_members
 

@@ -13,8 +13,8 @@ from xrecal.typing import FloatArray, IntArray
 from .base import Cases, FitArrays
 
 REMEMBERED, USED = 500, 400
-"""Number of stored errors, and of known ones among them that correct an expert. The others belong
-to forecasts that have not verified."""
+"""Number of stored errors, and number of known errors that correct an expert. Further stored errors
+belong to forecasts that have not verified."""
 
 RECENT, POOL = "recent_ckme", "pool"
 MOVED_POOL, CORRECTED_POOL, CORRECTED_RECENT = "moved_pool", "corrected_pool", "corrected_recent"
@@ -112,8 +112,8 @@ def predictors(cases: Cases, forecasts: Forecasts, known: IntArray) -> FloatArra
     -------
     array of float64, shape (T, 3)
         Mean of each forecast minus the last observation among the first ``known`` (T,) cases; mean
-        minus the mean of the forecast of that observation, 0 without one; and the standard
-        deviation.
+        minus the mean of the forecast of that observation, 0 if no observation is known; and the
+        standard deviation.
     """
     (means,), (variances,) = moments(forecasts)
     observed = cases.observations[0]

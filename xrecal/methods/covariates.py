@@ -1,8 +1,8 @@
 """Covariates of cases and forecasts, with missing and broken values replaced.
 
 All methods get their features here, so a broken predictor has the same effect on all. The median of
-the record replaces it. An indicator marks this, if the record has enough such cases to learn its
-effect.
+the record replaces it. An indicator marks such cases, if the record has enough of them to learn
+their effect.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ OF_PLACE = "xrecal_"
 def may_break(name: str) -> bool:
     """Return whether a covariate may be missing or broken.
 
-    Those from dates or of places may not.
+    Covariates from dates or of places may not.
     """
     return name not in (SEASON, DAY, AHEAD) and not name.startswith(OF_PLACE)
 
@@ -51,7 +51,7 @@ class Covariates:
     """(L, n, p), NaN where missing"""
     names: tuple[str, ...] = ()
     periods: tuple[float | None, ...] = ()
-    """(p,) period of each circular covariate, None for others"""
+    """(p,) period of each circular covariate, None for other covariates"""
     record: Covariates | None = None
     """Covariates of the cases of a fit, with which covariates of further cases are compared."""
     found: dict[str, Usual] = field(default_factory=dict, compare=False)
@@ -99,7 +99,7 @@ class Covariates:
         names : sequence of str
             Covariates, in this order.
         record : Covariates, optional
-            Those of the cases that forecasts are compared with; by default the own record.
+            Covariates of the cases with which forecasts are compared; by default the own record.
         """
         breakable = [name for name in names if may_break(name)]
         if not breakable:

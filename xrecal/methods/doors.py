@@ -17,7 +17,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 SHOWN = ("Parameters", "Returns", "Raises", "Examples")
-"""Sections of a function's docstring that its method shows; it has no formulas or references."""
+"""Sections of a function's docstring that its method shows, without formulas or references."""
 
 _SECTIONS = re.compile(r"\n\n(?=[A-Z]\w+\n-{3,}\n)")
 _LINK = re.compile(r":(?:func|meth):`")

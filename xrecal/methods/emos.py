@@ -53,22 +53,23 @@ class EMOS(Settings):
 
     The recalibrated forecast is the normal distribution ``N(a + b mean, c² + d² variance)``, from
     the mean and variance of the ensemble [1]_. Its parameters are ``NAME_loc`` and ``NAME_scale``.
-    If the variable has a bound, the distribution is censored there [2]_: all mass below zero is no
-    rain. The state keeps mean and variance of each calibration case at each location, so an update
-    can fit to all cases again; forecasts do not need them.
+    If the variable has a bound, the distribution is censored there [2]_: for rain, all mass below
+    zero is the probability of no rain. The state keeps mean and variance of each calibration case
+    at each location, so an update can fit to all cases again; forecasts do not need them.
 
     Parameters
     ----------
     bounds : "auto", (lower, upper) or None
-        "auto": an end of a location's observed range that at least 5 % of its calibration
-        observations equal exactly, and 0 below a variable that by its standard name or unit cannot
-        be negative. Given bounds hold at places where no observation violates them; see the status.
+        "auto": an end of a location's observed range is a bound if at least 5 % of its calibration
+        observations equal this end exactly. A variable that cannot be negative by its standard name
+        or unit has the lower bound 0. Given bounds hold at places where no observation violates
+        them; see the status.
     condition_on : str or tuple of str, optional
-        Covariates: "season" or names. They add linear terms to the location; a circular one adds a
-        sine and a cosine. A ridge shrinks the terms of covariates other than the season, or they
-        are left out, depending on the errors of held-out cases.
+        Covariates: "season" or names. They add linear terms to the location; a circular covariate
+        adds a sine and a cosine. A ridge shrinks the terms of covariates other than the season, or
+        the fit leaves them out; the errors of held-out cases decide.
     vary_spread : bool
-        True if the covariates add such terms to the logarithm of the scale too.
+        True if the covariates add linear terms to the logarithm of the scale too.
 
     References
     ----------

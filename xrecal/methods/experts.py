@@ -38,7 +38,7 @@ WINDOWS = (30, 60, 120)
 """Numbers of last verified cases to which EMOS is fitted each time."""
 
 N_ERRORS = 91
-"""Number of verified errors around the ensemble mean: a quarter of a year of daily ones."""
+"""Number of verified errors around the ensemble mean: a quarter of a year of daily errors."""
 
 MEMORY, HALF_LIFE = 250, 60.0
 """Number of verified cases of the recent CKME, and its half-life in cases."""
@@ -74,8 +74,8 @@ class Experts:
     def recent(self) -> Component:
         """CKME of errors around a regression on the mean of the last cases.
 
-        New cases have more weight. Its choices are made when slow experts are fitted; its cases are
-        always the last verified cases.
+        New cases have more weight. The choices of this CKME come from the fit of the slow experts,
+        but its cases are always the last verified cases.
         """
         method = CKME(
             support="regression",
@@ -88,12 +88,12 @@ class Experts:
 
     @cached_property
     def shared(self) -> Component | None:
-        """The law that all places share, as an expert at each place."""
+        """The law of errors that all places share, as an expert at each place."""
         return None if self.law is None else components_of((self.law,))[0]
 
     @property
     def mixed(self) -> tuple[Component, ...]:
-        """Components of the pool that are also experts; the raw forecast is always one."""
+        """Components of the pool that are also experts; the raw forecast is always an expert."""
         return tuple(c for c in self.pool.components if c.method.recalibrates)
 
     @property
@@ -107,7 +107,7 @@ class Experts:
         return (RAW, EMOS_LABEL, *windows, errors, RECENT, *mixed, *CORRECTED, POOL)
 
     def parameters(self, n_features: int) -> dict[str, Parameter]:
-        """Parameters of the slow experts, without those of each case: these are recomputed."""
+        """Parameters of the slow experts, without parameters of each case, which are recomputed."""
         parameters = dict(self.pool.parameters(n_features))
         del parameters[CHOSEN_FROM]
         for component in (self.emos, self.recent):
@@ -150,7 +150,7 @@ class Experts:
     def fit(
         self, cases: Cases, min_samples: int, choices: FitArrays | None = None
     ) -> dict[str, npt.NDArray[Any]]:
-        """Slow experts (1, ...) from all the cases; the recent CKME from the last ones."""
+        """Slow experts (1, ...) from all the cases; the recent CKME from the last cases."""
         learned = dict(self.pool.fit_locations(cases, min_samples, choices))
         for component, own in ((self.emos, cases), (self.recent, last_cases(cases))):
             learned |= component.stored(component.fit(own, min_samples, choices))
@@ -204,8 +204,8 @@ class Experts:
     ) -> Iterator[tuple[int, dict[str, FloatArray]]]:
         """Quantiles (T, J) of forecasts at places with slow experts, and the number of the place.
 
-        The slow experts were fitted to the first ``n_slow`` (L,) cases, 0 without experts; the
-        others know the first ``known`` (L,) cases. Places with the same numbers are computed
+        The slow experts were fitted to the first ``n_slow`` (L,) cases, 0 without experts. The
+        fast experts know the first ``known`` (L,) cases. Places with the same numbers are computed
         together, which saves calls.
         """
         step = max(PLACES_TOGETHER // max(new.forecasts.loc.shape[1], 1), 1)
@@ -226,7 +226,7 @@ class Experts:
     def shared_quantiles(
         self, cases: Cases, which: IntArray, known: IntArray
     ) -> dict[str, FloatArray]:
-        """Quantiles (k, J) of some cases by the law of all places, given ``known`` (k,) cases."""
+        """Quantiles (k, J) of some cases by the shared law of errors from ``known`` (k,) cases."""
         if self.shared is None or self.law is None:
             return {}
         return {self.shared.label: self.law.said(cases, which, known, LEVELS)}
@@ -234,7 +234,7 @@ class Experts:
     def shared_with_novelty(
         self, new: NewCases, cases: Cases, fitted: FitArrays
     ) -> tuple[FloatArray | None, FloatArray]:
-        """Quantiles (L, T, J) by the law of all places, if there is one, and the novelty."""
+        """Quantiles (L, T, J) by the shared law of errors, if there is one, and the novelty."""
         novelty = np.full(new.forecasts.loc.shape[:2], np.nan)
         if self.shared is None or self.law is None:
             return None, novelty
@@ -270,9 +270,9 @@ class Experts:
 
 
 def last_cases(cases: Cases, known: int | None = None) -> Cases:
-    """The last verified cases among the first ``known`` ones at a place; all cases by default.
+    """The last verified cases among the first ``known`` cases at a place; all cases by default.
 
-    At several places the same cases must have verified. The number of cases counts, not the time
+    At several places the same cases must have verified. The number of cases matters, not the time
     between them.
     """
     which = np.flatnonzero(np.isfinite(cases.observations[0, :known]))[-MEMORY:]

@@ -53,7 +53,7 @@ NARROW = 10
 
 
 def season_of_pool(axis: CaseAxis) -> tuple[str | tuple[str, ...], str | None]:
-    """Covariates of a pool if none are given, the season or none by the dates; and a remark."""
+    """Covariates of a pool if none are given: the season if the dates allow it; and a remark."""
     if axis.days is None:
         return (), "no dates, so the pool leaves the season out"
     span = np.ptp(axis.days)

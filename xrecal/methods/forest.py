@@ -41,7 +41,7 @@ TRIED_TREES = 50
 def grows(covariates: tuple[str, ...], n_cases: int) -> bool:
     """Return whether covariates and cases suffice for a forest.
 
-    ImportError without scikit-learn.
+    Raises ImportError without scikit-learn.
     """
     enough = len({*covariates} - {SEASON}) >= FEWEST_COVARIATES and n_cases >= FEWEST_CASES
     if enough:
@@ -55,9 +55,9 @@ def grows(covariates: tuple[str, ...], n_cases: int) -> bool:
 class Forest(Method):
     """Past errors around EMOS with season, weighted by the leaves of a regression forest.
 
-    A component of :class:`LinearPool` with many covariates. Errors are in units of the spread that
-    EMOS gives. An error has weight if its case often shares a leaf with the forecast [1]_. An
-    update adds cases to the leaves, and keeps the trees.
+    It is a component of a :class:`LinearPool` with many covariates. Errors are in units of the
+    spread that EMOS gives. An error has weight if its case often shares a leaf with the forecast
+    [1]_. An update adds cases to the leaves, and keeps the trees.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Cases that had verified when a forecast was issued: only these may be learned from."""
+"""Cases that had verified when a forecast was issued: methods may learn only from these."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def known_cases(axis: CaseAxis, ahead: FloatArray, delay: int | str) -> IntArray
     Returns
     -------
     array of int, shape (n,)
-        At most the number of cases before it; cases of the same date do not count.
+        At most the number of cases before each case; cases of the same date do not count.
     """
     n = ahead.size
     steps = axis.steps(n)
@@ -100,7 +100,7 @@ def case_that_knows_late(
     Returns
     -------
     DataArray
-        int64 over the dimensions of ``ahead``; n if none of the cases knows it.
+        int64 over the dimensions of ``ahead``; n if the case is not known at any of the n cases.
     """
     values = ahead.transpose(dim, ...).to_numpy()
     found = np.empty(values.shape, np.int64)
@@ -122,11 +122,11 @@ def has_passed(axis: CaseAxis, first: int, last: int, length: int | str, n: int)
 def first_due(
     axis: CaseAxis, verified: IntArray, known: IntArray, fitted: int, refit: int | str
 ) -> int:
-    """Position of the first verified case after which experts are to be refitted.
+    """Position of the first verified case after which experts must be refitted.
 
-    It was issued with the experts of the last fit, so no open case was issued with older ones.
-    Beyond the last position if there is none. ``known`` (n,) has the number of cases that had
-    verified when each was issued.
+    This case was issued with the experts of the last fit, so no later case was issued with older
+    experts. The position is beyond the last case if there is no such case. ``known`` (n,) has the
+    number of cases that had verified when each case was issued.
     """
     for place, case in enumerate(verified):
         passed = has_passed(axis, fitted, int(case), refit, known.size)

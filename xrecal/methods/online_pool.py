@@ -75,40 +75,41 @@ WHOSE, ERROR = "erring_expert", "remembered_error"
 class OnlinePool(Settings):
     """Experts with weights that change with every verified case: for forecasts issued every day.
 
-    A :class:`LinearPool` is right as long as the forecast system does not change. Here it is one
-    of several experts. The others are its components, the raw forecast, EMOS on all cases, EMOS on
-    the last 30, 60 and 120 verified cases, the last 91 errors added to the ensemble mean, and a
-    CKME of the last 250 errors, with a half-life of 60 cases. The pool and this CKME are experts a
-    second time, corrected for their expected error in mean and spread; the pool also in the mean
-    alone. A regression on the last 400 errors of the expert predicts the expected error.
+    A :class:`LinearPool` is right as long as the forecast system does not change. Here such a pool
+    is one of several experts. The other experts are its components, the raw forecast, EMOS on all
+    cases, EMOS on the last 30, 60 and 120 verified cases, the last 91 errors added to the ensemble
+    mean, and a CKME of the last 250 errors, with a half-life of 60 cases. The pool and this CKME
+    are experts a second time, corrected for their expected error in mean and spread. The pool is an
+    expert a third time, corrected in the mean alone. A regression on the last 400 errors of the
+    expert predicts the expected error.
 
-    Each expert forecasts 100 quantiles. The issued forecast is their average level by level.
-    Bernstein online aggregation [1]_ sets the weights of each level and smooths them over levels
-    [2]_, for three rates of forgetting at once. The pool alone is one more strategy. Strategies
-    have weights by their CRPS. At a bound the probabilities are mixed. Before any case the experts
-    have equal weights, except the raw forecast: it has more, up to half, if it has a large weight
-    in the pool.
+    Each expert forecasts 100 quantiles. The issued forecast is the average of the experts, level by
+    level. Bernstein online aggregation [1]_ sets the weights of each level and smooths them over
+    levels [2]_, for three rates of forgetting at once. Each rate is a strategy, and the pool alone
+    is one more strategy. Strategies have weights by their CRPS. At a bound the probabilities are
+    mixed. Before any case the experts have equal weights, except the raw forecast: it has more, up
+    to half, if it has a large weight in the pool.
 
     With several places, the weights come from common regrets too. A common regret is a mean over
-    places, of all cases that had verified at any place by then; the regrets of a place are in units
-    of its CRPS. For each rate there are two more strategies: one from half own and half common
-    regrets, one from common regrets alone. If there are more than 64 places, a sample chosen by
-    their labels represents all. An update of several places shares what it learns. An update of a
-    single place uses the latest stored common regrets.
+    places, for all cases that had verified at any place by then. The regrets of a place are in
+    units of its CRPS. For each rate there are two more strategies: one from half own and half
+    common regrets, and one from common regrets alone. If there are more than 64 places, a sample
+    chosen by their labels represents all places. An update of several places computes common
+    regrets of these places. An update of a single place uses the latest stored common regrets.
 
     With ``fit(..., pool=)`` of more than 1500 cases, each place has experts of its own and one
     expert that all places share: a :class:`CKME` of all cases. Before any case the shared expert
     has at least 30 / (30 + n) of the weight, where n is the number of cases that the slow experts
     of the place were fitted to. At a place with too few cases it has all the weight. An update adds
-    the new cases of all places to its sums. For a place that an update adds, it issues forecasts
-    from the features of the place and its own cases.
+    the new cases of all places to the sums of the shared expert. For a place that an update adds,
+    the shared expert issues forecasts from the features and the own cases of the place.
 
     ``fit`` holds out the end of the hindcast, fits the experts to the rest, and learns weights from
-    their forecasts of the end. Then it fits them to all cases. ``model.update`` learns from each
-    case, in order. The weights change by the forecasts that the experts made at the start of the
-    case, from the cases verified by then; then the experts learn the case. The slow experts, which
-    are the pool and EMOS on all cases, are fitted again at intervals of ``refit``. One update with
-    thirty days makes the same model as thirty updates.
+    their forecasts of the end. Then it fits the experts to all cases. ``model.update`` learns from
+    each case, in order. The weights change by the forecasts that the experts made at the start of
+    the case, from the cases verified by then. Then the experts learn from the case. The slow
+    experts, which are the pool and EMOS on all cases, are fitted again at intervals of ``refit``.
+    One update with thirty days makes the same model as thirty updates.
 
     Parameters
     ----------
@@ -173,12 +174,12 @@ class OnlinePool(Settings):
 
     @property
     def law(self) -> SharedCKME | None:
-        """The law that all places share, which ``fit`` adds to the methods."""
+        """The law of errors that all places share, which ``fit`` adds to the methods."""
         given = self.methods if isinstance(self.methods, tuple) else ()
         return next((as_shared(m) for m in given if isinstance(m, Method) and m.by_sums), None)
 
     def _with_law(self, methods: tuple[Method, ...] | None) -> tuple[Method, ...] | None:
-        """Methods of the pool, and the law that all places share."""
+        """Methods of the pool, and the law of errors that all places share."""
         return methods if methods is None or self.law is None else (*methods, self.law)
 
     @property
@@ -200,7 +201,7 @@ class OnlinePool(Settings):
 
     @property
     def mixed(self) -> tuple[Method, ...]:
-        """Methods of the pool, the other slow experts, and the shared law."""
+        """Methods of the pool, the other slow experts, and the shared law of errors."""
         experts, law = self.experts, self.law
         own = (*self.pool.mixed, experts.emos.method, experts.recent.method)
         return own if law is None else (*own, law)
@@ -223,7 +224,7 @@ class OnlinePool(Settings):
 
     @property
     def knows_novelty(self) -> bool:
-        """True if the pool or the law of all places compares forecasts with past ones."""
+        """True if the pool or the shared law of errors compares forecasts with past ones."""
         return self.pool.knows_novelty or self.law is not None
 
     @property
@@ -242,7 +243,7 @@ class OnlinePool(Settings):
 
     @once
     def parameters(self, n_features: int) -> Mapping[str, Parameter]:
-        """Parameters of each place, and of the shared law."""
+        """Parameters of each place, and of the shared law of errors."""
         shared, n = self.experts.shared, max(n_features - 1, 0)
         of_all = {} if shared is None else shared.stored_parameters(n)
         return {**self.parameters_of_place(n_features), **of_all}
@@ -322,7 +323,7 @@ class OnlinePool(Settings):
     @property
     @once
     def evidence_sizes(self) -> Mapping[str, tuple[int, ...]]:
-        """Losses of the candidates of the slow experts, likewise."""
+        """Losses of the candidates of the slow experts, for both fits of their choices."""
         own = self.experts.evidence_sizes
         return {**own, **{EARLIER + name: size for name, size in own.items()}}
 
@@ -400,7 +401,7 @@ class OnlinePool(Settings):
         return equally_likely(members, new.forecasts.loc.dtype, Linear)
 
     def novelty_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> FloatArray:
-        """Novelty (L, T) of forecasts, relative to the cases of the pool or of the shared law."""
+        """Novelty (L, T) of forecasts, relative to cases of the pool or of the shared expert."""
         _, novelty = self.experts.shared_with_novelty(new, cases, fitted)
         if not self.pool.knows_novelty:
             return novelty
@@ -437,7 +438,7 @@ class OnlinePool(Settings):
     ) -> Arrays:
         """First fit of a location, to as many cases as it needs, and updates with the later cases.
 
-        ``together``: fit to all cases at once; the last cases update the weights.
+        With ``together`` the fit is to all cases at once, and the last cases update the weights.
         """
         verified, min_samples = (
             np.flatnonzero(np.isfinite(cases.observations[0])),

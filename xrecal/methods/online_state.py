@@ -25,7 +25,7 @@ WARM_UP = 180
 """Number of cases at the end of the hindcast that train the weights, or half of all."""
 
 SHORT = 30
-"""Number of cases of a place at which its own experts and the shared law have equal prior
+"""Number of cases of a place at which its own experts and the shared expert have equal prior
 weights."""
 
 EARLIER = "earlier:"
@@ -79,7 +79,7 @@ def each_place(cases: Cases, arrays: FitArrays) -> list[tuple[Cases, Arrays]]:
 
 
 def shaped_like(values: npt.NDArray[Any], like: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Values padded to the shape of others: there may be fewer landmarks."""
+    """Values padded to the shape of other values, as there may be fewer landmarks."""
     room = [(0, size - own) for size, own in zip(like.shape, values.shape, strict=True)]
     return np.pad(values, room, constant_values=-1).astype(like.dtype)
 
@@ -140,7 +140,7 @@ def _ahead(cases: Cases) -> FloatArray:
 def warm_up_cases(cases: Cases, known: IntArray, min_samples: int) -> IntArray:
     """Cases at the end that train the weights.
 
-    Only those with enough verified cases before them.
+    Only cases with enough verified cases before them count.
     """
     verified = np.flatnonzero(np.isfinite(cases.observations[0]))
     last = verified[verified.size - min(WARM_UP, verified.size // 2) :]
@@ -151,8 +151,8 @@ def learning_settings(experts: Experts, cases: Cases, part: FitArrays) -> Learni
     """Settings of the weights at a location; the pool, named last, is also a strategy.
 
     The prior of the raw forecast follows its weight in the pool: if the pool hardly changes
-    forecasts, experts that do change them must earn their weight. The prior of the shared law is
-    larger if the slow experts of the place were fitted to fewer cases.
+    forecasts, experts that do change them must earn their weight. The prior of the shared expert
+    is larger if the slow experts of the place were fitted to fewer cases.
     """
     from xrecal.arrays.online.state import prior_weights, settings_of, with_at_least
 

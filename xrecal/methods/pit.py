@@ -49,9 +49,9 @@ class PITRecalibration(KeepsPIT):
     """Recalibrated CDF ``F_Z(F(y))``, with F_Z the distribution of the PIT of past observations.
 
     The members are the forecast's quantiles at the levels of the past observations in their own
-    forecasts [1]_. This makes the PIT flat over all forecasts together. It does not make forecasts
-    calibrated given the forecast. If an observation equals members, its PIT is a random number
-    between the two values of the CDF, the same for every fit. Outside an ensemble it is 0 or 1.
+    forecasts [1]_. This makes the PIT uniform over all forecasts together, but not given the
+    forecast. If an observation equals members, its PIT is a random number between the two values of
+    the CDF, the same for every fit. The PIT of an observation outside the ensemble is 0 or 1.
 
     Parameters
     ----------

@@ -71,7 +71,7 @@ EVIDENCE = "evidence"
 """Choice of a pool: trust in recalibration, 0 to 1; for a single place, its number of cases."""
 
 OF_POOL = ("pool_weight", *FITTED)
-"""Choices of a pool besides those of its components; they have the same names in the state."""
+"""Choices of a pool besides the choices of its components, by their names in the state."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -123,8 +123,8 @@ class LinearPool(Settings):
     ----------
     methods : tuple of Method, optional
         Methods to mix. A CKME with several supports becomes one component for each of them. By
-        default the components above. Without the season, or if it hardly varies: CKME, its shapes,
-        IDR, climatology and the raw forecast.
+        default the pool has the components above. Without the season, or if it hardly varies, it
+        has CKME, CKME of shapes, IDR, climatology and the raw forecast.
     average : "auto" or None
         "auto": half of the mass is the average of quantiles. None: all of it is the mixture.
     tails : "auto" or None
@@ -134,18 +134,18 @@ class LinearPool(Settings):
     novelty : "auto" or None
         "auto": components whose members are past observations lose weight to the other recalibrated
         components, in the mixture and in the average. This happens if forecasts are unlike past
-        ones, or if the other components put much of the mass beyond the observed range. None: they
-        keep their weight.
+        ones, or if the other components put much of the mass beyond the observed range. None: all
+        components keep their weight.
     bounds : "auto", (lower, upper) or None
         Bounds of the default methods, as in :class:`CKME`. Methods that you give have bounds of
         their own.
     condition_on : str or tuple of str, optional
         Covariates. By default the season, if the cases have dates that cover most of a year and
-        differ in their season; an empty tuple for none. Methods that you give take these covariates
-        if their own ``condition_on`` is None.
+        differ in their season. An empty tuple means no covariates. Methods that you give take these
+        covariates if their own ``condition_on`` is None.
     gap : int, str or timedelta
         Cases next to the held-out ones that a fit does not learn from, as in :class:`CKME`. The
-        pool uses it for its weights, and a CKME without a gap of its own for its choices.
+        pool uses the gap for its weights. A CKME without a gap of its own uses it for its choices.
     year_start : str or int, optional
         Date at which years of cases begin, as in :class:`CKME`. The pool and a CKME use it as they
         use ``gap``.
@@ -190,7 +190,9 @@ class LinearPool(Settings):
         if self.bounds != "auto":
             raise ValueError("LinearPool: give bounds to the named methods, not to the pool")
         if self.forest is True:
-            raise ValueError("LinearPool: leave out forest or methods; it joins the usual ones")
+            raise ValueError(
+                "LinearPool: leave out forest or methods; a forest joins the usual methods alone"
+            )
         require_same_covariates(self.mixed, self.covariates)
         if len(set(self.mixed)) < len(self.mixed):
             raise ValueError(f"LinearPool: methods must differ, got {self.mixed!r}")
@@ -214,7 +216,7 @@ class LinearPool(Settings):
 
     @property
     def shared_by_places(self) -> CKME:
-        """Method of the component that places share, if each has a pool of its own."""
+        """Method of the component that places share, if each place has a pool of its own."""
         return CKME(
             condition_on=self.covariates or None,
             bounds=self._given_bounds,
@@ -371,7 +373,7 @@ class LinearPool(Settings):
     def with_own(
         self, together: FitArrays, own: FitArrays, share: FloatArray, in_pool: bool = False
     ) -> FitArrays:
-        """Choices, weights and tails between joint and own ones."""
+        """Choices, weights and tails between the joint and the own values."""
         faded = {**own, "pool_weight": self._faded(own["pool_weight"], together[EVIDENCE])}
         found: Arrays = {
             name: between(together[name], faded[name], share)
@@ -388,7 +390,7 @@ class LinearPool(Settings):
 
     @property
     def _issued(self) -> int | None:
-        """Position of the raw forecast among the components; None if it is not one."""
+        """Position of the raw forecast among the components; None if it is not a component."""
         unchanged = [not c.method.recalibrates for c in self.components]
         return unchanged.index(True) if any(unchanged) else None
 
@@ -419,7 +421,7 @@ class LinearPool(Settings):
         n_cases = np.isfinite(cases.observations).sum(-1).astype(np.int32)
         state = {**state, **weighed, "n_cases": n_cases}
         judge = judge_of(self.components)
-        # A CKME issues climatology if all past forecasts are equal; others, such as raw, do not.
+        # A CKME issues climatology if all past forecasts are equal; others, like raw, do not.
         alike = (state["status"] & IDENTICAL) > 0
         leave_alone(state, alike, [c is judge for c in self.components])
         state["pool_weight"][(state["status"] & TOO_FEW) > 0] = np.nan

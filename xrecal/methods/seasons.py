@@ -25,8 +25,8 @@ shorter."""
 def trust_in_season(components: Sequence[Component], cases: Cases) -> FloatArray:
     """Share (L,) of the weight that components given the season may keep.
 
-    See :func:`xrecal.arrays.baselines.jump.season_kept`. It is 1 if no component is given the
-    season, or if all others issue past observations or the raw forecast.
+    See :func:`xrecal.arrays.baselines.jump.season_kept`. The share is 1 if no component is given
+    the season, or if all other components issue past observations or the raw forecast.
     """
     from xrecal.arrays.baselines.jump import season_kept
 
@@ -44,8 +44,8 @@ def forget_first_year(
 ) -> None:
     """Set forecasts (L, C, n, Q) from earlier cases to NaN until these contain all seasons.
 
-    That is in the first year of a record of two years or more, if a component is given the season.
-    A shorter record keeps them, as nothing else shows drift there.
+    They become NaN in the first year of a record of two years or more, if a component is given the
+    season. A shorter record keeps these forecasts, as nothing else shows drift there.
     """
     if days is not None and _seasonal(components).any():
         quantiles[:, :, in_first_year(days)] = np.nan
@@ -65,7 +65,7 @@ def with_season_in_doubt(
 ) -> FloatArray:
     """Weights (L, C), with those of components given the season multiplied by a share (L,).
 
-    The others get the lost mass, by the weights that follow from their scores (L, C, C).
+    Other components get the lost mass, by the weights that follow from their scores (L, C, C).
     """
     from xrecal.arrays.distributions.pool import SMALLEST, weights_of_scores
 

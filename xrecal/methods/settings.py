@@ -33,7 +33,7 @@ def once(function: F) -> F:
 class Settings(Method):
     """Base of methods that users choose.
 
-    Their text has the settings that are not the default; a notebook shows all.
+    The text of a method has the settings that are not the default; a notebook shows all settings.
 
     Parameters
     ----------
@@ -43,14 +43,14 @@ class Settings(Method):
         (or from those that ``choose`` joins). They are not negative, and a ridge draws them towards
         equal weights. The offset of a model is the difference between its bias and that of the
         weighted mean. The method gets weighted ensembles without the offsets. If a model is missing
-        on a day, the others share its weight. xrecal matches models by label. ``update`` keeps
-        weights and offsets.
+        on a day, the other models share its weight. xrecal matches models by label. ``update``
+        keeps weights and offsets.
     """
 
     exchangeable: bool = field(default=True, kw_only=True)
 
     settles_covariates: ClassVar[bool] = False
-    """True if it chooses covariates by the dates if none are given; ``()`` means no covariates."""
+    """True if the dates decide on covariates when none are given; ``()`` means no covariates."""
 
     has_own_bounds: ClassVar[bool] = False
     """True if it has bounds of its own, besides those of its methods."""

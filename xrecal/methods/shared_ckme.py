@@ -57,19 +57,19 @@ FEATURE = "xrecal_feature_"
 """Prefix of covariates that are features of a place."""
 
 OWN = "shared_"
-"""Prefix of the dimensions of the state, as forecasts or results could have the same names."""
+"""Prefix of the dimensions of the state, so that they differ from dimensions of forecasts."""
 
 NUMBER, HERE = "place", "here"
 """Parameters of a location that is one of the places: its number, -1 for a place outside the fit,
 and its features."""
 
 SUMMED = "summed"
-"""Parameter of a fit that keeps learning: number of dates in its sums, for earlier laws."""
+"""Parameter of a fit that keeps learning: number of first dates that its sums cover."""
 
 
 @dataclass(frozen=True)
 class SharedCKME(Method):
-    """:class:`CKME` of many places. Made by ``fit(..., pool=...)`` of more than 1500 cases.
+    """:class:`CKME` of many places; ``fit(..., pool=...)`` of more than 1500 cases makes it.
 
     Parameters
     ----------
@@ -132,7 +132,7 @@ class SharedCKME(Method):
         return Sizes(self.places, len(self.features), n_covariates, self.rank)
 
     def parameters(self, n_features: int) -> Mapping[str, Parameter]:
-        """The law, corrections of each place, and the sums for updates."""
+        """The law of errors, corrections of each place, and the sums for updates."""
         from xrecal.arrays.shared.packed import ENTRIES
 
         sizes = self.sizes(n_features).of_dims
@@ -401,7 +401,8 @@ class SharedCKME(Method):
     ) -> FloatArray:
         """Quantiles (k, q) of some of the cases (1, n), as issued at their place.
 
-        By the fit at that time, when so many cases (k,) were known; NaN without a fit.
+        They come from the fit at that time, when ``known`` (k,) cases were known; NaN without a
+        fit.
         """
         assert cases.shared is not None
         fits, number, features = (part[0] for part in cases.shared)
@@ -442,9 +443,9 @@ class SharedCKME(Method):
         return issue(fit, self._without_missing(here, new), features, levels)
 
     def _is_bare(self, own: FitArrays, place: Any) -> Any:
-        """Return whether places have no record and are issued as new ones.
+        """Return whether places have no record, so that they get forecasts like new places.
 
-        Needs a fit with features.
+        This needs a fit with features.
         """
         return (own["record"][place] == NO_RECORD) & bool(self.features)
 
@@ -458,7 +459,8 @@ class SharedCKME(Method):
     ) -> Issued:
         """Forecasts (1, T) at one place and its cases (1, n), by its number and features (k,).
 
-        The cases are used for a place outside the fit, -1. Also returns usual values of covariates.
+        Only a place outside the fit, with the number -1, uses its cases. Also returns usual values
+        of covariates.
         """
         from xrecal.arrays.shared.issuing import at_own_place, issue
 

@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 
 NO_RECORD = 2
 RECORDS = ("own_record", "short_record", "no_record", "unlike_others")
-"""Kind of record of a place: a record, a record shorter than ``min_samples``, none; or a mean error
-or spread so unlike all others that nothing is learned from them: perhaps another unit."""
+"""Kind of record of a place: long enough, shorter than ``min_samples``, missing, or unlike others.
+A record is unlike others if its mean error or spread is so different that the fit learns nothing
+from it: perhaps it has another unit."""
 
 USUAL = "usual"
 """Parameter with the usual values of covariates."""

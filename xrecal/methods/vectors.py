@@ -1,4 +1,4 @@
-"""CKME for vectors: variables recalibrated jointly, or a circular one."""
+"""CKME for vectors: variables recalibrated jointly, or a circular variable."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ SCALE = "variable_spread"
 
 @dataclass(frozen=True)
 class VectorCKME(Method):
-    """:class:`CKME` with distances of vectors. Made by ``fit(..., jointly=..., period=...)``.
+    """:class:`CKME` with distances of vectors; ``fit(..., jointly=..., period=...)`` makes it.
 
-    Forecasts have the members of one variable after those of another. Observations are those of the
-    variable to recalibrate; ``partners`` are those of all others.
+    Forecasts have the members of one variable after the members of another. Observations belong to
+    the variable to recalibrate; ``partners`` are observations of all other variables.
 
     Parameters
     ----------
@@ -36,9 +36,9 @@ class VectorCKME(Method):
     names : tuple of str
         The variables.
     periods : tuple of float or None
-        Their periods, None for those that are not circular.
+        Periods of the variables, None for variables that are not circular.
     units : tuple of str or None
-        Their units.
+        Units of the variables.
     own : int
         Position of the variable to recalibrate.
     """
@@ -85,7 +85,7 @@ class VectorCKME(Method):
 
     @property
     def not_by_sums(self) -> str:
-        """Vectors have no sums."""
+        """Reason why places cannot share one fit: vectors have no sums."""
         return "vectors need; leave jointly and period out"
 
     def of_variable(self, place: int) -> VectorCKME:

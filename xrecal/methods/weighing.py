@@ -1,9 +1,9 @@
 """Weights of pools at many places with a shared component, from the evidence of all places.
 
-The shared component is learned from all cases, the others from those of a place. So a prior for the
-weights of each place alone, by the CRPS of each component there, is weak. The scores of all places
-together are strong evidence: their mean decides the joint weights, and the weights of each place
-are shrunk to these.
+The shared component learns from all cases, and other components learn from the cases of one place.
+So a prior for the weights of each place alone, by the CRPS of each component there, is weak. The
+scores of all places together are strong evidence: their mean decides the joint weights, and the
+weights of each place are shrunk to the joint weights.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ def weights_of_all(
 ) -> dict[str, FloatArray]:
     """Weights (1, C) of all places and their mean evidence, from the evidence of some of them.
 
-    They are shrunk to weights by the CRPS of each component, and less so the more ``n_cases`` (L,)
-    all places have compared with one place.
+    These weights are shrunk to weights by the CRPS of each component. The shrinkage is smaller if
+    all places have more ``n_cases`` (L,), compared with one place.
     """
     from xrecal.arrays.distributions.pool import PULL, weights_of_scores
 
@@ -56,9 +56,9 @@ def weights_of_all(
 def weights_at_places(
     components: Sequence[Component], together: FitArrays, own: FitArrays, share: FloatArray
 ) -> FloatArray:
-    """Weights (L, C) by mixed scores: of the place with a share (L,), the rest of all places.
+    """Weights (L, C) by scores of the place, with a share (L,), mixed with scores of all places.
 
-    They are shrunk to the joint weights, and equal them without a share.
+    They are shrunk to the joint weights, and equal the joint weights if the share is 0.
     """
     from xrecal.arrays.distributions.pool import weights_of_scores
 
