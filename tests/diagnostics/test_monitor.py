@@ -136,14 +136,18 @@ def test_years_need_dates_and_cases():
     with pytest.raises(ValueError, match=r"needs dates along 'time'; .* restart=365, or restart=N"):
         bare[0].recal.monitor(bare[1])
     monthly = hindcast(n=40)
-    with pytest.warns(UserWarning, match="each year of at most 13 cases, too few to find errors"):
+    with pytest.warns(
+        UserWarning, match="each year, and a year has at most 13 cases, too few to find errors"
+    ):
         monthly[0].recal.monitor(monthly[1])
     monthly[0][:10].recal.monitor(monthly[1], restart=None)
     dates = xr.date_range("2025-12-20", periods=20)
     first = [a[{"time": slice(20)}].assign_coords(time=dates) for a in (ENSEMBLE, TRUTH)]
     first[0].recal.monitor(first[1])  # parts of two years
     two_years = monthly[0][:20], monthly[1][:20]
-    with pytest.warns(UserWarning, match="each year of at most 12 cases, too few to find errors"):
+    with pytest.warns(
+        UserWarning, match="each year, and a year has at most 12 cases, too few to find errors"
+    ):
         two_years[0].recal.monitor(two_years[1])
 
 

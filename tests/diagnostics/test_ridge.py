@@ -79,7 +79,9 @@ def test_attributes():
 
 
 def test_what_has_no_curve():
-    with pytest.raises(TypeError, match=r"is that of a CKME, got EMOS\(.*give xrecal.CKME\(...\)"):
+    with pytest.raises(
+        TypeError, match=r"a ridge curve needs a CKME, got EMOS\(.*give xrecal.CKME\(...\)"
+    ):
         ENSEMBLE.recal.ridge_curve(TRUTH, xrecal.EMOS())
     with pytest.raises(ValueError, match=r"has a dimension 'ridge'.*forecast.rename\(ridge=...\)"):
         ENSEMBLE.rename(lat="ridge").recal.ridge_curve(TRUTH.rename(lat="ridge"))

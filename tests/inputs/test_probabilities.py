@@ -99,7 +99,10 @@ WRONG = {
     "no edges": (lambda: (PMF,), r"give the 2 edges between the 3 categories: edges="),
     "too few": (lambda: (PMF, [0.0]), "3 categories have 2 edges between them, got 1"),
     "falling": (lambda: (PMF, [1.0, 0.0]), "edges must increase, got array"),
-    "edges twice": (lambda: (CDF, EDGES), "edges of values along 'threshold' are its labels"),
+    "edges twice": (
+        lambda: (CDF, EDGES),
+        "values along 'threshold' need the thresholds as labels of 'threshold'; leave edges",
+    ),
     "other dims": (
         lambda: (PMF, xr.DataArray([[0.0, 1.0]], dims=["a", "b"])),
         r"one dimension that values lack; they have \['a', 'b'\]",

@@ -26,7 +26,8 @@ FEWEST_WAVES = 3
 """Least number of slow waves for an estimate of the uncertainty of their mean."""
 
 CLEAR = 2.58
-"""Standard errors beyond which autocorrelation is significant: 0.5 % of independent series are."""
+"""Number of standard errors above which an autocorrelation is significant: 0.5 % of independent
+series exceed it."""
 
 
 def block_lengths(autocorrelation: FloatArray, n: IntArray, share: float = SHARE) -> IntArray:

@@ -195,8 +195,8 @@ def _stretches(evidence: Evidence, restart: Restart) -> IntArray:
         most = max(most, int(DAYS_OF_YEAR / np.median(np.diff(np.unique(days)))))
     if counts.size > 1 and most < FEWEST_A_YEAR:
         warn_once(
-            f"the monitor restarts each year of at most {most} cases, too few to find errors; "
-            "use restart=None, or a number of cases"
+            f"the monitor restarts each year, and a year has at most {most} cases, too few to find "
+            "errors; use restart=None, or a number of cases"
         )
     return np.asarray(years, np.int64)
 

@@ -124,7 +124,7 @@ def rpss(
         As for :func:`brier_skill_score`.
     edges : sequence of float or DataArray
         As for :func:`ranked_probability_score`: thresholds between the categories, increasing.
-        Probabilities of categories have edges of their own.
+        Leave them out for probabilities of categories, which bring their own edges.
     reference : DataArray, Dataset or sequence of float, optional
         Another forecast of the same cases in any form, or a probability of each category, such as
         ``[1/3, 1/3, 1/3]``. If not given, the shares of these cases, at each location.

@@ -100,7 +100,9 @@ def _edges(
     n = values.sizes[dim]
     if dim == _THRESHOLD:
         if edges is not None or dim not in values.indexes:
-            raise ValueError(f"edges of values along {dim!r} are its labels; give these alone")
+            raise ValueError(
+                f"values along {dim!r} need the thresholds as labels of {dim!r}; leave edges out"
+            )
         n, given = n + 1, values[dim].drop_vars(dim)
     elif edges is None:
         if "upper_edge" not in values.coords:

@@ -460,8 +460,8 @@ class Method(ABC):
     def update_locations(self, added: Cases, fitted: FitArrays, slots: IntArray) -> FitArrays:
         """Parameters of the added cases (L, n): only those with a value for each case.
 
-        ``fitted`` has the other parameters and the status; ``slots`` (n,) are the positions of the
-        cases in order of arrival.
+        ``fitted`` has the other parameters and the status; ``slots`` (n,) are positions in
+        the order of arrival of all cases, one for each added case.
         """
         return {}
 

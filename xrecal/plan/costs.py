@@ -28,7 +28,7 @@ from xrecal.methods.covariates import Covariates
 from xrecal.typing import FloatArray
 
 MATRICES = 6
-"""Number of float64 matrices of the cases in a solver for one location."""
+"""Number of float64 matrices, cases by cases, that a solver holds for one location."""
 PROCESS = 300_000_000
 """Bytes of a process with all code loaded and compiled, without data."""
 PAUSE = 0.8

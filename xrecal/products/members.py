@@ -123,8 +123,8 @@ def model_members(
         case. None: each location and case has an order of its own.
     template : sequence of labels, optional
         Dates for ``"schaake"``, labels of the hindcast's calibration dimension, one for each
-        member. By default the n dates nearest in season to each forecast (the latest of equally
-        near ones; without dates the latest of all).
+        member. By default, the n dates nearest in season to each forecast; of equally near
+        dates, the latest. If the labels are not dates, the last n cases.
     seed : int
         Seed of random orders, of the order of ties, and of dates.
 

@@ -333,7 +333,7 @@ class Ordered(NamedTuple):
     points: Vector
     """(N,)"""
     mass: Vector
-    """(N,) number of each point within its ensemble"""
+    """(N,) mass of each point within its ensemble"""
     owner: Indices
     """(N,) number of the ensemble of each point"""
 

@@ -123,7 +123,7 @@ def corrections(
 def corrected(
     quantiles: npt.ArrayLike, correction: npt.ArrayLike, bounds: tuple[float, float]
 ) -> FloatArray:
-    r"""Apply expected errors, corrections (T, 2), to the quantiles (T, J) of forecasts.
+    r"""Correct the quantiles (T, J) of forecasts by their expected errors (T, 2).
 
     The new quantile at the level p is the old one at :math:`\Phi(\mu + e^\sigma \Phi^{-1}(p))`, for
     a correction :math:`(\mu, \sigma)`. The quantile function is interpolated linearly in the normal

@@ -70,8 +70,8 @@ def score_e_values(gain: FloatArray, bound: FloatArray, lag: npt.ArrayLike = 1) 
     over = abs(gains) > bounds * (1 + 1e-6) + 1e-12
     if over.any():
         raise ValueError(
-            f"a gain of {gains[over][0]:g} is larger than its bound, {bounds[over][0]:g}; both "
-            "must be of the same two forecasts"
+            f"a gain of {gains[over][0]:g} is larger than its bound, {bounds[over][0]:g}; compute "
+            "both from the same pair of forecasts"
         )
     lags = check_lags(lag, shape)
     e_values = np.full(gains.shape, np.nan)

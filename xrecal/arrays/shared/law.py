@@ -29,9 +29,11 @@ class SharedLaw(NamedTuple):
     grid: FloatArray
     """(J + 1,) thresholds"""
     factors: FloatArray
-    """(r, J) factors of similarities to landmarks in the signed CDF"""
+    """(r, J) coefficients: the similarities to the landmarks times these, plus the average, are the
+    signed CDF"""
     share: FloatArray
-    """(r,) factors of similarities in the sum of weights, which is the share of similar cases"""
+    """(r,) coefficients: the similarities times these are the sum of weights, that is the share of
+    similar cases"""
     average: FloatArray
     """(J,) CDF of all cases"""
     ridge: float
