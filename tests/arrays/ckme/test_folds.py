@@ -11,9 +11,13 @@ from xrecal.arrays.ckme.folds import (
     TRAINED_ON,
     arrange_folds,
     assign_folds,
+    by_rank,
     count_near,
     gap_axis,
     merge,
+    not_held_out,
+    same_training_cases,
+    thin_out,
 )
 from xrecal.arrays.ckme.search import LATER_PARTS
 
@@ -118,6 +122,34 @@ def test_merged_folds_hold_out_neighbours_together(cases, gap, forward, most):
     np.testing.assert_array_equal(
         np.sort(found.cases, axis=1), np.tile(np.arange(n), (len(sets[1]), 1))
     )
+
+
+@given(folded_cases(), st.integers(0, 3), st.booleans(), st.integers(0, 20), st.integers(0, 20))
+def test_untried_cases_are_those_that_only_the_larger_set_holds_out(
+    cases, gap, forward, size, larger
+):
+    folds = arrange_folds(*cases, gap, forward)
+    some, more = thin_out(folds, size), thin_out(folds, max(size, larger))
+    found = not_held_out(more, some)
+    assert same_training_cases(found, folds)
+    np.testing.assert_array_equal(found.n_held, more.n_held - some.n_held)
+    for f, (n_held, n_out) in enumerate(zip(found.n_held, found.n_out, strict=True)):
+        held = set(found.cases[f, :n_held])
+        assert held == set(more.cases[f, : more.n_held[f]]) - set(some.cases[f, : some.n_held[f]])
+        assert set(found.cases[f, :n_out]) == set(folds.cases[f, :n_out])
+
+
+@given(folded_cases(), st.booleans(), st.randoms())
+def test_ranks_reorder_the_training_cases_alone(cases, forward, random):
+    folds = arrange_folds(*cases, 0, forward)
+    n = folds.cases.shape[1]
+    sizes = (n - folds.n_out).tolist()
+    ranked = [[*random.sample(range(k), k), *range(k, n)] for k in sizes]
+    found = by_rank(folds, np.array(ranked, np.int64).reshape(-1, n))
+    for f, (n_out, k) in enumerate(zip(folds.n_out, sizes, strict=True)):
+        np.testing.assert_array_equal(found.cases[f, :n_out], folds.cases[f, :n_out])
+        expected = [folds.cases[f, n_out + rank] for rank in ranked[f][:k]]
+        assert found.cases[f, n_out:].tolist() == expected
 
 
 def test_years_are_merged_and_later_parts_are_not():

@@ -228,7 +228,7 @@ def test_a_support_far_from_the_others_changes_none(rng, monkeypatch):
 def valley(lowest_tried, lowest_compared):
     """Losses that are smallest at one ridge for some cases, at another for all."""
 
-    def losses(self, solver, exponent, supports, folds, slack):
+    def losses(self, solver, exponent, supports, folds, slack, tried=None):
         lowest = lowest_tried if folds == TO_TRY else lowest_compared
         return np.array([1 + 0.1 * (exponent - lowest) ** 2]), None
 
@@ -247,3 +247,34 @@ def test_the_ridge_that_suits_all_cases_is_found_from_one_that_suits_some(
     found = fit_ckme(Forecasts(x), y, settings)
     assert np.log10(found.ridge[0]) == pytest.approx(compared)
     assert found.status[0] == 0
+
+
+@pytest.mark.parametrize("supports", [SUPPORTS[:1], SUPPORTS], ids=len)
+@pytest.mark.parametrize(
+    "given", [{"blocks": 4}, {"blocks": 0, "groups": np.arange(TRIED + 100) // 60}]
+)
+def test_a_comparison_that_uses_the_tries_chooses_as_one_that_repeats_them(
+    rng, monkeypatch, supports, given
+):
+    x, y = make_cases(rng, 1, TRIED + 100)
+    settings = Settings(solver="lowrank", kernels=WIDTHS, supports=supports)
+
+    def fit(forecast):
+        counted.clear()
+        monkeypatch.setattr(Judge, "record", forecast)
+        return fit_ckme(Forecasts(x), y, settings, **given)
+
+    def count(self, solver, exponent, supports, folds, slack, tried=None):
+        counted.append(tried is not None)
+        return record(self, solver, exponent, supports, folds, slack, tried)
+
+    def repeat(self, solver, exponent, supports, folds, slack, tried=None):
+        return record(self, solver, exponent, supports, folds, slack)
+
+    record, counted = Judge.record, []
+    repeated, found = fit(repeat), fit(count)
+    assert any(counted) == (given["blocks"] > 0)  # ten groups are joined to try ridges
+    assert found.loss[0] == pytest.approx(repeated.loss[0], rel=1e-12)
+    assert found.ridge[0] == pytest.approx(repeated.ridge[0], rel=1e-9)
+    assert found.support[0] == repeated.support[0]
+    assert found.bandwidth[0] == repeated.bandwidth[0]

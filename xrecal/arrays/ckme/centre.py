@@ -130,7 +130,8 @@ class Targets(NamedTuple):
     """Errors of the training cases of each of F folds, for each of S supports."""
 
     ranked: IndexCube
-    """(F, S, n) training cases by ascending error, then all other cases, as positions"""
+    """(F, S, n) training cases by ascending error, then all other cases, as positions; empty if the
+    folds list training cases in this order"""
     error: Cube
     """(F, S, n) errors of the training cases; NaN for the other cases"""
     centre: Cube

@@ -87,6 +87,14 @@ def trained_on_few(folds: Folds) -> list[int]:
     return [f for f, n_out in enumerate(folds.n_out.tolist()) if n - n_out < n_out]
 
 
+def by_rank(folds: Folds, ranked: IntArray) -> Folds:
+    """Return the folds with their training cases in the order of ``ranked`` (F, n), positions."""
+    cases = folds.cases.copy()
+    for row, n_out, order in zip(cases, folds.n_out.tolist(), ranked, strict=True):
+        row[n_out:] = row[n_out:][order[: row.size - n_out]]
+    return folds._replace(cases=cases)
+
+
 def same_training_cases(folds: Folds, others: Folds) -> bool:
     """Return whether two sets of folds train on the same cases; they may hold out others."""
     if not np.array_equal(folds.n_out, others.n_out):
@@ -106,6 +114,18 @@ def thin_out(folds: Folds, size: int) -> Folds:
     n = folds.cases.shape[1]
     kept = np.zeros(n, np.bool_)
     kept[subset(n, size)] = True
+    return hold_out(folds, kept)
+
+
+def not_held_out(folds: Folds, others: Folds) -> Folds:
+    """Return folds that hold out only the cases that others, with the same training, do not."""
+    n = folds.cases.shape[1]
+    held = np.arange(n) < others.n_held[:, np.newaxis]
+    return hold_out(folds, np.isin(np.arange(n), others.cases[held], invert=True))
+
+
+def hold_out(folds: Folds, kept: npt.NDArray[np.bool_]) -> Folds:
+    """Return folds that hold out only some of the cases (n,); the others stay left out."""
     cases, n_held = folds.cases.copy(), folds.n_held.copy()
     for f, n_before in enumerate(folds.n_held):
         held = folds.cases[f, :n_before]

@@ -15,7 +15,6 @@ from xrecal.arrays.compiled import (
     OutCube,
     OutVector,
     Vector,
-    copy,
     inner,
     kernel,
 )
@@ -23,7 +22,7 @@ from xrecal.typing import FloatArray, IntArray
 
 from .centre import Limits, Targets, fill_members, rank_errors
 from .embedding import LOSS_NAMES
-from .folds import Folds, same_training_cases, trained_on_few
+from .folds import Folds, by_rank, same_training_cases, trained_on_few
 from .lowrank import ROUGH, heaviest
 from .problem import Problem
 from .simplex import PROJECTIONS, shift_of
@@ -82,35 +81,38 @@ def _of_one_fold(projection: str, record: Any) -> Any:
     def record_fold(
         signed: Matrix, folds: Folds, f: int, targets: Targets, verified: Verified, out: OutCube
     ) -> None:
-        """Make forecasts of signed weights (n_held, n) and record them, in (S, n, width).
+        """Make forecasts of signed weights (n_held, k) and record them, in (S, n, width).
 
-        Each column of the scaled problem belongs to a case; the columns of left-out cases are
-        unused. A projection that depends on the support runs once for each support.
+        Each column of the scaled problem belongs to a training case, in the order of the fold. A
+        projection that depends on the support runs once for each support.
         """
         target, root, supports = verified.target, verified.root, verified.supports
-        n, k = target.size, target.size - folds.n_out[f]
-        beta, row, points, error = np.empty(k), np.empty(n), np.empty(n), np.empty(n)
-        train, room, shift, least = folds.cases[f, folds.n_out[f] :], np.empty(n), 0.0, 0.0
+        train, k = folds.cases[f, folds.n_out[f] :], signed.shape[1]
+        beta, row, room = np.empty(k), np.empty(k), np.empty(k)
+        points, error, shift, least = np.empty(k), np.empty(k), 0.0, 0.0
         limits = Limits(verified.low, verified.high, targets.inner[f, 0], targets.inner[f, 1])
         own, share, mass = _shares(signed, root, train)
         for c in range(folds.n_held[f]):
             case = folds.cases[f, c]
-            _scale_back(signed[c], 1.0 / root[case], mass[c], (train, own, share), beta)
+            _scale_back(signed[c], 1.0 / root[case], mass[c], own, share, beta)
             if not on_support:
                 shift, least = shift_of(beta, least, room)
             for s in supports:
                 centre, spread = targets.centre[f, s, case], targets.spread[f, s, case]
-                ranked, errors = targets.ranked[f, s, :k], targets.error[f, s]
-                if on_support or shift == 0.0:
-                    used = _all(beta, ranked, errors, row, error)
-                else:
-                    used = _above(beta, shift, ranked, errors, row, error)
-                fill_members(centre, spread, error[:used], limits, points[:used])
+                weights, errors, used = beta, targets.error[f, s][:k], k
+                if targets.ranked.size > 0:
+                    _take(beta, targets.ranked[f, s], row)
+                    weights = row
+                if not on_support and shift != 0.0:
+                    used = _above(weights, shift, errors, row, error)
+                    weights, errors = row, error
+                fill_members(centre, spread, errors[:used], limits, points[:used])
                 if on_support:
-                    copy(row, room)
-                    project(room[:used], points[:used], row[:used])
+                    project(weights, points, room)
+                    weights = room
                 if used > 0:
-                    record(row[:used], points[:used], verified.theta, target[case], out[s, case])
+                    of = verified.theta, target[case], out[s, case]
+                    record(weights[:used], points[:used], *of)
 
     return record_fold
 
@@ -122,43 +124,43 @@ def _shares(signed: Any, root: Any, train: Any) -> Any:
     The shares are the weights of training cases in climatology. Climatology gets one minus the sum
     of the signed weights. As in the embedding, a case counts in climatology by its case weight.
     """
-    own, share, counted = np.empty(train.size), np.empty(train.size), np.zeros(root.size)
-    total = 0.0
+    own, share, total = np.empty(train.size), np.empty(train.size), 0.0
     for i in range(train.size):
-        own[i] = counted[train[i]] = root[train[i]]
+        own[i] = root[train[i]]
         total += own[i] ** 2
     for i in range(train.size):
         share[i] = own[i] ** 2 / total
-    return own, share, np.dot(signed, counted)
+    return own, share, np.dot(signed, own)
 
 
 @inner
-def _scale_back(signed: Any, heavier: float, mass: float, training: Any, beta: Any) -> None:
-    """Undo the scaling of weights (n,) of the training cases (k,), and add climatology.
+def _scale_back(signed: Any, heavier: float, mass: float, own: Any, share: Any, beta: Any) -> None:
+    """Undo the scaling of weights (k,) of the training cases, and add climatology.
 
     The scaled problem is R K R, with the roots R of the case weights. So the column of a case is
     scaled by the root of its weight, and its signed weight must be multiplied by this root.
     """
-    train, own, share = training
     missing = 1.0 - mass * heavier
-    for i in range(train.size):
-        beta[i] = signed[Place(train[i])] * (own[i] * heavier) + missing * share[i]
+    for i in range(beta.size):
+        beta[i] = signed[i] * (own[i] * heavier) + missing * share[i]
 
 
 @inner
-def _all(beta: Any, ranked: Any, errors: Any, weights: Any, error: Any) -> int:
-    """Put weights and errors in the order of the errors; return their number."""
-    for i in range(ranked.size):
-        weights[i], error[i] = beta[Place(ranked[i])], errors[i]
-    return int(ranked.size)
+def _take(values: Any, at: Any, out: Any) -> None:
+    """Fill an array (k,) with the values at some positions."""
+    for i in range(out.size):
+        out[i] = values[Place(at[i])]
 
 
 @inner
-def _above(beta: Any, shift: float, ranked: Any, errors: Any, weights: Any, error: Any) -> int:
-    """Subtract a shift; put positive weights and their errors in order, and return their number."""
+def _above(beta: Any, shift: float, errors: Any, weights: Any, error: Any) -> int:
+    """Subtract a shift from weights (k,); list the positive ones with their errors, and count them.
+
+    The list of weights may overwrite the weights.
+    """
     used = 0
-    for i in range(ranked.size):  # without a branch, which no processor can predict
-        weight = beta[Place(ranked[i])] - shift
+    for i in range(beta.size):  # without a branch, which no processor can predict
+        weight = beta[i] - shift
         weights[used], error[used] = weight, errors[i]
         used += weight > 0.0
     return used
@@ -185,7 +187,7 @@ def _of_all_folds(record_fold: Any) -> Any:
                 continue
             shift = ridge * train.size * heaviest(verified.root, train)
             signed = left_out_weights(
-                values, vectors, folds.cases[f, :n_out], folds.n_held[f], shift
+                values, vectors, folds.cases[f], n_out, folds.n_held[f], shift
             )
             record_fold(signed, folds, f, targets, verified, out)
 
@@ -291,9 +293,9 @@ RECORDERS = {
 """Recorders by the name of the projection and of the recorded numbers."""
 
 
-TO_TRY, TO_COMPARE, LATER = range(3)
-"""Numbers of three sets of folds: the first to try ridges, the second to compare the nearly best
-settings, the third to forecast later cases from earlier ones."""
+TO_TRY, TO_COMPARE, UNTRIED, LATER = range(4)
+"""Numbers of four sets of folds: to try ridges; to compare the nearly best settings; the cases that
+only the comparison holds out; and to forecast later cases from earlier ones."""
 
 
 class Judge:
@@ -317,6 +319,7 @@ class Judge:
         self._theta = np.zeros((1, 1)) if loss == "crps" else problem.location.theta
         self._width = 1 + n_quantiles
         self._targets: dict[tuple[int, bool], Targets] = {}
+        self._arranged: dict[tuple[int, bool], tuple[Folds, Targets]] = {}
 
     def record(
         self,
@@ -325,20 +328,26 @@ class Judge:
         supports: IntArray,
         folds: int,
         slack: float,
+        tried: FloatArray | None = None,
     ) -> FloatArray:
         """Record forecasts (S, n, width) of held-out cases with a ridge; the loss comes first.
 
         ``supports`` are the positions of the supports to judge; entries of other supports are NaN.
+        ``tried`` (S, n, width) are records of the folds that try ridges, with the same ridge and
+        slack; the method then forecasts only the untried cases.
         """
         where, ridge = self._problem.location, 10.0**exponent
-        of_folds = self._folds[folds]
-        targets = self._targets_of(solver.strength, folds)
+        if tried is not None:
+            folds = UNTRIED
+        of_folds, targets = self._with_targets(solver.strength, folds)
         bounds = self._problem.low, self._problem.high
         verified = Verified(where.target, where.root, *bounds, self._theta, supports)
         # With low rank, the best settings are recorded again with a smaller tolerance.
         rough = slack == ROUGH and where.low_rank
         record, width = (self._rough, 1) if rough else (self._recorder, self._width)
         recorded = np.full((self._supports.size, where.target.size, width), np.nan)
+        if tried is not None:
+            recorded[:] = tried
         left: Sequence[int] = range(of_folds.n_out.size)
         if isinstance(solver, Exact):
             left = self._few[folds]
@@ -350,10 +359,16 @@ class Judge:
         return recorded
 
     def losses(
-        self, solver: Solver, exponent: float, supports: IntArray, folds: int, slack: float
+        self,
+        solver: Solver,
+        exponent: float,
+        supports: IntArray,
+        folds: int,
+        slack: float,
+        tried: FloatArray | None = None,
     ) -> tuple[FloatArray, FloatArray]:
         """Return mean losses (S,) with a ridge, infinite for other supports, and all records."""
-        recorded = self.record(solver, exponent, supports, folds, slack)
+        recorded = self.record(solver, exponent, supports, folds, slack, tried)
         return mean_losses(recorded, supports), recorded
 
     def by_fold(self, loss: FloatArray, folds: int) -> FloatArray:
@@ -362,11 +377,22 @@ class Judge:
         held = [one[:n] for one, n in zip(cases, n_held, strict=True) if n > 0]
         return np.array([loss[one].mean() for one in held])
 
-    def _targets_of(self, strength: float, folds: int) -> Targets:
-        """Return the errors around centres in a set of folds."""
-        of = self._first[folds], strength > 0
-        if of not in self._targets:
-            sample = self._problem.sample.conditioned(strength)
-            known = self._problem.calibration.centres
-            self._targets[of] = rank_errors(self._folds[folds], self._supports, sample, known)
-        return self._targets[of]
+    def _with_targets(self, strength: float, folds: int) -> tuple[Folds, Targets]:
+        """Return a set of folds, and the errors around the centres of each.
+
+        With one support the folds list training cases by ascending error. Compiled code then reads
+        errors and weights in one order.
+        """
+        at = folds, strength > 0
+        if at not in self._arranged:
+            of, first = self._folds[folds], (self._first[folds], strength > 0)
+            if first not in self._targets:
+                sample = self._problem.sample.conditioned(strength)
+                known = self._problem.calibration.centres
+                self._targets[first] = rank_errors(of, self._supports, sample, known)
+            targets = self._targets[first]
+            if self._supports.size == 1:
+                of = by_rank(of, targets.ranked[:, 0])
+                targets = targets._replace(ranked=np.empty((0, 0, 0), np.int64))
+            self._arranged[at] = of, targets
+        return self._arranged[at]

@@ -165,9 +165,9 @@ class LowRank:
         return self.extend(min(slack * ridge, LOOSEST))
 
     def signed(self, folds: Folds, f: int, ridge: float, slack: float) -> FloatArray:
-        """Return ``lᵀ (LᵀL + λ n)⁻¹ Lᵀ`` for the held-out cases, whose rows of the factor are l.
+        """Return ``lᵀ (LᵀL + λ n)⁻¹ Lᵀ`` of the held-out cases, whose rows of the factor are l.
 
-        Do not use the columns of left-out cases; they may hold numbers.
+        The columns of the result (n_held, k) are the training cases, in the order of the fold.
         """
         n_out, n_held = int(folds.n_out[f]), int(folds.n_held[f])
         out, train = folds.cases[f, :n_out], folds.cases[f, n_out:]
@@ -178,14 +178,10 @@ class LowRank:
         among = self._kept_product(f, train, out, rank)[:rank, :rank].copy()
         among.ravel()[:: rank + 1] += ridge * train.size * heaviest(self._location.root, train)
         held = Positive(among).solve(rows.T[out[:n_held]])
-        first, end = int(out.min()), int(out.max()) + 1
-        if end - first > n_out:
-            return held @ rows
-        weights = np.empty((n_held, rows.shape[1]))
-        weights[:, first:end] = 0.0  # a block in time does not need these weights
-        for part in (slice(first), slice(end, None)):
-            np.matmul(held, rows[:, part], out=weights[:, part])
-        return weights
+        # Move the smaller of the two arrays into the order of the fold.
+        if rank < n_held:
+            return held @ rows.take(train, axis=1)
+        return (held @ rows).take(train, axis=1)
 
     def _kept_product(self, f: int, train: IntArray, out: IntArray, rank: int) -> FloatArray:
         """Return LᵀL of the training cases, at least (rank, rank); keep it for other ridges."""

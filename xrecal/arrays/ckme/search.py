@@ -13,7 +13,7 @@ from xrecal.typing import FloatArray, IntArray
 
 from .centre import OBSERVATIONS, SUPPORTS, usable_supports
 from .embedding import Settings
-from .folds import holds_out_several, merge, thin_out
+from .folds import holds_out_several, merge, not_held_out, same_training_cases, thin_out
 from .held_out_losses import LATER, TO_COMPARE, TO_TRY, Judge, mean_losses
 from .lowrank import CLOSE, ROUGH, LowRank
 from .problem import Problem
@@ -155,8 +155,13 @@ class Search:
         tried = thin_out(merge(sets[0], TRIED_FOLDS), TRIED) if self._thinned else None
         if self.low_rank:
             sets = [thin_out(folds, COMPARED) for folds in sets]
-        folds = sets[0] if tried is None else tried, *sets
+        compared, *later = sets
+        tried = compared if tried is None else tried
+        folds = tried, compared, not_held_out(compared, tried), *later
         self._judge = Judge(problem, folds, self.candidates.supports, n_quantiles)
+        # For each kernel, records (S, n, 1) of tried ridges that a comparison need not repeat.
+        self._tried: list[dict[float, FloatArray]] = [{} for _ in self.candidates.kernels]
+        self._reuses = self._thinned and same_training_cases(tried, compared)
         # For each kernel, losses (S,) of all compared cases with the ridges tried so far.
         self._of_all: list[dict[float, FloatArray]] = [{} for _ in self.candidates.kernels]
         self.curves = np.full((*self.best.tried_loss.shape, GRID.size), math.nan)
@@ -218,6 +223,8 @@ class Search:
         self.curves[g, :, at] = losses if self.ridge is None else losses[:, np.newaxis]
         if not self._thinned:
             self._of_all[g][exponent] = losses
+        if self._reuses:
+            self._tried[g][exponent] = recorded
         return losses[self.every]
 
     def _first_ridge(self, g: int) -> float:
@@ -293,8 +300,10 @@ class Search:
 
     def _compare(self, g: int, exponent: float, supports: IntArray) -> FloatArray:
         """Return losses of some supports with more cases; keep the best ones."""
-        best = self.best
-        losses, _ = self._judge.losses(self._solver(g), exponent, supports, TO_COMPARE, ROUGH)
+        best, tried = self.best, self._tried[g].get(exponent)
+        losses, _ = self._judge.losses(
+            self._solver(g), exponent, supports, TO_COMPARE, ROUGH, tried
+        )
         best.tried_down_to[g] = min(best.tried_down_to[g], exponent)
         self._of_all[g][exponent] = losses
         for s in supports[losses[supports] < best.loss[supports]]:

@@ -61,7 +61,7 @@ class Exact:
         """Keep all matrices, because the eigenvectors take most of the time."""
 
     def signed(self, folds: Folds, f: int, ridge: float, slack: float) -> FloatArray:
-        """Return weights (n_held, n) of the training cases, for the held-out cases of a fold.
+        """Return weights (n_held, k) of the training cases of a fold, for its held-out cases.
 
         These weights solve the problem that is scaled by the roots of the case weights.
         """
@@ -69,13 +69,11 @@ class Exact:
         out, train = folds.cases[f, :n_out], folds.cases[f, n_out:]
         shift = ridge * train.size * heaviest(self._root, train)
         if train.size < n_out:  # solving the smaller system takes less work
-            weights = np.zeros((n_held, self._root.size))
             rows = self._gram[train]  # plain indexing: other ways take as long as the solution
             block = rows[:, train]
             block.flat[:: train.size + 1] += shift
-            weights[:, train] = solve_any(block, rows[:, out[:n_held]]).T
-            return weights
-        return np.asarray(left_out_weights(*self.eigen, out, n_held, shift))
+            return np.ascontiguousarray(solve_any(block, rows[:, out[:n_held]]).T)
+        return np.asarray(left_out_weights(*self.eigen, folds.cases[f], n_out, n_held, shift))
 
     @property
     def eigen(self) -> tuple[FloatArray, FloatArray]:
@@ -125,27 +123,32 @@ class Solvers:
 
 @kernel
 def left_out_weights(
-    values: Vector, vectors: Matrix, out: Indices, n_held: int, shift: float
+    values: Vector, vectors: Matrix, cases: Indices, n_out: int, n_held: int, shift: float
 ) -> Any:
-    """Return weights (n_held, n) of all cases, to forecast the first of the left-out cases.
+    """Return weights (n_held, k) of the training cases of a fold, for its held-out cases.
 
-    ``values`` and ``vectors`` are the eigenvalues and eigenvectors of the kernel matrix K.
+    ``values`` and ``vectors`` are the eigenvalues and eigenvectors of the kernel matrix K;
+    ``cases`` (n,) are the cases in the order of the fold, of which ``n_out`` are left out.
 
     One eigendecomposition serves all ridges and folds: with ``C = (K + shift I)^-1`` and left-out
-    rows g, ``(K_tt + shift I)^-1 K_tg = -C_tg C_gg^-1``. Columns of left-out cases are unused.
+    rows g, ``(K_tt + shift I)^-1 K_tg = -C_tg C_gg^-1``.
     """
-    n, size = values.size, out.size
-    shrunk = np.empty((size, n))
-    for i in range(size):
+    n = values.size
+    shrunk, inverse = np.empty((n_out, n)), np.empty(n)
+    for j in range(n):
+        inverse[j] = 1.0 / (max(values[j], 0.0) + shift)
+    for i in range(n_out):
         for j in range(n):
-            shrunk[i, j] = vectors[out[i], j] / (max(values[j], 0.0) + shift)
+            shrunk[i, j] = vectors[cases[i], j] * inverse[j]
     rows = np.dot(shrunk, vectors.T)
-    block = np.empty((size, size))
-    for i in range(size):
-        for j in range(size):
-            block[i, j] = -rows[i, out[j]]
+    block, trained = np.empty((n_out, n_out)), np.empty((n_out, n - n_out))
+    for i in range(n_out):
+        for j in range(n_out):
+            block[i, j] = -rows[i, cases[j]]
+        for j in range(n_out, n):
+            trained[i, j - n_out] = rows[i, cases[j]]
     _invert(block)
-    return np.dot(block[:n_held], rows)
+    return np.dot(block[:n_held], trained)
 
 
 @inner
