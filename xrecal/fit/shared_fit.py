@@ -71,6 +71,9 @@ CoreArrays: TypeAlias = dict[Any, tuple[xr.DataArray, Sequence[Hashable]]]
 class SharedChunks:
     """Cases of a hindcast as chunks over dates and places, and arrays of its state."""
 
+    read_again = True
+    """Whether Dask reads chunks again for each pass, so that they do not wait in memory"""
+
     def __init__(self, prepared: Prepared) -> None:
         pairs, method = prepared.pairs, as_shared(prepared.method)
         assert pairs.pool is not None
@@ -155,7 +158,8 @@ class SharedChunks:
         what, step = work_on("the fit", self.name), max(IN_MEMORY // each, 1)
         if sum(array.size for array, _ in here.get("forecasts", {}).values()) <= IN_SAME_PIECES:
             here = self._in_pieces(here, step)
-        return joined_chunks(task, join, here, given, step=step, what=what)
+        again = self.read_again
+        return joined_chunks(task, join, here, given, step=step, what=what, read_again=again)
 
     def _in_pieces(self, given: Mapping[str, CoreArrays], step: int) -> dict[str, CoreArrays]:
         """Arrays in pieces of fixed size, like arrays in memory, whatever the chunks are."""

@@ -96,6 +96,9 @@ def learned_with_law(
 class KeptChunks(SharedChunks):
     """Cases in a state of pools at each place, date by date, for passes over chunks."""
 
+    read_again = False
+    """A pass reads one date of a state that is in memory anyway; it does not compute it again."""
+
     def __init__(self, fitted: FittedVariable, state: xr.Dataset, name: Hashable) -> None:
         self.component = component_of_all(fitted.method)
         method, label = as_shared(self.component.method), self.component.label
