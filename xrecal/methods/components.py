@@ -123,7 +123,7 @@ class Component:
         return {f"{self.label}_{name}": np.array(fitted[name]) for name in known}
 
     def named_as_choices(self, own: Mapping[str, T]) -> dict[str, T]:
-        """Return values of the component's choices, under their names in the choices of the pool."""
+        """Return values of the component's choices, named as in the choices of a pool."""
         return {f"{self.label}.{name}": value for name, value in own.items()}
 
     def own_choices(self, choices: FitArrays) -> Arrays:
@@ -331,7 +331,7 @@ class Forecasting:
         return self._known[component.label]
 
     def members(self, component: Component, weight: FloatArray) -> Empirical:
-        """Return members (L, T, k) or observations (L, n) of a component, with weights (L, T, k)."""
+        """Return a component's members (L, T, k), or observations (L, n), and weights (L, T, k)."""
         forecast = self.of(component, weight)
         if component.on_cases:
             assert isinstance(forecast, Empirical)

@@ -1,5 +1,4 @@
-"""Conformal prediction: intervals widened or narrowed until they contain the right share of past
-observations."""
+"""Conformal prediction: intervals with the desired share of past observations inside."""
 
 from __future__ import annotations
 

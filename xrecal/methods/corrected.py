@@ -13,8 +13,8 @@ from xrecal.typing import FloatArray, IntArray
 from .base import Cases, FitArrays
 
 REMEMBERED, USED = 500, 400
-"""Number of errors that the state stores for an expert, and number of errors that a correction uses.
-A correction needs errors that were known at issue, so the state stores more errors."""
+"""Number of errors that the state stores for an expert, and number of errors that correct it. Only
+errors that were known at issue can correct a forecast, so the state stores more errors."""
 
 RECENT, POOL = "recent_ckme", "pool"
 MOVED_POOL, CORRECTED_POOL, CORRECTED_RECENT = "moved_pool", "corrected_pool", "corrected_recent"

@@ -49,7 +49,7 @@ PAST_ENSEMBLES = {
 
 @dataclass(frozen=True, repr=False)
 class EMOS(Settings):
-    """Nonhomogeneous Gaussian regression: normal distributions with the smallest CRPS on past cases.
+    """Nonhomogeneous Gaussian regression, fitted by the smallest mean CRPS of past cases.
 
     The recalibrated forecast is the normal distribution ``N(a + b mean, c² + d² variance)``, from
     the mean and variance of the ensemble [1]_. Its mean and its standard deviation are ``NAME_loc``
