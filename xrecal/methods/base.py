@@ -98,7 +98,7 @@ class Parameter:
 
 FROM_PLACES = {
     CHOSEN_FROM: Parameter(
-        "number of places that settings were chosen from", dtype=np.int32, within=(1, FINITE[1])
+        "number of places that chose settings together", dtype=np.int32, within=(1, FINITE[1])
     )
 }
 """Parameter of all methods that choose settings from cases."""

@@ -202,7 +202,7 @@ class CKME(Settings):
             raise ValueError("CKME: random folds have no neighbours; use gap=0 or folds='block'")
         if self.loss == "laplace" and self.support != "observations":
             raise ValueError(
-                "CKME: supports are compared by the CRPS; use support='observations' with "
+                "CKME: the fit compares supports by the CRPS; use support='observations' with "
                 f"loss='laplace', got support={self.support!r}"
             )
         if self.shapes and not set(OF_SHAPES) & set(SUPPORTS[self.support]):

@@ -104,12 +104,12 @@ KEPT = {
     "precision": Parameter(
         "weight of each feature in the distance of covariates", dims=_OF_FEATURES
     ),
-    "support": Parameter("what members are", dtype=np.int8, flags=CENTRES),
+    "support": Parameter("kind of members", dtype=np.int8, flags=CENTRES),
     "centre": Parameter("coefficients of centre and spread", dims=_OF_COEFFICIENTS),
     "lower": Parameter("lower bound", True, within=ANY),
     "upper": Parameter("upper bound", True, within=ANY),
     "beside": Parameter(
-        "errors that replace past observations, where observations are chosen",
+        "kind of errors that replace past observations, if members are observations",
         dtype=np.int8,
         flags=("none", *CENTRES[1:]),
     ),
@@ -118,7 +118,7 @@ KEPT = {
     ),
     "half_life": Parameter("half-life of the cases in days", within=POSITIVE_OR_INFINITE),
     "landmark": Parameter(
-        "cases that represent all others; -1 for none, or an exact solution",
+        "cases that represent all others; -1 means no case, as in exact solutions",
         dtype=np.int32,
         dims=_OF_LANDMARKS,
         of_slots=True,

@@ -165,8 +165,8 @@ def near_other_folds(folds: str, axis: CaseAxis, year_start: str | None) -> str 
         return None
     return (
         f"{near} of {n_cases} cases have a neighbour within a week in another fold, so "
-        "cross-validation may find them too easy: give the method "
-        f"gap='{WEEK:g}D', or as long as the weather is remembered"
+        "cross-validation may find these cases too easy to predict: give the method "
+        f"gap='{WEEK:g}D', or a gap as long as the memory of the weather"
     )
 
 
@@ -178,5 +178,5 @@ def learned_from_neighbours(near: int, n_cases: int) -> Advice:
         Typed("gap", ...),
         ", such as ",
         Typed("gap", "5D"),
-        ", of the lead time and the memory of the weather at least",
+        ". The gap should cover at least the lead time plus the memory of the weather",
     )

@@ -286,11 +286,11 @@ class OnlinePool(Settings):
             "error": Parameter(
                 "normal scores of the last cases", dims={WHOSE: 2, ERROR: REMEMBERED}
             ),
-            "error_case": replace(last("cases of these"), dims={ERROR: REMEMBERED}),
-            "last_learned": last("last case that weights were learned from"),
+            "error_case": replace(last("cases of these normal scores"), dims={ERROR: REMEMBERED}),
+            "last_learned": last("last case from which weights were learned"),
             "last_fitted": last("last case of the newest fit of slow experts"),
             f"{FORMER}last_fitted": last(
-                "last case of the fit of slow experts before that", for_updates=True
+                "last case of the previous fit of slow experts", for_updates=True
             ),
             **slow,
             **former,

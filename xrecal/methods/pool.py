@@ -195,7 +195,7 @@ class LinearPool(Settings):
             raise ValueError("LinearPool: give bounds to the named methods, not to the pool")
         if self.forest is True:
             raise ValueError(
-                "LinearPool: leave out forest or methods; a forest joins the usual methods alone"
+                "LinearPool: leave out forest or methods; a forest joins only the default methods"
             )
         require_same_covariates(self.mixed, self.covariates)
         if len(set(self.mixed)) < len(self.mixed):

@@ -148,7 +148,7 @@ class SharedCKME(Method):
             for name, entry in ENTRIES.items()
         }
         parameters["record"] = Parameter(
-            "what is known of each place",
+            "kind of record of each place",
             dims={OWN + "place": self.places},
             dtype=np.int8,
             flags=RECORDS,
