@@ -75,7 +75,7 @@ class Parameter:
     dtype: type = np.float64
     dims: Mapping[str, int | Callable[[int], int]] = field(default_factory=dict)
     """Dimensions besides the locations, and their sizes. A size may be a function of the number of
-    slots for cases."""
+    slots, which are the places for cases in the state."""
     flags: Sequence[str] = ()
     """Meanings of the values 0, 1, ..., if the values are codes."""
     description: str = ""
@@ -145,11 +145,11 @@ class Cases:
     centres: dict[bytes, FloatArray] = field(default_factory=dict)
     """Cache of centres that CKMEs fitted to some of the cases; several methods share this cache."""
     compared: dict[Hashable, Any] = field(default_factory=dict)
-    """Cache of locations and the distances between their forecasts. CKMEs that compare the same
-    forecasts share this cache."""
+    """Cache of distances between the forecasts of each location. Several CKMEs that compare the
+    same forecasts use one cache."""
     medians: dict[bytes, float] = field(default_factory=dict)
-    """Cache of median distances between forecasts. CKMEs that compare the same forecasts share this
-    cache."""
+    """Cache of median distances between forecasts. Several CKMEs that compare the same forecasts
+    use one cache."""
 
     def take(self, block: slice | IntArray) -> Cases:
         """Return the cases of some of the locations."""
@@ -232,7 +232,7 @@ class Method(ABC):
     keeps_cases: ClassVar[bool] = False
     """True if the method compares new forecasts with past ones, which the state then stores."""
     recalibrates: ClassVar[bool] = True
-    """True if the method issues other forecasts than the raw ones."""
+    """True if the method changes forecasts, rather than issuing the raw forecasts."""
     by_sums: ClassVar[bool] = False
     """True if the method learns from many places at once, by sums over chunks of cases."""
     joins_variables: ClassVar[bool] = False
@@ -338,12 +338,12 @@ class Method(ABC):
 
     @property
     def alone(self) -> Method:
-        """The method, without the component that places share if it is a pool with one."""
+        """The method; for a pool, without the component that all places share."""
         return self
 
     @property
     def supports(self) -> tuple[str | None, ...]:
-        """Support of each component that a pool makes of the method; None if it has no support."""
+        """Support of each component that a pool makes of the method; None for a method without."""
         return (None,)
 
     def of_support(self, support: str | None) -> Method:
@@ -357,13 +357,17 @@ class Method(ABC):
 
     @property
     def name_in_pool(self) -> str:
-        """First part of the labels of its components in a pool, before covariates and support."""
+        """First part of the labels that the method's components have in a pool.
+
+        Covariates and the support follow in these labels.
+        """
         return type(self).__name__.lower()
 
     def slots(self, n: int) -> tuple[IntArray, Sequence[str] | None]:
-        """Return the past case of each member, -1 if none, and the component of each member.
+        """Return the position of each member's past case, and the component of each member.
 
-        ``n`` is the number of slots for cases. The components are None if the method has no blocks
+        The position is -1 if a member belongs to no past case. ``n`` is the number of slots, which
+        are the places for cases in the state. The components are None if the method has no blocks
         of members.
         """
         return np.arange(n), None
@@ -391,7 +395,7 @@ class Method(ABC):
         return max((method.columns(n) for method in self.mixed), default=0)
 
     def in_time(self, gap: int | str, year_start: str | None) -> Method:
-        """Return the method with the gap and year start of a pool, if it lacks its own."""
+        """Return the method; if it has no gap or year start of its own, with those of a pool."""
         return self
 
     def check(self, axis: CaseAxis, n_cases: int) -> tuple[Method, str | None]:

@@ -31,13 +31,13 @@ def shares_left(
     """Return factors (L, T, 1) for the weights of past observations and of other members.
 
     Past observations (L, n) have weights that sum to ``of_observations`` (L,). The other members,
-    ``beside``, have the rest of the mass, ``own`` (L,). Past observations keep the smaller of two
+    ``beside``, have a share ``own`` (L,) of the mass. Past observations keep the smaller of two
     shares of their weight: one minus the ``novelty`` (L, T), if it is known, and the share of the
-    other members that lies in the range of the observations. The other members get the weight that
+    other members' mass that lies in the observed range. The other members get the weight that
     observations lose. Novelty alone reacts late: a forecast as extreme as the most extreme past
     forecast has a small novelty, although half of the possible values may lie outside the observed
-    range. A few exceptional observations must not define the range, so it excludes
-    :data:`SPIKES` of the observations on each side.
+    range. A few exceptional observations must not define the observed range, so the range excludes
+    the share :data:`SPIKES` of the observations on each side.
     """
     members, mass = beside
     assert mass is not None
@@ -99,7 +99,7 @@ of the processor."""
 
 
 def with_tail_slots(cases: IntArray, components: Sequence[str]) -> tuple[IntArray, Sequence[str]]:
-    """Append the slots of tails, which belong to no case, to slots (n,) and their components."""
+    """Append the members of tails, which belong to no case, to cases and components of members."""
     from xrecal.arrays.distributions.tails import POINTS
 
     n_tail = 2 * POINTS

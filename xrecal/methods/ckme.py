@@ -78,8 +78,8 @@ class CKME(Settings):
     bandwidth : "median", "cv" or float
         The number s. "median" is the median over pairs of different forecasts, of D² for the
         Gaussian kernel and of D for the Laplace kernel. "cv" chooses by cross-validation among 1, 4
-        and 16 times this median. A number has the unit of the variable (for the Laplace kernel, the
-        unit of the root of the variable).
+        and 16 times this median. A number has the unit of the variable; for the Laplace kernel it
+        has the square root of this unit.
     ridge : "cv" or float
         Regularisation λ of (K + λ n I)⁻¹. "cv" chooses λ by cross-validation.
     loss : {"crps", "laplace"}
@@ -113,8 +113,8 @@ class CKME(Settings):
         observations. Predictors are covariates other than the season. ``"regression_plain"`` and
         ``"standardised_plain"`` are like the kinds without ``_plain``, but their centres do not use
         predictors. ``"standardised_both"`` selects ``"standardised_plain"`` or ``"standardised"``.
-        Each fold fits centres of its own. ``CKME(support="observations")`` is the method of the
-        paper.
+        Each fold fits centres of its own. ``CKME(support="observations")`` is the CKME as it was
+        published.
     tails : "auto" or None
         Distribution beyond the largest past error, if members are errors. "auto": a generalised
         Pareto tail replaces the outermost 5 to 10 % of the mass, on each side without a bound.
@@ -270,16 +270,16 @@ class CKME(Settings):
 
     @property
     def name_in_pool(self) -> str:
-        """First part of the labels of its components in a pool, before covariates and support."""
+        """First part of the labels that components of this method have in a pool."""
         return "ckme_shapes" if self.shapes else "ckme"
 
     def in_time(self, gap: int | str, year_start: str | None) -> CKME:
-        """Return the method with the gap and year start of a pool, if it lacks its own."""
+        """Return the method; if it has no gap or year start of its own, with those of a pool."""
         gap = self.gap if self.folds == "random" else self.gap or gap
         return replace(self, gap=gap, year_start=self.year_start or year_start)
 
     def slots(self, n: int) -> tuple[IntArray, Sequence[str] | None]:
-        """Return the past case of each member, -1 in tails, and the component of each member."""
+        """Return the position of each member's past case, -1 in tails, and its component."""
         cases, components = np.arange(n), ["errors"] * n
         if self.gives_way:
             cases = np.concatenate([cases, cases])
@@ -307,7 +307,7 @@ class CKME(Settings):
     def parameters_in_pool(self, n_features: int) -> Mapping[str, Parameter]:
         """Return the parameters of the method as a component of a pool.
 
-        They contain no errors that replace past observations, because other components do this.
+        They have no errors that replace past observations, because other components replace these.
         """
         own = replace(self, novelty=None).parameters(n_features)
         return {name: p for name, p in own.items() if name != CHOSEN_FROM}
@@ -526,7 +526,7 @@ class CKME(Settings):
 
 
 def as_choices(choices: FitArrays | None) -> Choices | None:
-    """Return choices in the form of the array layer, or None; this converts codes to integers."""
+    """Return choices in the form of the array layer, with codes as integers; None stays None."""
     from xrecal.arrays.ckme.embedding import Choices
 
     if choices is None:

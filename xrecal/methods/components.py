@@ -65,7 +65,7 @@ class Component:
     method: Method
     support: str | None = None
     n_lacking: int = 0
-    """Number of features of the season that the pool has and this component does not use."""
+    """Number of features of the season, if a pool has these and the component does not use them."""
 
     @property
     def meaning(self) -> str:
@@ -159,7 +159,7 @@ class Component:
     def predict(
         self, new: NewCases, cases: Cases, fitted: FitArrays, weight: FloatArray
     ) -> Distribution:
-        """Return forecasts (L, T) from the state of the pool; NaN is allowed at a weight of 0."""
+        """Return forecasts (L, T) by a pool's state; they may be NaN at places with weight 0 (L,)."""
         own = self.taken_from(fitted)
         if self.support is not None:
             own["ridge"] = np.where(weight > 0, own["ridge"], np.nan)  # saves time
@@ -168,7 +168,7 @@ class Component:
 
 @lru_cache(maxsize=256)
 def _own_parameters(method: Method, n_features: int) -> Mapping[str, Parameter]:
-    """Return a method's parameters in a pool; those for updates only if the method keeps sums."""
+    """Return a method's parameters in a pool; parameters for updates only with ``keeps_sums``."""
     every = method.parameters_in_pool(n_features)
     kept = {name: p for name, p in every.items() if method.keeps_sums or not p.for_updates}
     return MappingProxyType(kept)
@@ -283,7 +283,7 @@ def _forecast(
 ) -> None:
     """Fill in quantiles (L, n, Q) of the cases ``held`` (L, n).
 
-    They come from ``issued`` (L, n, Q), or from a fit to ``learned`` if ``issued`` is None.
+    The quantiles come from ``issued`` (L, n, Q), or from a fit to ``learned`` if that is None.
     """
     which = np.flatnonzero(held.any(0))
     if which.size == 0:
@@ -314,7 +314,7 @@ def keep_within(values: FloatArray, bounds: FloatArray) -> None:
 
 
 class Forecasting:
-    """Forecasts of new cases by the components of a pool; each component computes them once."""
+    """Forecasts of new cases by a pool's components, computed once for each component."""
 
     def __init__(
         self, components: Sequence[Component], new: NewCases, cases: Cases, fitted: FitArrays
@@ -323,7 +323,7 @@ class Forecasting:
         self._known: dict[str, Distribution] = {}
 
     def of(self, component: Component, weight: FloatArray) -> Distribution:
-        """Return forecasts (L, T) of one component; NaN is allowed where its weight (L,) is 0."""
+        """Return forecasts (L, T) of a component; they may be NaN where its weight (L,) is 0."""
         if component.label not in self._known:
             self._known[component.label] = component.predict(
                 self.new, self.cases, self.fitted, weight
@@ -415,10 +415,10 @@ class GivingWay(NamedTuple):
 def giving_way(components: Sequence[Component], weight: FloatArray) -> GivingWay:
     """Find the components that may replace past observations, from the weights (L, C) of a pool.
 
-    All recalibrated components with other members replace past observations, in proportion to
-    their weights. The raw forecast does not replace them, because its weight shows how wrong it was
-    in the past. If past observations have all the weight, the first component with past errors as
-    members replaces them.
+    All recalibrated components whose members are not past observations replace past observations,
+    in proportion to their weights. The raw forecast does not replace past observations, because the
+    weight of the raw forecast is small if it was wrong in the past. If past observations have all
+    the weight, the first component with past errors as members replaces them.
     """
     observed = np.array([c.on_observations for c in components])
     takers = np.array([c.method.recalibrates for c in components]) & ~observed

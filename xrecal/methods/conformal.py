@@ -71,7 +71,7 @@ class ConformalPrediction(KeepsPIT):
         super().__post_init__()
 
     def slots(self, n: int) -> tuple[IntArray, None]:
-        """Return the slots of the two ends of the interval, which belong to no past case."""
+        """Return -1 for both ends of the interval, because they belong to no past case."""
         return np.array([-1, -1]), None
 
     def parameters(self, n_features: int) -> Mapping[str, Parameter]:

@@ -13,8 +13,8 @@ from xrecal.typing import FloatArray, IntArray
 from .base import Cases, FitArrays
 
 REMEMBERED, USED = 500, 400
-"""Number of errors that the state stores for an expert, and number of errors that correct it. Only
-errors that were known at issue can correct a forecast, so the state stores more errors."""
+"""Number of errors that the state stores for an expert, and number of errors in a correction. The
+errors in a correction must be known at issue, so the state stores more errors."""
 
 RECENT, POOL = "recent_ckme", "pool"
 MOVED_POOL, CORRECTED_POOL, CORRECTED_RECENT = "moved_pool", "corrected_pool", "corrected_recent"
@@ -70,7 +70,8 @@ class Errors(NamedTuple):
         """Return the errors with one more case.
 
         ``said`` has the quantiles (1, J) of each expert for this case, and ``own`` (1, 3) has the
-        predictors of its error. ``known`` is the number of cases that were known at its issue.
+        predictors of its error. ``known`` is the number of cases that were known when the new case
+        was issued.
         """
         from xrecal.arrays.online.corrections import normal_scores
 
@@ -115,9 +116,10 @@ def predictors(cases: Cases, forecasts: Forecasts, known: IntArray) -> FloatArra
     Returns
     -------
     array of float64, shape (T, 3)
-        First the forecast mean minus the last known observation, then the forecast mean minus the
-        mean of the forecast of that observation; both are 0 if no observation is known. Third is
-        the standard deviation of the forecast. The first ``known`` (T,) cases are known.
+        Three numbers for each forecast. The first is the forecast mean minus the last known
+        observation. The second is the forecast mean minus the mean of the forecast for that
+        observation. Both are 0 if no observation is known. The third is the standard deviation of
+        the forecast. ``known`` (T,) is the number of cases that are known.
     """
     (means,), (variances,) = moments(forecasts)
     observed = cases.observations[0]

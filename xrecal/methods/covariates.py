@@ -1,8 +1,8 @@
 """Covariates of cases and forecasts, and replacements of missing and broken values.
 
 All methods get their features from this module, so a broken predictor has the same effect on all
-methods. The median of the past values replaces a missing or broken value. An indicator feature
-marks the replaced values, if there are enough such past cases to learn their effect.
+methods. The median of the past values replaces a missing or broken value. An indicator, which is a
+further feature, marks the replaced values if enough past cases have them to learn their effect.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Covariates:
     periods: tuple[float | None, ...] = ()
     """(p,) period of each circular covariate, None for other covariates"""
     record: Covariates | None = None
-    """Record: covariates of the cases of a fit. They define usual values for further cases."""
+    """Covariates of the cases of a fit, which define usual values for further cases."""
     found: dict[str, Usual] = field(default_factory=dict, compare=False)
     """Cache of the usual values of each covariate."""
 

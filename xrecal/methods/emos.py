@@ -100,7 +100,7 @@ class EMOS(Settings):
             raise ValueError(f"EMOS: vary_spread must be True or False, got {self.vary_spread!r}")
 
     def slots(self, n: int) -> tuple[IntArray, None]:
-        """Return the slot of the normal distribution, which belongs to no past case."""
+        """Return -1 for the normal distribution, because it belongs to no past case."""
         return np.array([-1]), None
 
     def parameters(self, n_features: int) -> Mapping[str, Parameter]:

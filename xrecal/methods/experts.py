@@ -42,8 +42,8 @@ N_ERRORS = 91
 errors."""
 
 MEMORY, HALF_LIFE = 250, 60.0
-"""Number of last verified cases that the recent CKME uses, and the half-life of their weights in
-cases."""
+"""Number of last verified cases that the recent CKME uses, and the half-life of these cases, as a
+number of cases."""
 
 PLACES_TOGETHER = 64
 """Largest number of forecasts, at several places, that experts compute at once."""
@@ -52,7 +52,7 @@ EMOS_LABEL, RAW, ERRORS = "slow_emos", "raw", "errors"
 """Labels of experts: EMOS on all cases, the raw forecast, and errors added to the mean."""
 
 MANY = 10**9
-"""Number of cases beyond any record, with which parameters get their largest sizes."""
+"""A number of cases that no record reaches, with which parameters get their largest sizes."""
 
 LEVELS = equal_mass_levels(N_LEVELS)
 """Levels of the quantiles of experts."""
@@ -66,7 +66,7 @@ class Experts:
     """Linear pool that is one of the experts."""
     bounds: Bounds = "auto"
     law: SharedCKME | None = None
-    """Method of the shared expert; None if places share no expert."""
+    """Method of the expert that all places share; None without such an expert."""
 
     @cached_property
     def emos(self) -> Component:
@@ -92,7 +92,7 @@ class Experts:
 
     @cached_property
     def shared(self) -> Component | None:
-        """Shared expert: the law of errors that all places share; None without such a law."""
+        """Expert that all places share, with one law of errors; None without such an expert."""
         return None if self.law is None else components_of((self.law,))[0]
 
     @property
@@ -114,9 +114,9 @@ class Experts:
         return (RAW, EMOS_LABEL, *windows, errors, RECENT, *mixed, *CORRECTED, POOL)
 
     def parameters(self, n_features: int) -> dict[str, Parameter]:
-        """Return the parameters of the slow experts, without parameters of each case.
+        """Return the parameters of the slow experts that have no value for each case.
 
-        Experts compute parameters of each case again when they need them.
+        The experts compute parameters with a value for each case again with every forecast.
         """
         parameters = dict(self.pool.parameters(n_features))
         del parameters[CHOSEN_FROM]
@@ -212,7 +212,9 @@ class Experts:
         n_slow: IntArray,
         known: IntArray,
     ) -> Iterator[tuple[int, dict[str, FloatArray]]]:
-        """Yield the number of each place with slow experts, and quantiles (T, J) of all experts.
+        """Yield the number of each place with slow experts, and the experts' quantiles (T, J).
+
+        Only slow and fast experts are included, not corrected experts or a shared expert.
 
         The slow experts were fitted to the first ``n_slow`` (L,) cases, 0 at a place without slow
         experts. The fast experts know the first ``known`` (L,) cases. Places with equal numbers and
@@ -238,7 +240,8 @@ class Experts:
     ) -> dict[str, FloatArray]:
         """Return quantiles (k, J) of the shared expert for cases at positions ``which`` (k,).
 
-        The shared expert knows the first ``known`` (k,) cases. The result is empty without it.
+        The shared expert knows the first ``known`` (k,) cases. The result is empty if there is no
+        shared expert.
         """
         if self.shared is None or self.law is None:
             return {}
@@ -274,7 +277,7 @@ class Experts:
         return (-np.inf if np.isnan(lower) else lower), (np.inf if np.isnan(upper) else upper)
 
     def _with_cases(self, learned: Cases, slow: FitArrays) -> dict[str, npt.NDArray[Any]]:
-        """Return the parameters of the slow experts, with those of each case computed again."""
+        """Add the parameters with a value for each case to the parameters of the slow experts."""
         whole = dict(slow) | {"status": np.zeros(len(learned.observations), np.int64)}
         slots = np.arange(learned.observations.shape[1])
         for component in self.pool.components:

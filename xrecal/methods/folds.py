@@ -10,7 +10,8 @@ from xrecal.inputs.dates import CaseAxis, spread_of_season, years_of_cases
 from xrecal.typing import IntArray
 
 SHORTEST_SEASON = 240
-"""Smallest number of days from the first to the last case from which methods learn the season."""
+"""Number of days from the first to the last case. Methods learn the season only from cases that are
+at least this many days apart."""
 
 WHOLE_YEAR = 350
 """Number of days from the first to the last case that contain all seasons."""
@@ -52,7 +53,8 @@ def period_of_cases(axis: CaseAxis, names: tuple[str, ...], *, method: str) -> s
 
 
 NARROW = 10
-"""Smallest standard deviation of calendar dates, in days, from which a pool learns the season."""
+"""Standard deviation of calendar dates, in days. By default, a pool uses the season only if the
+dates of the cases vary at least this much."""
 
 
 def season_of_pool(axis: CaseAxis) -> tuple[str | tuple[str, ...], str | None]:
@@ -85,8 +87,8 @@ def fold_groups(
 ) -> tuple[IntArray, int]:
     """Return the group (n,) of each case, and the number of folds.
 
-    Cases of one group come into the same fold. The number is 0 if each group is a fold. Groups by
-    year are the years of :func:`xrecal.inputs.dates.years_of_cases`.
+    A fold contains all cases of a group. The number of folds is 0 if each group is a fold. Groups
+    by year are the years of :func:`xrecal.inputs.dates.years_of_cases`.
     """
     year = years_of_cases(axis, year_start)
     enough = year is not None and np.unique(year).size >= YEARS_FOR_YEAR_FOLDS
@@ -140,12 +142,11 @@ def check_gap_in_time(method: str, gap: int | str, axis: CaseAxis) -> None:
 
 
 WEEK = 7.0
-"""Number of days between two cases up to which the cases are dependent: the weather has a memory of
-about this length."""
+"""Largest number of days between two dependent cases: about the memory of the weather."""
 
 MANY_NEAR = 0.05
-"""Share of cases with a neighbour within a week in another fold, from which on there is a remark. A
-few such cases hardly matter, and daily cases always have some at the end of each year."""
+"""Share of the cases. A remark warns the user if at least this share has a neighbour within a week
+in another fold. A few such cases hardly matter; daily cases have some at the end of each year."""
 
 
 def near_other_folds(folds: str, axis: CaseAxis, year_start: str | None) -> str | None:

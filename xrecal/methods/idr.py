@@ -128,7 +128,7 @@ class IDR(Settings):
 def _sizes(forecasts: Forecasts, variance: FloatArray) -> FitArrays:
     """Return one over the number of members, and the variance, of each case (L, n).
 
-    Both are NaN if the variance is NaN.
+    Both numbers are NaN if the variance is NaN.
     """
     values = np.where(np.isnan(variance), np.nan, inverse_sizes(forecasts)), variance
     return {name: value for (name, *_), value in zip(OF_CASES, values, strict=True)}

@@ -1,4 +1,4 @@
-"""Cases that had verified when a forecast was issued: methods may learn only from these."""
+"""Cases that had verified when a forecast was issued; methods may learn only from these cases."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from xrecal.typing import FloatArray, IntArray
 
 
 def known_cases(axis: CaseAxis, ahead: FloatArray, delay: int | str) -> IntArray:
-    """Return, for each case, how many of the first cases had verified when it was issued.
+    """Return, for each case, how many of the first cases had verified at the issue of this case.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ def known_cases(axis: CaseAxis, ahead: FloatArray, delay: int | str) -> IntArray
     Returns
     -------
     array of int, shape (n,)
-        Numbers of verified cases. Only cases with an earlier date can count.
+        Numbers of verified cases, among the cases with an earlier date.
     """
     n = ahead.size
     steps = axis.steps(n)

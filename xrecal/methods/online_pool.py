@@ -62,7 +62,7 @@ from .shared_ckme import SharedCKME, as_shared
 OF_POOL = ("methods", "condition_on", "forest", "gap")
 
 FORMER = "former_"
-"""Prefix of the parameters of slow experts from their last fit but one."""
+"""Prefix of the parameters from the previous fit of slow experts, before their newest fit."""
 
 STRATEGY, SCORED, EXPERT, LEVEL = "pool_strategy", "scored_strategy", "expert", "expert_level"
 """Dimensions of the parameters of the weights."""
@@ -180,7 +180,7 @@ class OnlinePool(Settings):
 
     @property
     def law(self) -> SharedCKME | None:
-        """Method of the shared expert, which ``fit`` adds to ``methods``; None without it."""
+        """Method of the expert that all places share; ``fit`` adds it to the methods. Or None."""
         given = self.methods if isinstance(self.methods, tuple) else ()
         return next((as_shared(m) for m in given if isinstance(m, Method) and m.by_sums), None)
 
@@ -244,7 +244,7 @@ class OnlinePool(Settings):
         return (*self.pool.covariates, AHEAD)
 
     def slots(self, n: int) -> tuple[IntArray, Sequence[str] | None]:
-        """Return the slots of the issued quantiles, which belong to no past case."""
+        """Return -1 for each issued quantile, because quantiles belong to no past case."""
         return np.full(N_LEVELS, -1), None
 
     @once

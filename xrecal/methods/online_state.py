@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from xrecal.arrays.online.state import State
 
 WARM_UP = 180
-"""Largest number of cases of the warm-up. The cases of the warm-up train the weights. They are the
-last cases of the hindcast, at most half of all cases."""
+"""Largest number of cases of the warm-up. The warm-up trains the weights with the last cases of the
+hindcast, at most half of all cases."""
 
 SHORT = 30
 """Number of cases of a place at which its own experts together and the shared expert have equal
@@ -95,7 +95,7 @@ def state_of(part: FitArrays) -> State:
 
 
 def record_known(cases: Cases, part: FitArrays) -> None:
-    """Add the earlier regrets of a location to the record of a first pass, if it needs them."""
+    """Add the earlier regrets of a location to the record of a first pass, if there is one."""
     from xrecal.arrays.online.common import Record, comparable
 
     if isinstance(cases.common, Record) and cases.common.with_known:
@@ -121,15 +121,15 @@ def blank_arrays(parameters: Mapping[str, Parameter], n_locations: int, n: int) 
 
 
 def known_of(cases: Cases, delay: int | str) -> IntArray:
-    """Return, for each of n cases of a location, how many cases had verified when it was issued."""
+    """Return how many cases had verified when each of n cases of a location was issued."""
     return known_cases(cases.axis, _ahead(cases), delay)
 
 
 def verification_times(cases: Cases) -> FloatArray:
     """Return the times (n,) at which the cases of a location verify, in ascending order.
 
-    Times are in days, or in steps for cases without dates, so they are comparable between
-    locations.
+    Times are in days, or in steps for cases without dates, so times of different locations can be
+    compared.
     """
     ahead = _ahead(cases)
     if cases.axis.days is None:

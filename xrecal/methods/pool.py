@@ -69,8 +69,8 @@ SCORES = "scores"
 CRPS of a component."""
 
 EVIDENCE = "evidence"
-"""Key of a choice of a pool. Among the choices of a single place it is the number of cases; among
-joint choices it is the trust in recalibration, from 0 to 1."""
+"""Key of one of a pool's choices. The choices of a single place have the number of cases under this
+key; joint choices have the trust in recalibration, from 0 to 1."""
 
 OF_POOL = ("pool_weight", *FITTED)
 """Keys of choices of a pool that do not belong to a component; the state has the same keys."""
@@ -85,7 +85,7 @@ class LinearPool(Settings):
     of held-out forecasts. Some of these forecasts come from fits without a block of cases, and some
     come from fits to earlier cases alone, which show drift. If the record has two years or more,
     forecasts from earlier cases begin with the second year, so that the earlier cases contain all
-    seasons. A small penalty draws the weights towards the methods with the best CRPS of their own.
+    seasons. A small penalty draws the weights towards the components that are best alone.
     In a record of less than two years, a jump of the errors at one date may look like a seasonal
     cycle. If a jump explains the errors better, components with the season lose weight.
 
@@ -271,7 +271,7 @@ class LinearPool(Settings):
         return sizes if self.average is None else sizes | {AVERAGE: N_QUANTILES}
 
     def slots(self, n: int) -> tuple[IntArray, Sequence[str]]:
-        """Return the past case of each member, -1 if none, and the name of its block."""
+        """Return the position of each member's past case, or -1, and the block of each member."""
         on_cases = {c.label for c in self.components if c.on_cases} | {OBSERVATIONS}
         blocks = self.blocks(n)
         cases = [np.arange(k) if b in on_cases else np.full(k, -1) for b, k in blocks.items()]
@@ -300,8 +300,8 @@ class LinearPool(Settings):
     def check(self, axis: CaseAxis, n_cases: int) -> tuple[Method, str | None]:
         """Return the method with its covariates, and a remark or None.
 
-        The remark is about a season that the dates of the cases do not allow, for example. Raises
-        ValueError if the settings need dates that the cases lack.
+        A remark explains, for example, why the pool leaves the season out. Raises ValueError if the
+        settings need dates that the cases lack.
         """
         check_folds("LinearPool", "auto", axis, self.year_start)
         check_gap_in_time("LinearPool", self.gap, axis)
@@ -457,7 +457,7 @@ class LinearPool(Settings):
         return choices, state
 
     def _tried_block(self, cases: Cases, min_samples: int) -> tuple[Arrays, Arrays]:
-        """Return the choices and the parameters of components, as :meth:`_tried`, in one go."""
+        """Return the choices and the parameters of components at a few locations."""
         from xrecal.arrays.ckme.search import COMPARED
         from xrecal.arrays.distributions.forms import moments
         from xrecal.arrays.distributions.pool import (

@@ -36,7 +36,7 @@ class Raw(Settings):
     recalibrates = False
 
     def slots(self, n: int) -> tuple[IntArray, None]:
-        """Return the slots of the quantiles, which belong to no past case."""
+        """Return -1 for each quantile, because quantiles belong to no past case."""
         return np.full(N_QUANTILES, -1), None
 
     def predict_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> Distribution:

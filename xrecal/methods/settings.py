@@ -152,7 +152,7 @@ def check_methods(pool: str, methods: Any) -> tuple[Method, ...]:
 
 
 HalfLife: TypeAlias = Literal["cv"] | float | datetime.timedelta | np.timedelta64 | None
-"""Half-life: a length of time or a number of days, "cv" to choose it, or None."""
+"""Half-life of cases: a length of time, a number of days, "cv" for cross-validation, or None."""
 
 
 def is_positive(value: object) -> bool:
@@ -247,7 +247,7 @@ def nearest(name: str, known: Sequence[str]) -> str | None:
 def did_you_mean(name: str, known: Sequence[str]) -> str:
     """Return the end of a sentence about an unknown name.
 
-    It is a question with the most similar known name, or a full stop without a similar name.
+    This end is a question with the most similar known name, or a full stop without a similar name.
     """
     meant = nearest(name, known)
     return "." if meant is None else f"; did you mean {meant!r}?"

@@ -71,7 +71,7 @@ class InMemory:
 def members_of(forecasts: Forecasts) -> FloatArray:
     """Return members (..., n, m) of forecasts.
 
-    They are the forecasts' own members if these have equal weights, and otherwise 50 quantiles.
+    An ensemble with equal weights keeps its members; other forecasts get 50 quantiles as members.
     """
     if forecasts.scale is None and forecasts.weights is None:
         members = np.asarray(forecasts.loc, np.float64)

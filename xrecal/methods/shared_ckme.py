@@ -64,8 +64,8 @@ NUMBER, HERE = "place", "here"
 fit, and its features."""
 
 SUMMED = "summed"
-"""Name of the parameter with the number of dates in the sums of a fit that keeps learning. They are
-the first dates of the record."""
+"""Name of the parameter with a number of dates: the sums of a fit that keeps learning cover this
+many of the first dates."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ class SharedCKME(Method):
         return tuple(filter(may_break, self.covariates))
 
     def slots(self, n: int) -> tuple[IntArray, None]:
-        """Return the slots of the issued quantiles, which belong to no past case."""
+        """Return -1 for each issued quantile, because quantiles belong to no past case."""
         return np.full(N_QUANTILES, -1), None
 
     def sizes(self, n_covariates: int) -> Sizes:
@@ -193,7 +193,7 @@ class SharedCKME(Method):
     def in_parts(self, axis: CaseAxis, n: int) -> tuple[OfDates, Folds]:
         """Return the part and the weight of each of n cases, or dates, and the folds.
 
-        There are at most five folds. They consist of whole years if the settings have folds by
+        There are at most five folds. The folds consist of whole years if the settings have folds by
         year.
         """
         from xrecal.arrays.ckme.folds import gap_axis
@@ -451,7 +451,7 @@ class SharedCKME(Method):
         return issue(fit, self._without_missing(here, new), features, levels)
 
     def _is_bare(self, own: FitArrays, place: Any) -> Any:
-        """Return whether places have no record, so that they get forecasts like new places.
+        """Return whether places have no past cases, so that they get forecasts like new places.
 
         The result is False if the fit has no features.
         """
@@ -506,6 +506,6 @@ def addresses(own: FitArrays) -> tuple[int, ...]:
 
 
 def as_shared(method: Method) -> SharedCKME:
-    """Return a method that learns by sums with its type, for type checkers."""
+    """Return a method that learns by sums, so that type checkers know its type."""
     assert isinstance(method, SharedCKME)
     return method

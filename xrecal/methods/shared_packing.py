@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 NO_RECORD = 2
 RECORDS = ("own_record", "short_record", "no_record", "unlike_others")
 """Kinds of record of a place: long enough, shorter than ``min_samples``, missing, or unlike others.
-The mean error or the spread of a record unlike others is so different that the fit does not learn
-from this record; perhaps it has another unit."""
+If the mean error or the spread of a record is very different from others, perhaps because of
+another unit, the fit does not learn from this record."""
 
 USUAL = "usual"
 """Name of the parameter with the usual values of covariates."""

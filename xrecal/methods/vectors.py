@@ -26,7 +26,7 @@ SCALE = "variable_spread"
 class VectorCKME(Method):
     """:class:`CKME` that compares vectors, which ``fit(..., jointly=..., period=...)`` makes.
 
-    The members of a forecast are those of the first variable, then those of the second, and so on.
+    A forecast has the members of the first variable, then the members of the second, and so on.
     Observations belong to the variable to recalibrate; ``partners`` are observations of all other
     variables.
 

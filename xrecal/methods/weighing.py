@@ -1,8 +1,8 @@
 """Weights of pools with a shared component at many places, from the evidence of all places.
 
 Scores of components at a single place are weak evidence for the weights of this place. The scores
-of all places together are strong evidence. So their mean determines joint weights, and the weights
-of each place are shrunk to the joint weights.
+of all places together are strong evidence. So the mean score over places determines joint weights,
+and the weights of each place are shrunk to the joint weights.
 """
 
 from __future__ import annotations
