@@ -343,7 +343,7 @@ class Method(ABC):
 
     @property
     def supports(self) -> tuple[str | None, ...]:
-        """Support of each component that a pool makes of the method; None for a method without."""
+        """Supports of the components that a pool makes of the method; None means no support."""
         return (None,)
 
     def of_support(self, support: str | None) -> Method:
@@ -439,7 +439,7 @@ class Method(ABC):
     def with_own(
         self, together: FitArrays, own: FitArrays, share: FloatArray, in_pool: bool = False
     ) -> FitArrays:
-        """Return choices (L, ...) between joint choices and the places' own choices.
+        """Return choices (L, ...) that lie between joint choices and the places' own choices.
 
         A ``share`` (L,) of 1 gives the own choices. A place without choices of its own gets the
         joint choices.

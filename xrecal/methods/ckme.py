@@ -95,14 +95,15 @@ class CKME(Settings):
         Width of the gap on both sides of the held-out cases: a number of cases, or a length of time
         such as "5D" or "12h". The fit does not learn from cases in the gap.
     projection : {"euclidean", "energy"}
-        How weights, which may be negative at first, become probabilities. "euclidean" takes the
-        nearest probabilities, and "energy" takes the nearest distribution.
+        Step that turns weights, some of which may be negative, into probabilities. "euclidean"
+        takes the probabilities that are nearest to the weights, and "energy" takes the distribution
+        with the smallest energy distance.
     solver : {"auto", "exact", "lowrank"}
-        How the fit computes the weights. "exact" needs O(n³) time for n cases. "lowrank" needs
-        O(n r²) time: r landmarks, at most 1000, represent all cases. It uses as many landmarks as
-        the ridge needs, and chooses settings on a part of the held-out cases. "auto" is exact up to
-        250 cases of a location. It is always exact with the Laplace kernel, which landmarks
-        approximate badly.
+        Computation of the weights. "exact" needs O(n³) time for n cases. "lowrank" needs O(n r²)
+        time: r landmarks, at most 1000, represent all cases. "lowrank" uses as many landmarks as
+        the ridge needs, and chooses settings on a part of the held-out cases. "auto" is "exact" for
+        up to 250 cases of a location, and always with the Laplace kernel, which landmarks
+        approximate badly. Otherwise "auto" is "lowrank".
     support : {"observations", "errors", "auto"}, or one kind of errors
         Values that members may have. "observations": past observations, so no member lies outside
         the observed range. "errors": past errors added to a centre of the forecast. Errors are of
@@ -125,9 +126,9 @@ class CKME(Settings):
         forecast is unlike past ones, or if these errors put much of the mass outside the observed
         range. None: past observations keep their weight.
     half_life : timedelta, float or "cv", optional
-        Age at which a past case has half the weight of a new case; a number is in days. It helps if
-        the forecast system changes. "cv" chooses the half-life with which past cases predict later
-        cases best.
+        Age at which a past case has half the weight of a new case; a number is in days. A half-life
+        helps if the forecast system changes. "cv" chooses the half-life with which past cases
+        predict later cases best.
     bounds : "auto", (lower, upper) or None
         Values that the variable cannot pass, such as 0 for rain. "auto": an end of a location's
         observed range is a bound if at least 5 % of its past observations equal this end exactly.
@@ -146,7 +147,7 @@ class CKME(Settings):
     year_start : str or int, optional
         Date at which years of cases begin, such as "07-01", or a month. By default, years begin in
         the largest part of the calendar without cases, so that no winter is cut in two. Years begin
-        on 1 January if this part contains 1 January, or if it is shorter than 30 days.
+        on 1 January if this part contains 1 January, or if this part is shorter than 30 days.
 
     Notes
     -----

@@ -59,10 +59,10 @@ WIDE = ((1, 0), (1, 1), (4, 0), (4, 0.25), (4, 1), (16, 0.0625), (16, 0.25))
 """Candidates with ``bandwidth="cv"``: pairs of a bandwidth factor and an exponent."""
 
 WIDE_OF_SHAPES = ((1, 0), (1, 1), (4, 1), (16, 0.25))
-"""Candidates with ``bandwidth="cv"`` if the kernel compares shapes."""
+"""Candidates with ``bandwidth="cv"`` if the kernel compares shapes, as pairs like :data:`WIDE`."""
 
 WIDE_ALONE = ((1, 0), (4, 0), (16, 0))
-"""Candidates with ``bandwidth="cv"`` without covariates."""
+"""Candidates with ``bandwidth="cv"`` and without covariates, as pairs like :data:`WIDE`."""
 
 KERNELS = {
     (None, False): ((1.0, 0.0),),

@@ -159,7 +159,7 @@ class Component:
     def predict(
         self, new: NewCases, cases: Cases, fitted: FitArrays, weight: FloatArray
     ) -> Distribution:
-        """Return forecasts (L, T) by a pool's state; they may be NaN at places with weight 0 (L,)."""
+        """Return forecasts (L, T) by a pool's state; at a ``weight`` (L,) of 0 they may be NaN."""
         own = self.taken_from(fitted)
         if self.support is not None:
             own["ridge"] = np.where(weight > 0, own["ridge"], np.nan)  # saves time
@@ -175,7 +175,7 @@ def _own_parameters(method: Method, n_features: int) -> Mapping[str, Parameter]:
 
 
 def stored_together(fits: Iterable[tuple[Component, FitArrays]]) -> Arrays:
-    """Return the parameters of components in the state of a pool, and the joint ``status``."""
+    """Return the parameters of components as a pool stores them, and the joint ``status``."""
     state: Arrays = {}
     for component, fitted in fits:
         status = np.asarray(fitted["status"], np.int64) | state.get("status", 0)
@@ -413,7 +413,7 @@ class GivingWay(NamedTuple):
 
 
 def giving_way(components: Sequence[Component], weight: FloatArray) -> GivingWay:
-    """Find the components that may replace past observations, from the weights (L, C) of a pool.
+    """Use the weights (L, C) of a pool to find components that may replace past observations.
 
     All recalibrated components whose members are not past observations replace past observations,
     in proportion to their weights. The raw forecast does not replace past observations, because the

@@ -157,7 +157,7 @@ class ConformalPrediction(KeepsPIT):
     ) -> FloatArray:
         """Return quantiles of forecasts as the ends (L, T, 2) of intervals.
 
-        See :func:`xrecal.arrays.conformal_levels` for their levels.
+        See :func:`xrecal.arrays.conformal_levels` for the levels of these quantiles.
         """
         from xrecal.arrays.baselines.conformal import conformal_levels, smallest_holding
 

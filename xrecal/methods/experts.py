@@ -147,7 +147,7 @@ class Experts:
     def with_own(
         self, together: FitArrays, own: FitArrays, share: FloatArray
     ) -> dict[str, npt.NDArray[Any]]:
-        """Return choices (L, ...) between joint choices and the places' own choices."""
+        """Return choices (L, ...) that lie between joint choices and the places' own choices."""
         recent = self.recent.with_own(together, own, share)
         return {**self.pool.with_own(together, own, share), **recent}
 

@@ -75,29 +75,30 @@ WHOSE, ERROR = "erring_expert", "remembered_error"
 class OnlinePool(Settings):
     """Experts whose weights change with every verified case, for forecasts issued every day.
 
-    A :class:`LinearPool` suits a forecast system that does not change. An online pool has such a
-    pool as one of several experts. The other experts are the pool's components, the raw forecast,
-    EMOS on all cases, EMOS on the last 30, 60 and 120 verified cases, the last 91 errors added to
-    the ensemble mean, and a CKME of the last 250 errors, with a half-life of 60 cases. Three more
-    experts are corrected for an expected error: the pool and this CKME in mean and spread, and the
-    pool in the mean alone. A regression on the last 400 errors of the uncorrected expert predicts
-    the expected error.
+    A :class:`LinearPool` suits a forecast system that does not change. An online pool has a linear
+    pool, called the pool below, as one of several experts. The other experts are the pool's
+    components, the raw forecast, EMOS on all cases, EMOS on the last 30, 60 and 120 verified cases,
+    the last 91 errors added to the ensemble mean, and a CKME of the last 250 errors, with a
+    half-life of 60 cases. Three more experts are corrected for an expected error: the pool and this
+    CKME in mean and spread, and the pool in the mean alone. A regression on the last 400 errors of
+    the uncorrected expert predicts the expected error.
 
     Each expert forecasts 100 quantiles. At each level, the issued quantile is a weighted average of
     the experts' quantiles. If the variable has a bound, the probability of the bound is an average
     of the experts' probabilities. Bernstein online aggregation [1]_ computes the weights at each
-    level, and smooths them over levels [2]_. It forgets past cases at three rates, and its weights
-    at each rate are a strategy. The pool alone is one more strategy. The issued forecast averages
-    the strategies, and a strategy with a smaller CRPS gets a larger weight. Before the first case
-    the experts have equal weights, except the raw forecast: it has more, up to half, if it has a
-    large weight in the pool.
+    level, and smooths the weights over the levels [2]_. The aggregation forgets past cases at three
+    rates, and the weights at each rate are a strategy. The pool alone is one more strategy. The
+    issued forecast averages the strategies; a strategy with a smaller CRPS gets a larger weight.
+    Before the first case the experts have equal weights, except that the raw forecast has more, up
+    to half, if it has a large weight in the pool.
 
     With several places, the weights also depend on common regrets. A common regret is the mean of
-    the regrets of all places, each in units of the CRPS of its place. It counts all cases that have
-    verified so far at any place. Each rate has two more strategies: one from half own and half
-    common regrets, and one from common regrets alone. A sample of 64 places, chosen by their
-    labels, represents all places if there are more. An update of several places computes the common
-    regrets of these places. An update of a single place uses the latest stored common regrets.
+    the regrets of all places, each in units of the CRPS of its place. This mean counts all cases
+    that have verified so far at any place. Each rate has two more strategies: one from half own and
+    half common regrets, and one from common regrets alone. If there are more than 64 places, a
+    sample of 64 places, chosen by their labels, represents all places. An update of several places
+    computes the common regrets of these places. An update of a single place uses the latest stored
+    common regrets.
 
     With ``fit(..., pool=)`` of more than 1500 cases, each place has experts of its own and one
     shared expert: a :class:`CKME` of the cases of all places. Before the first case the shared
@@ -109,11 +110,11 @@ class OnlinePool(Settings):
 
     ``fit`` first fits the experts without the last cases of the hindcast, and learns the weights
     from the experts' forecasts of these last cases. Then ``fit`` fits the experts to all cases.
-    ``model.update`` learns from the new cases, one after another. It changes the weights by the
-    forecasts that the experts made at the start of the case, from the cases that had verified then.
-    After that, the experts learn from the case. The slow experts, which are the pool, its
-    components and EMOS on all cases, are fitted again at intervals of ``refit``. One update with
-    thirty days makes the same model as thirty updates.
+    ``model.update`` learns from the new cases, one after another. It first compares the case with
+    the forecasts that the experts made at its start, from the cases that had verified then, and
+    changes the weights. After that, the experts learn from the case. The slow experts, which are
+    the pool, its components and EMOS on all cases, are fitted again at intervals of ``refit``. One
+    update with thirty days makes the same model as thirty updates of one day.
 
     Parameters
     ----------
@@ -125,7 +126,7 @@ class OnlinePool(Settings):
         ``valid_time``. Without these labels, each case verifies before the next case is issued.
     refit : int, str or timedelta
         Time between two fits of the slow experts: a number of cases, or a length of time such as
-        "90D". Slow experts are fitted less often if forecasts take longer than this to verify.
+        "90D". The time is longer if forecasts take longer than ``refit`` to verify.
     bounds : "auto", (lower, upper) or None
         Bounds of the variable, as in :class:`CKME`. With "auto", each fit of the slow experts finds
         the bounds again.
@@ -344,7 +345,7 @@ class OnlinePool(Settings):
     def with_own(
         self, together: FitArrays, own: FitArrays, share: FloatArray, in_pool: bool = False
     ) -> FitArrays:
-        """Return choices (L, ...) between joint choices and the places' own choices."""
+        """Return choices (L, ...) that lie between joint choices and the places' own choices."""
         earlier = (earlier_choices(together), earlier_choices(own))
         of_warm_up = self.experts.with_own(*earlier, share).items()
         both = self.experts.with_own(together, own, share)

@@ -71,7 +71,7 @@ class Fitting(NamedTuple):
 
 
 def earlier_choices(choices: FitArrays) -> Arrays:
-    """Return the choices made without the cases of the warm-up; names lose their prefix."""
+    """Return the choices made without the cases of the warm-up, without the prefix of names."""
     return {n.removeprefix(EARLIER): a for n, a in choices.items() if n.startswith(EARLIER)}
 
 

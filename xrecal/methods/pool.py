@@ -87,7 +87,7 @@ class LinearPool(Settings):
     forecasts from earlier cases begin with the second year, so that the earlier cases contain all
     seasons. A small penalty draws the weights towards the components that are best alone.
     In a record of less than two years, a jump of the errors at one date may look like a seasonal
-    cycle. If a jump explains the errors better, components with the season lose weight.
+    cycle. If a jump explains the errors better, components that use the season lose weight.
 
     Half of the mass is the mixture of the components' distributions. The other half is the average
     of their quantiles. This average is sharper than the mixture if components agree on the shape of

@@ -172,7 +172,7 @@ def _without_lists(settings: object) -> str:
 def check_names(settings: Any) -> None:
     """Raise ValueError unless ``condition_on`` is None or names different covariates.
 
-    Also replaces lists among the settings by tuples.
+    The function also replaces lists among the settings by tuples.
     """
     method, condition_on = _without_lists(settings), settings.condition_on
     names = condition_on if isinstance(condition_on, tuple) else (condition_on,)
@@ -194,7 +194,7 @@ def check_names(settings: Any) -> None:
 def check_bounds(settings: Any) -> None:
     """Raise ValueError unless ``bounds`` is "auto", None or a pair of bounds.
 
-    Also replaces lists among the settings by tuples.
+    The function also replaces lists among the settings by tuples.
     """
     method, bounds = _without_lists(settings), settings.bounds
     if bounds is None or (isinstance(bounds, str) and bounds == "auto"):
