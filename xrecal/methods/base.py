@@ -395,7 +395,7 @@ class Method(ABC):
         return max((method.columns(n) for method in self.mixed), default=0)
 
     def in_time(self, gap: int | str, year_start: str | None) -> Method:
-        """Return the method; if it has no gap or year start of its own, with those of a pool."""
+        """Return the method; a pool's gap and year start replace settings that it lacks."""
         return self
 
     def check(self, axis: CaseAxis, n_cases: int) -> tuple[Method, str | None]:

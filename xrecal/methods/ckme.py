@@ -96,8 +96,8 @@ class CKME(Settings):
         such as "5D" or "12h". The fit does not learn from cases in the gap.
     projection : {"euclidean", "energy"}
         Step that turns weights, some of which may be negative, into probabilities. "euclidean"
-        takes the probabilities that are nearest to the weights, and "energy" takes the distribution
-        with the smallest energy distance.
+        takes the probabilities that are nearest to the weights. "energy" takes the distribution
+        that is nearest to the weighted members in energy distance.
     solver : {"auto", "exact", "lowrank"}
         Computation of the weights. "exact" needs O(n³) time for n cases. "lowrank" needs O(n r²)
         time: r landmarks, at most 1000, represent all cases. "lowrank" uses as many landmarks as
@@ -122,9 +122,9 @@ class CKME(Settings):
         None: no tail.
     novelty : "auto" or None
         Used with ``support="auto"``, at places where the fit selects past observations. "auto":
-        past observations lose weight to past errors added to the forecast. They lose it if the
-        forecast is unlike past ones, or if these errors put much of the mass outside the observed
-        range. None: past observations keep their weight.
+        past observations lose weight to past errors added to the forecast. They lose weight if the
+        forecast is unlike past forecasts, or if these errors put much of the mass outside the
+        observed range. None: past observations keep their weight.
     half_life : timedelta, float or "cv", optional
         Age at which a past case has half the weight of a new case; a number is in days. A half-life
         helps if the forecast system changes. "cv" chooses the half-life with which past cases
@@ -275,7 +275,7 @@ class CKME(Settings):
         return "ckme_shapes" if self.shapes else "ckme"
 
     def in_time(self, gap: int | str, year_start: str | None) -> CKME:
-        """Return the method; if it has no gap or year start of its own, with those of a pool."""
+        """Return the method; a pool's gap and year start replace settings that it lacks."""
         gap = self.gap if self.folds == "random" else self.gap or gap
         return replace(self, gap=gap, year_start=self.year_start or year_start)
 

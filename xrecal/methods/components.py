@@ -33,7 +33,7 @@ T = TypeVar("T")
 Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
 
 CASES = "calibration"
-"""Dimension of parameters with a value for each case."""
+"""Name of the dimension along which parameters have a value for each case."""
 
 MOST_NAMED = 3
 """Largest number of covariates, besides the season, that the label of a component names. A label
@@ -65,7 +65,8 @@ class Component:
     method: Method
     support: str | None = None
     n_lacking: int = 0
-    """Number of features of the season, if a pool has these and the component does not use them."""
+    """Number of features of the season, if the component has covariates but lacks the season that
+    other components have; else 0."""
 
     @property
     def meaning(self) -> str:
@@ -237,8 +238,8 @@ def held_out_by_refits(
     """Return quantiles (L, 2, n, Q) of each case, from fits that have not learned from this case.
 
     The first quantiles come from fits without the fold of the case. The second quantiles come from
-    fits to earlier cases alone. Both kinds of fits leave out cases within a gap around the cases
-    that they forecast. Years of cases begin on ``year_start``.
+    fits to earlier cases alone. Both kinds of fits leave out the cases within a gap around the
+    forecast cases. Years of cases begin on ``year_start``.
     """
     from xrecal.arrays.ckme.folds import assign_folds, gap_axis
     from xrecal.arrays.ckme.search import LATER_PARTS
@@ -392,7 +393,7 @@ def leave_alone(
     where: npt.NDArray[np.bool_],
     components: Sequence[bool],
 ) -> None:
-    """Give all weight to one component at the locations marked in ``where`` (L,), without tails."""
+    """Give one component all weight and remove tails, at the locations marked in ``where`` (L,)."""
     state["pool_weight"][where] = components
     for name in FITTED:
         if name in state:

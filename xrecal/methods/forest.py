@@ -150,7 +150,7 @@ class Forest(Method):
         return {"error": errors_of(cases, added.observations, fitted["centre"], bounds)}
 
     def predict_locations(self, new: NewCases, cases: Cases, fitted: FitArrays) -> Distribution:
-        """Return ensembles of past errors, whose weights come from leaves shared with forecasts."""
+        """Return ensembles of past errors; leaves that cases share with forecasts give weights."""
         from xrecal.arrays.baselines.forest import FittedForest, forest_forecasts
 
         members, weights = forest_forecasts(

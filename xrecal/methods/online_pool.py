@@ -181,7 +181,7 @@ class OnlinePool(Settings):
 
     @property
     def law(self) -> SharedCKME | None:
-        """Method of the expert that all places share; ``fit`` adds it to the methods. Or None."""
+        """Method of the expert that all places share; None without such an expert."""
         given = self.methods if isinstance(self.methods, tuple) else ()
         return next((as_shared(m) for m in given if isinstance(m, Method) and m.by_sums), None)
 

@@ -137,9 +137,9 @@ class LinearPool(Settings):
         observations beyond mixtures of held-out forecasts. None: no tail.
     novelty : "auto" or None
         "auto": components whose members are past observations lose weight to the other recalibrated
-        components, in the mixture and in the average. They lose it if the forecast is unlike past
-        ones, or if the other components put much of the mass outside the observed range. None: all
-        components keep their weight.
+        components, in the mixture and in the average. They lose weight if the forecast is unlike
+        past forecasts, or if the other components put much of the mass outside the observed range.
+        None: all components keep their weight.
     bounds : "auto", (lower, upper) or None
         Bounds of the default methods, as in :class:`CKME`. Methods that you pass have bounds of
         their own.
