@@ -75,7 +75,7 @@ class Parameter:
     dtype: type = np.float64
     dims: Mapping[str, int | Callable[[int], int]] = field(default_factory=dict)
     """Dimensions besides the locations, and their sizes. A size may be a function of the number of
-    slots, which are the places for cases in the state."""
+    slots, which are the positions for cases in the state."""
     flags: Sequence[str] = ()
     """Meanings of the values 0, 1, ..., if the values are codes."""
     description: str = ""
@@ -367,8 +367,8 @@ class Method(ABC):
         """Return the position of each member's past case, and the component of each member.
 
         The position is -1 if a member belongs to no past case. ``n`` is the number of slots, which
-        are the places for cases in the state. The components are None if the method has no blocks
-        of members.
+        are the positions for cases in the state. The components are None if the method has no
+        blocks of members.
         """
         return np.arange(n), None
 

@@ -64,7 +64,7 @@ class Fitting(NamedTuple):
         return self._replace(choices={name: array[own] for name, array in self.choices.items()})
 
     def in_warm_up(self) -> Fitting:
-        """Return the inputs of a fit before the warm-up, with choices made without its cases."""
+        """Return the inputs of a fit that must not know the cases of the warm-up."""
         if self.choices is None:
             return self
         return self._replace(choices=earlier_choices(self.choices))
