@@ -9,12 +9,13 @@ from pathlib import Path
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write a file; the old file stays unless the new one is complete on disk.
+    """Write a file; an old file stays as it is unless the new file is complete on disk.
 
     Raises
     ------
     OSError
-        If the file cannot be written, as on a full disk, or reads back differently.
+        If the file cannot be written, as on a full disk, or if its content differs after reading
+        it back.
     """
     place = Path(os.path.realpath(path))  # a link stays a link
     draft = place.with_name(f".{uuid.uuid4().hex}")
