@@ -51,8 +51,8 @@ class Usual(NamedTuple):
     mixed: npt.NDArray[np.bool_]
     """True if the record has at least 20 cases with a value and at least 20 cases without."""
     never_zero: npt.NDArray[np.bool_]
-    """True if zero must be a fill value, because it lies inside the range of a continuous predictor,
-    but the record has no zero."""
+    """True if zero must be a fill value: it lies inside the range of a continuous predictor, but
+    the record has no zero."""
     first: FloatArray
     """Smallest value of the record; 0 for a circular or unknown predictor."""
     last: FloatArray

@@ -1,6 +1,6 @@
-"""Evidence in short records: do the errors have an annual cycle, or a jump at one date?
+"""Evidence in short records for an annual cycle in the errors, or for a jump at one date.
 
-If a record has each season only once, held-out cases cannot answer this question, because the cases
+If a record has each season only once, held-out cases cannot choose between the two, because cases
 that are nearest in season are also nearest in time. A fit that mistakes a jump for an annual cycle
 forecasts that the jump returns each year.
 """
