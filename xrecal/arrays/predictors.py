@@ -24,8 +24,8 @@ ROUNDING = 1e-6
 """Further tolerance for rounding to other types, as a share of the largest value of the record."""
 
 FEWEST = 20
-"""Least number of cases with a value, and of cases without a value. If both are reached, fits learn
-an indicator of missing values."""
+"""Fits learn an indicator of missing values if the record has at least this number of cases with a
+value, and at least this number of cases without a value."""
 
 COARSE = 10
 """A predictor counts as continuous if this number, times the smallest difference between values of

@@ -1,4 +1,4 @@
-"""Atomic writes of files: write to a temporary file, read it back, and move it into place."""
+"""Safe writes of files: write a temporary file, read it back, and move it to its final name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compiled minimum-CRPS regression, for the model of `emos`.
+"""Compiled regression that minimises the CRPS, for the model in `emos`.
 
 The parameters are in the order a, b, c, d, g_1..g_K, h_1..h_K. A simpler model has only the first 4
 of these parameters, or only the first 4 + K. The code has loops, because array expressions would
@@ -263,12 +263,12 @@ def fit_location(
     in_spread: bool,
     coefficients: OutVector,
 ) -> bool:
-    """Fit one location to complete cases x, v, y (n,) and r (n, K), which stay unchanged.
+    """Fit the model to complete cases x, v, y (n,) and r (n, K) of one location.
 
-    Arrays are float64 and C-contiguous, with v >= 0 and without NaN. The function moves
-    observations beyond a bound to the bound. If `in_spread` is False, h is 0. Regressors with a
-    positive `ridge` (K,) must come last. The function writes `coefficients` (4 + 2K,), and returns
-    True if the search converged.
+    Arrays are float64 and C-contiguous, with v >= 0 and without NaN; the function does not change
+    them. Observations beyond a bound count as the bound. If `in_spread` is False, h is 0.
+    Regressors with a positive `ridge` (K,) must come last. The function writes `coefficients`
+    (4 + 2K,), and returns True if the search converged.
     """
     v_mean, v_std = _moments(v)
     # With one scale for all cases and without bounds, the CRPS is convex, so one start is enough.

@@ -31,7 +31,7 @@ def fit_emos(
     predictors: IntArray = NONE,
     min_samples: int = 20,
 ) -> tuple[FloatArray, IntArray, npt.NDArray[np.bool_]]:
-    """Fit EMOS at each location by minimum CRPS.
+    """Fit EMOS at each location by minimising the CRPS.
 
     Parameters
     ----------

@@ -126,7 +126,7 @@ def fit_forest(
     cases : Predictors
         Predictors of n cases.
     observations : array of float, shape (L, n)
-        Observations; NaN for unused cases.
+        Observations; NaN for cases that the fit must not use.
     bounds : tuple of array, shape (L,)
         Lower and upper bounds of the variable, infinite without a bound.
     step : array of int, shape (n,)

@@ -30,14 +30,14 @@ LEAST = 1e-12
 
 
 def season_kept(means: FloatArray, observations: FloatArray, days: FloatArray) -> FloatArray:
-    r"""Return the share of its weight, from 0 to 1, that a component with the season keeps.
+    r"""Return the share of its weight, from 0 to 1, that a component that uses the season keeps.
 
     Parameters
     ----------
     means, observations : array of float, shape (L, n)
         Ensemble means and observations of n cases at L places, in order of time; NaN where unknown.
     days : array of float, shape (n,)
-        Dates of the cases.
+        Dates of the cases, in days.
 
     Returns
     -------
@@ -97,7 +97,7 @@ def _log_ratio(mean: FloatArray, observed: FloatArray, days: FloatArray) -> floa
 
 
 def _root_weights(errors: FloatArray) -> FloatArray:
-    """Return square roots of the Huber weights of errors (n,) of a robust line."""
+    """Return the square roots (n,) of the Huber weights of errors around a robust line."""
     size = np.abs(errors)
     edge = FAR * 1.4826 * float(np.median(size))
     return np.sqrt(np.where(size > edge, edge / np.where(size > edge, size, 1.0), 1.0))

@@ -1,4 +1,4 @@
-"""Minimum-CRPS regressions with shrunk predictors.
+"""Regressions that minimise the CRPS, and shrink predictors.
 
 A predictor is a regressor other than season and place. If cases are few, many predictors make
 forecasts worse. So the fit shrinks predictors by a ridge, or leaves them out. It chooses the ridge

@@ -39,7 +39,7 @@ CORRELATED = 0.9
 """Largest autocorrelation that the standard error of an offset allows for."""
 
 FEWEST = 2 * BLOCKS
-"""Least number of dates: with fewer, models have equal weights and no offsets."""
+"""Least number of dates; with fewer dates, models have equal weights and no offsets."""
 
 CASES_OF_NONE = 30.0
 """Number of artificial dates without an offset, which shrink offsets because biases of models
@@ -164,8 +164,8 @@ def member_weights(sums: IntArray, n_dates: int, n_members: int) -> FloatArray:
     sums : array of int64, shape (BLOCKS (m² + 1),)
         Result of :func:`error_sums`.
     n_dates : int
-        Number of dates. The ridge is divided by this number and not by the number of cases, because
-        the places of one date depend on each other.
+        Number of dates. The function divides the ridge by this number, and not by the number of
+        cases, because the places of one date depend on each other.
     n_members : int
         Number m of members.
 

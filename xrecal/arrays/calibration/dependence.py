@@ -46,7 +46,7 @@ def distance_correlation(x: FloatArray, y: FloatArray) -> FloatArray:
     .. math:: A_{ij} = a_{ij} - \frac{a_{i\cdot} + a_{j\cdot}}{n - 2}
         + \frac{a_{\cdot\cdot}}{(n - 1)(n - 2)}
 
-    and let B be the same for y. The result is
+    and let :math:`B_{ij}` be the corresponding numbers for y. The result is
     :math:`\langle A, B \rangle / \sqrt{\langle A, A \rangle \langle B, B \rangle}`, where
     :math:`\langle A, B \rangle` is the sum of :math:`A_{ij} B_{ij}` over :math:`i \ne j`. The cost
     is O(n² (p + q)) time and O(n) memory per location, because the function computes distances

@@ -32,7 +32,7 @@ class Points(NamedTuple):
     weights: FloatArray
     """(N,) weight of each point in its forecast, positive"""
     owner: IntArray
-    """(N,) number of the forecast that each point belongs to"""
+    """(N,) number of the forecast of each point"""
 
 
 def laplace_expectations(
@@ -75,7 +75,8 @@ def laplace_expectations(
     all forecasts. For S shared points it takes O(S n) time and one product of (n, S) matrices. Sums
     are exact, because a recursion over the sorted points computes them. Mixtures of k normal
     distributions have a closed form for each pair of normal distributions, so they take O(n² k²)
-    time. If X is normal with mean d and standard deviation s, this closed form is
+    time. If the difference X of two values is normal with mean d and standard deviation s, the
+    closed form is
 
     .. math:: E e^{-|X|/\theta} = \tfrac{1}{2} e^{-d^2/2s^2} \left[
        \mathrm{erfcx}\tfrac{s/\theta - d/s}{\sqrt 2} + \mathrm{erfcx}\tfrac{s/\theta + d/s}{\sqrt 2}
@@ -275,7 +276,7 @@ def _check_sound(forecasts: Forecasts) -> None:
 
 
 def target_bandwidth(observations: FloatArray) -> float:
-    """Compute the median distance between different observations.
+    """Compute the median positive distance between two observations.
 
     Parameters
     ----------

@@ -99,8 +99,8 @@ def fill_cross_points(
 ) -> None:
     """Compute ``E l(Z_i, y_j)`` as an array (q, n), with a row for each of the ascending y (q,).
 
-    Each point between two successive y changes one of the n sums. Only each y changes all n sums,
-    so the cost is O(N + q n).
+    The function keeps a sum for each forecast. A point changes the sum of its own forecast, and an
+    observation y changes all n sums, so the cost is O(N + q n).
     """
     state = np.zeros(out.shape[1])
     p = 0

@@ -1,9 +1,9 @@
-"""Monitoring of calibration while forecasts verify: test martingales and a change detector.
+"""Monitoring of calibration while forecasts verify: e-values and a change detector.
 
-A bet is a density that is high where its author expects the probability integral transform (PIT);
-for calibrated forecasts the PIT is uniform, and no bet gains on average. The test and the detector
-multiply the bets over cases. Each bet uses only information from before the issue of its forecast,
-so users may look at the evidence after every case.
+Both multiply the values of bets over cases. A bet is a density of the probability integral
+transform (PIT) that differs from the uniform density. If forecasts are calibrated, no bet gains on
+average. Each bet uses only information from before the issue of its forecast, so users may look at
+the evidence after every case.
 """
 
 from __future__ import annotations
@@ -83,13 +83,13 @@ def calibration_e_values(
     The test makes two bets, which are densities f of the PIT u on (0, 1). The first bet is a normal
     density of :math:`\Phi^{-1}(u)`, with the mean and variance of past cases and of ten artificial
     standard normal values. It is constant within 0.001 of 0 and of 1. The second bet is a histogram
-    of ten bins, with five artificial cases in each bin. The product of :math:`f_t(u_t)` over cases
-    is a martingale if :math:`u_t` is uniform, conditional on all information at the issue of the
-    forecast. The reason is that :math:`f_t` depends on this information alone [1]_. The mean of the
-    two products, and its mean over places, are martingales, too. With a lag of h, the test follows
-    h martingales, each with every h-th case. They are martingales with respect to different
-    information, so the result is the largest of the h values, divided by h. The cost is
-    O(p (h + n)) per location, plus O(h n).
+    of ten bins, with five artificial cases in each bin. Let :math:`u_t` be uniform, conditional on
+    all information at the issue of the forecast. Then the product of :math:`f_t(u_t)` over cases is
+    a martingale, which means that it does not grow on average. The reason is that :math:`f_t`
+    depends on this information alone [1]_. The mean of the two products, and its mean over places,
+    are martingales, too. With a lag of h, the test follows h martingales, each with every h-th
+    case. The h martingales use different information, so the result is the largest of their values,
+    divided by h. The cost is O(p (h + n)) per location, plus O(h n).
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Squared kernel calibration error: its matrix over pairs of cases, estimates, tests.
+"""Squared kernel calibration error (SKCE): matrix over pairs of cases, estimates, and tests.
 
 Public functions come first. The functions below them also serve :func:`skce_locations`: they select
 usable cases, and compute the two kernels, the matrix, and p-values by resampling.
@@ -33,7 +33,8 @@ from .expectations import expectations, normalised, take_cases, target_bandwidth
 RESAMPLED = 1_000_000
 
 SHARE = 0.45
-"""Factor for block lengths of the serial test, see :func:`xrecal.arrays.serial.block_lengths`."""
+"""Argument ``share`` of :func:`xrecal.arrays.serial.block_lengths` for the test "serial". It is
+smaller than the default, because a sum of squares has larger errors."""
 
 COMPONENTS, ITERATIONS = 2, 12
 """Number of principal components of errors from which :func:`error_correlation` measures serial
@@ -250,7 +251,7 @@ def skce_test(
     location_number: int = 0,
     block_length: int | None = None,
 ) -> float:
-    r"""Test whether forecasts are calibrated, by resampling the matrix of their errors.
+    r"""Test whether forecasts are calibrated, by resampling the terms of the SKCE.
 
     Parameters
     ----------
@@ -263,7 +264,7 @@ def skce_test(
     n_resamples : int, default 1000
         Number B of resamples.
     seed, location_number : int
-        Seed and location number. Random numbers depend only on the two.
+        Random numbers depend only on the seed and the location number.
     block_length : int, optional
         Number of successive cases that count as one, with cases in order of time; 1 for independent
         cases. "bootstrap" accepts only 1. The default is 1 for "wild"; for "serial" it is the
@@ -293,8 +294,8 @@ def skce_test(
     The test "wild" [2]_ compares :math:`n U` with
     :math:`\varepsilon^T (h - \mathrm{diag}\, h)\, \varepsilon / (n - 1)` for random signs
     :math:`\varepsilon`. With a block length b, the b cases of a block share one sign, and the first
-    block begins at a random case. So the signs of two cases with distance k have the correlation
-    :math:`\max(1 - k/b, 0)` [3]_.
+    block begins at a random case. So the signs of two cases that are k cases apart have the
+    correlation :math:`\max(1 - k/b, 0)` [3]_.
 
     The test "serial" compares :math:`\frac{1}{n} 1^T h 1 = a_0^T G a_0` with :math:`a^T G a` for
     random directions a. G contains the products of the scaled sum of all errors and of the first

@@ -64,7 +64,7 @@ class SkceSettings(NamedTuple):
     test: str | None = None
     """Name of the test: "serial", "bootstrap" or "wild" (see :func:`xrecal.arrays.skce_test`),
     "montecarlo" (see :func:`xrecal.arrays.montecarlo_test`), or "block" (see
-    :func:`xrecal.arrays.block_p_value`); None for no test"""
+    :func:`xrecal.arrays.block_p_value`). With None the function computes no test"""
     n_resamples: int = 1000
     """Number of resamples of the test; the test "block" draws no resamples"""
     seed: int = 0

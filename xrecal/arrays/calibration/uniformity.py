@@ -94,7 +94,7 @@ def uniform_test(pit: FloatArray) -> tuple[FloatArray, FloatArray]:
     -------
     statistic, p_value : array of float64, shape (...)
         Largest distance :math:`\sup_u |F_n(u) - u|` of the empirical CDF from the uniform CDF, in
-        [0, 1], and its exact p-value; NaN with fewer than 2 cases.
+        [0, 1], and the exact p-value of this distance; NaN with fewer than 2 cases.
 
     Raises
     ------

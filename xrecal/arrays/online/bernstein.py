@@ -151,7 +151,7 @@ def fill_steps(quantiles: Any, weights: Any, y: float, out: Any) -> None:
 def learn_steps(
     regrets: Any, steps: Any, present: Any, forgetting: float, fading: float, cosines: Any
 ) -> None:
-    """Update the regrets of the experts that are present (K,) with the steps (K, J) of a case."""
+    """Add the steps (K, J) of a case to the regrets of the experts that are present (K,)."""
     regret, square, largest = regrets
     n_experts, n_levels = regret.shape
     smooth, logarithm = np.empty(n_levels), math.log(n_experts + 1.0)
