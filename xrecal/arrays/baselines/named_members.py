@@ -46,8 +46,8 @@ CASES_OF_NONE = 30.0
 change with the season."""
 
 ONE = float(2**20)
-"""Integer that stands for one squared typical error. The sums are sums of integers, because these
-do not depend on the order of the places."""
+"""Integer that stands for one squared typical error. The function adds integers, because a sum of
+integers does not depend on the order of the places."""
 
 ROUNDING = 1e-12
 

@@ -40,7 +40,7 @@ def laplace_expectations(
 ) -> tuple[FloatArray, FloatArray]:
     r"""Compute mean similarities of forecasts to observations, and of forecasts to each other.
 
-    The similarity of two values is the Laplace kernel.
+    The similarity of two values is their Laplace kernel.
 
     Parameters
     ----------
@@ -189,9 +189,9 @@ def normalised(forecasts: Forecasts) -> Forecasts:
     """Return forecasts (n, m) of one location for compiled code, or raise ValueError.
 
     The result is float64, with weights that sum to one. Missing members get weight 0 and value 0.
-    The function removes shared members to which no forecast gives weight. Forecasts with members of
-    their own may need at most half of the columns; the function then moves members with weight to
-    the first columns, and removes the other columns.
+    The function removes shared members to which no forecast gives weight. If each forecast has its
+    own members, and at most half of the members of any forecast have weight, the function moves
+    these members to the first columns and removes the other columns.
     """
     loc, scale, weights = (
         None if part is None else np.asarray(part, dtype=np.float64) for part in forecasts

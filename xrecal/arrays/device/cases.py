@@ -52,7 +52,8 @@ class Cases:
     used: Any
     """(L, n) True if a case is usable"""
     root: Any
-    """(L, n) square roots of case weights, relative to the largest; 0 if a case is not usable"""
+    """(L, n) square root of each case weight, divided by the largest root of the location; 0 if a
+    case is not usable"""
     median: Any
     """(L,) median of the positive distances between forecasts; infinite if all are equal"""
     precision: Any
@@ -69,7 +70,7 @@ class Cases:
     def gram(self, bandwidth: Any, strength: Any) -> Any:
         """Return kernel matrices (L, n, n), multiplied by the roots of case weights on both sides.
 
-        ``bandwidth`` (L,) is that of the distances, and ``strength`` (L,) the weight of covariates.
+        ``bandwidth`` (L,) belongs to the distances; ``strength`` (L,) is the weight of covariates.
         """
         of = self.features
         found = similarity(self, self.squared, of, of, bandwidth, strength)

@@ -26,7 +26,7 @@ computes several locations."""
 
 @cuda.jit(device=True)
 def _apart(x, at_x, x_mass, at_x_mass, m, y, at_y, y_mass, at_y_mass, p):  # type: ignore[no-untyped-def]
-    """Compute ``2 int (F - G)^2`` for an ensemble x of m points and an ensemble y of p points.
+    """Compute ``2 int (F - G)^2`` for the CDFs F of m points x and G of p points y.
 
     The points lie in flat arrays from ``at_x`` and ``at_y`` on, in ascending order. One walk passes
     the points of both ensembles in ascending order. Between two points, F - G is the mass of x
