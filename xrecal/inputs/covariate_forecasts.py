@@ -49,7 +49,7 @@ def names_of_given(given: Given) -> dict[str, tuple[str, ...]]:
     twice = [spread for _, *own in names.values() for spread in own if spread in names]
     if twice:
         raise ValueError(
-            f"two covariates are called {twice[0]!r}: one that is given, and the spread of the "
+            f"two covariates are called {twice[0]!r}: one that you pass, and the spread of the "
             f"covariate {twice[0].removesuffix(SPREAD)!r}, which has members; rename one"
         )
     return names
@@ -64,7 +64,7 @@ def _is_forecast(value: object) -> bool:
 def without_members(given: Given) -> dict[str, xr.DataArray]:
     """Return covariates with one number per case: two covariates replace each forecast.
 
-    They are the mean of the forecast, and the logarithm of its spread.
+    These two are the mean of the forecast, and the logarithm of its spread.
 
     Raises
     ------

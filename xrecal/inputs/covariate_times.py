@@ -63,8 +63,8 @@ def at_times(
         raise ValueError(f"{names[1]} has no labels along {own!r} to match by; add the coordinate")
     if known is None:
         raise ValueError(
-            f"{names[1]} is along {own!r}, but {names[0]} over starts along {dim!r} and leads. A "
-            f"forecast is looked up at the valid time: use .assign_attrs(known={VALID!r}). An "
+            f"{names[1]} is along {own!r}, but {names[0]} is over starts along {dim!r} and leads. "
+            f"A forecast is looked up at the valid time: use .assign_attrs(known={VALID!r}). An "
             f"observation is looked up at the start: use .assign_attrs(known={START!r}), or the "
             f"last observation known at the start: observations.recal.known_at({names[0]}, "
             "delay=...)"
@@ -100,9 +100,9 @@ def _refuse_later(
 ) -> None:
     """Raise ValueError if a coordinate of a covariate has dates after the starts of forecasts.
 
-    Covariates that are forecasts may have such dates. They have ``known="valid"``; or,
-    unless they have ``known="start"``, the dates are in a coordinate ``valid_time``, or in one that
-    the forecasts have, too.
+    The function accepts such dates from a covariate with ``known="valid"``. If ``known`` is
+    missing, the function accepts such dates in a coordinate ``valid_time``, or in a coordinate that
+    the forecasts have, too, because the covariate may be a forecast.
     """
     beside = times.roles.obj.coords
     for name, dates in Roles(value).times.items():

@@ -52,14 +52,14 @@ def read_covariates(
     dim : hashable
         Dimension of the cases. Covariates may lack this dimension, and dimensions of locations.
     given : mapping from name to DataArray or forecast
-        The user's covariates, which take precedence over coordinates. Each needs a value for all
-        labels of the forecasts; other labels are dropped. Covariates that ``names`` lacks are
-        ignored. A covariate that is a forecast gives two covariates; see :func:`without_members`.
+        The user's covariates, which take precedence over coordinates. Each covariate needs a value
+        for all labels of the forecasts; other labels are dropped. Covariates that ``names`` lacks
+        are ignored. A forecast gives two covariates; see :func:`without_members`.
     name : str
         Name of the forecasts in messages.
     cases : sequence of hashable
         For a hindcast, ``dim`` and the pooled dimensions: each covariate must vary along one of
-        these. Empty for a forecast.
+        these. The sequence is empty for a forecast.
     known_as : mapping from name to {"start", "valid"}, optional
         Attributes ``known`` of the covariates that the fit used.
 
@@ -67,7 +67,7 @@ def read_covariates(
     ------
     ValueError
         If a covariate is missing, has other dimensions or labels, or is not numeric, or if
-        ``names`` has none of the user's covariates.
+        ``names`` contains none of the user's covariates.
     TypeError
         If a covariate is not a DataArray.
     """
@@ -112,7 +112,7 @@ def read_covariates(
 
 
 def _own_value(wanted: str, form: Form, dim: Hashable) -> xr.DataArray | None:
-    """Return a covariate from dates or a coordinate of a forecast; None if it has neither."""
+    """Return a covariate from dates or a coordinate of a forecast; None if both are missing."""
     if wanted in (SEASON, DAY):
         return season_of(form, dim, by_day=wanted == DAY)
     if wanted == AHEAD:
@@ -124,8 +124,8 @@ def season_of(form: Form, dim: Hashable, *, by_day: bool = False) -> xr.DataArra
     """Return the fraction of the year of each forecast, by case and lead; None without dates.
 
     With ``by_day`` it is the fraction of a year of 365 days, so that a calendar day has the same
-    value in every year. Dates are valid times, or starts if labels do not give valid times. Each
-    lead has a fit of its own, so starts may replace valid times: only months differ in length.
+    value in every year. Dates are valid times, or starts if labels do not give valid times. Starts
+    serve as well, because each lead has a fit of its own. Only the lengths of months then matter.
     """
     period = {"period": 1.0}
     valid = known_valid_times(form.roles, dim)
@@ -269,8 +269,8 @@ def _at_labels(
     mine, theirs = (calendar_of(part[dim].to_numpy()) for part in (whole, value))
     if mine != theirs and "datetime64" not in (mine, theirs) and None not in (mine, theirs):
         raise ValueError(
-            f"dates along {dim!r} of {names[1]} are {theirs}, those of {names[0]} {mine}; use "
-            f"convert_calendar({mine!r}, dim={dim!r}, use_cftime=True) on the covariate"
+            f"dates along {dim!r} of {names[1]} are {theirs}, but dates of {names[0]} are {mine}; "
+            f"use convert_calendar({mine!r}, dim={dim!r}, use_cftime=True) on the covariate"
         )
     place = value.indexes[dim].get_indexer(whole.indexes[dim])
     if (place < 0).any():

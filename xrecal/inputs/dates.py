@@ -52,7 +52,7 @@ SHORTEST_GAP = 30
 """Least length, in days, of a part of the calendar without cases in which years may begin."""
 
 ALIKE = 3
-"""Gaps, such as those between monthly dates, count as equal if they differ by fewer days."""
+"""Gaps, such as those between monthly dates, count as equal if they differ by less, in days."""
 
 DAYS_OF_YEAR = 365.25
 

@@ -65,7 +65,7 @@ def _type_of(index: Any) -> str:
 
 
 def _one_type(dim: Hashable) -> str:
-    """Return the remedy for labels of two types, such as dates and text, or for text."""
+    """Return what to type if labels have two types, such as dates and text, or are text."""
     return (
         f"; give both labels of one type. For text or Python's dates use observations."
         f"assign_coords({dim}=pandas.to_datetime(observations.{dim})), for numbers that count from "
@@ -75,7 +75,7 @@ def _one_type(dim: Hashable) -> str:
 
 
 def if_days_agree(wanted: Any, observed: Any, dim: Hashable) -> str:
-    """Return the remedy if dates (n,) and (p,) differ only by time of day or day of the month."""
+    """Return what to type if dates (n,) and (p,) differ only by time of day or day of month."""
     if wanted.dtype.kind != "M" or observed.dtype.kind != "M":
         return ""
     for unit, what in (("D", "the time of the day"), ("M", "the day of the month")):
@@ -136,7 +136,10 @@ def at_scalars(
 
 
 def _label_at(forecasts: Labelled, other: Labelled, dim: Hashable) -> Any:
-    """Return the single label of forecasts for ``dim``; for ``time``, their valid time if known."""
+    """Return the single label of forecasts for ``dim``.
+
+    For ``time`` the label is the valid time of the forecasts, unless observations have valid times.
+    """
     dated = "valid_time" in forecasts.coords and "valid_time" not in other.coords
     name = "valid_time" if dim == "time" and dated and not forecasts["valid_time"].ndim else dim
     return forecasts[name].to_numpy()[()]
@@ -181,7 +184,10 @@ def require_labels_of_cases(index: Any, dim: Hashable, owner: str) -> None:
 
 
 def require_equal_labels(a: Labelled, b: Labelled, dim: Hashable, *, names: Names) -> None:
-    """Raise ValueError unless two objects have equal labels, or equal sizes if one has none."""
+    """Raise ValueError unless two objects have equal labels along a dimension.
+
+    If one object has no labels, both need the same size.
+    """
     at = _at_labels_of(names[0], dim)
     if a.sizes[dim] != b.sizes[dim]:
         hint = ""
@@ -233,7 +239,7 @@ def _at_labels_of(name: str, dim: Hashable) -> str:
 def _within_half_a_step(labels: Any, others: Any) -> float | None:
     """Return the largest distance between paired labels; None unless it is below half a step.
 
-    Labels are sorted in both arguments, and paired in this order.
+    The function sorts the labels of both arguments, and pairs them in this order.
     """
     if not others.is_unique or not (
         others.is_monotonic_increasing or others.is_monotonic_decreasing
@@ -250,7 +256,7 @@ def _first(index: object) -> str:
 
 
 def text_of(value: object) -> str:
-    """Return a label as text: bytes of netCDF files decoded, dates without a time of 00:00:00."""
+    """Return a label as text; decode bytes of netCDF files, and drop a time of 00:00:00."""
     text = value.decode(errors="backslashreplace") if isinstance(value, bytes) else str(value)
     return text.removesuffix(" 00:00:00")
 

@@ -131,7 +131,7 @@ def gaussian(
 
 
 def _bound(bound: xr.DataArray | float, end: str, loc: xr.DataArray) -> xr.DataArray:
-    """Return a bound as a DataArray; raise ValueError if it has components or members."""
+    """Return a bound as a DataArray; refuse bounds that differ between components or members."""
     if not isinstance(bound, xr.DataArray):
         if np.ndim(bound):
             raise TypeError(f"{end} must be a number or a DataArray, got {type(bound).__name__}")
@@ -157,7 +157,10 @@ def _require_arrays(parts: dict[str, xr.DataArray]) -> None:
 
 
 def _require_finite_sums(weights: xr.DataArray, member_dim: Hashable) -> None:
-    """Raise ValueError if finite weights in memory have an infinite sum: shares would be 0."""
+    """Raise ValueError if finite weights in memory have an infinite sum.
+
+    As shares of such a sum, all weights would be 0.
+    """
     values = weights.data
     if not isinstance(values, np.ndarray) or not np.issubdtype(values.dtype, np.floating):
         return

@@ -53,7 +53,7 @@ PARTS = ("loc", "scale", "weights", "levels", "lower", "upper")
 """Names of the arrays of a form; all but the first are optional."""
 
 VECTOR = "vector_"
-"""Start of the names of arrays with the members of each variable, if variables form vectors."""
+"""First part of the names of arrays with members of each variable, if variables form vectors."""
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ class Form:
         return self.member_dim if self.traits.has_members else "member"
 
     def labels_of_members(self, n: int) -> dict[Hashable, xr.Variable]:
-        """Return a coordinate of n members, with the user's attributes; empty without labels.
+        """Return a coordinate of n members, with the user's attributes; empty if none has labels.
 
         The labels are the user's if there are n, else n successive numbers.
         """
@@ -131,7 +131,10 @@ class Form:
         return {self.member_dim: xr.Variable(self.member_dim, labels, given.attrs)}
 
     def order(self, new: tuple[Hashable, ...]) -> list[Hashable]:
-        """Return dimensions of a result in the user's order; ``new`` ones replace the members."""
+        """Return the dimensions of a result in the user's order.
+
+        The dimensions ``new`` are in the place of the member dimension.
+        """
         every = {*self.dims, self.member_dim}
         whole = [part.dims for part in self.parts.values() if set(part.dims) == every]
         dims = whole[0] if whole else (*self.dims, self.member_dim)
@@ -376,10 +379,10 @@ def numbers_of(
 ) -> list[xr.DataArray]:
     """Return arrays of numbers that identify forecasts.
 
-    The first array numbers the cases along ``dim``. The sum of the other arrays, one per dimension
-    of locations, numbers the locations; with such parts tasks get few values for any number of
-    locations. Locations are counted through their dimensions sorted by name. If a forecast has only
-    some of the ``places`` along a dimension, all of these places are counted.
+    The first array has the number of each case along ``dim``. The sum of the other arrays, one per
+    location dimension, is the number of each location; so tasks get few values for any number of
+    locations. The count runs through the location dimensions, sorted by name. If a forecast has
+    only some of the ``places`` along a dimension, the count includes all of these places.
     """
     sizes = {d: size for part in form.parts.values() for d, size in part.sizes.items()}
     cases = xr.DataArray(np.int64(0))
@@ -394,7 +397,7 @@ def numbers_of(
 
 
 def require_plain(form: Form, asked: str) -> None:
-    """Raise ValueError unless a forecast is a plain ensemble; ``asked`` is what the user typed."""
+    """Raise ValueError unless a forecast is a plain ensemble; ``asked`` is the user's argument."""
     if form.kind != "ensemble":
         raise ValueError(
             f"{asked} is for plain ensembles, but {form.name!r} is a forecast of the form "
@@ -460,7 +463,7 @@ def with_named_cases(form: Form, dim: Dims) -> Form:
 
 
 def of_cases(form: Form, dim: Hashable | None) -> dict[str, str]:
-    """Return an attribute with the case dimension, if no rule recognises it; else nothing."""
+    """Return an attribute with the case dimension, if no rule recognises it; else empty."""
     if dim not in form.dims or form.roles.cases == [dim]:
         return {}
     return {OF_CASES: str(dim)}

@@ -22,7 +22,7 @@ PLACE_NAMES = (
     "station", "station_id", "station_name", "location", "location_id", "site", "site_id", "name",
     "id",
 )  # fmt: skip
-"""Names of coordinates that identify a place; the CF attribute ``cf_role`` also marks one."""
+"""Names of coordinates that identify a place; the CF attribute ``cf_role`` marks others."""
 
 NUMBERS = ("number", "length", "month")
 """Kinds of labels that are numbers: without a unit of time, of a fixed length, in months."""
@@ -65,7 +65,7 @@ class Identity:
         return bool(np.array_equal(cKDTree(here).query(there)[1], at))
 
     def positions(self, wanted: Identity) -> IntArray | None:
-        """Return the position of each wanted place among these; None unless each occurs once."""
+        """Return the position of each wanted place in this object; None unless all are found."""
         found = self.found(wanted)
         return None if found is None or (found < 0).any() else found
 
@@ -228,7 +228,7 @@ def _where(along: dict[Hashable, xr.DataArray], dim: Hashable) -> Identity | Non
 
 
 def _nearest(given: FloatArray, wanted: FloatArray) -> IntArray | None:
-    """Return the row of ``given`` (p, k) equal to each row of ``wanted`` (n, k), or -1 without one.
+    """Return, for each row of ``wanted`` (n, k), the equal row of ``given`` (p, k), or -1.
 
     Rows are equal up to rounding. The result is None if values are missing, or if ``given`` has no
     rows or two equal rows.

@@ -23,7 +23,7 @@ from .roles import LEAD, START, Roles, is_lead, is_start
 from .valid_time import agreeing_times
 
 OF_FIT = "calibration_"
-"""Start of the names of coordinates that hold the past case from which each member comes."""
+"""First part of the names of coordinates with the past case from which each member comes."""
 
 NAMED_VALID = re.compile(
     r"(forecast)?(valid(ity)?|verif(ication|ying)?|target(end)?)(datetime|time|date)"
@@ -85,7 +85,7 @@ def read_labels(obj: Labels, *, name: str) -> Roles[Labels]:
 
 
 def _with_coords(roles: Roles[Labels], coords: Coords) -> Roles[Labels]:
-    """Assign coordinates to an array, and return its roles, which may differ from those before."""
+    """Assign coordinates to an array, and return the roles of the result."""
     return Roles(cast("Labels", roles.obj.assign_coords(coords))) if coords else roles
 
 
@@ -131,7 +131,7 @@ def _naive(value: datetime.date | pd.Period) -> np.datetime64:
 
 
 def _standard_names(roles: Roles[Labels]) -> Coords:
-    """Give valid times of other names the CF standard name by which modules recognise them."""
+    """Return valid times of other names with the CF standard name ``time`` as an attribute."""
     obj = roles.obj
     return {
         n: (v.dims, v.to_base_variable().data, {**v.attrs, "standard_name": "time"})
@@ -162,9 +162,9 @@ def _indexes(roles: Roles[Labels]) -> Coords:
 
 
 def _dates_of_cases(along: dict[Hashable, xr.DataArray]) -> xr.DataArray | None:
-    """Return the one coordinate with the dates along a dimension; None without one or with several.
+    """Return the coordinate with the dates along a dimension; None unless exactly one fits best.
 
-    Starts come first, then other dates, and coordinates ``valid_time`` last.
+    Starts fit best, then other dates; coordinates ``valid_time`` fit least.
     """
     dates = [c for c in along.values() if are_dates(c)]
     starts = [c for c in dates if is_start(c.name, c)]

@@ -40,7 +40,7 @@ UNITS = {
 
 
 def time_unit(units: object) -> str | None:
-    """Return the unit of time that an attribute ``units`` spells; None for other attributes."""
+    """Return the unit of time for an attribute ``units``, in any spelling; None for other units."""
     return UNITS.get(str(units).strip().lower())
 
 
@@ -98,7 +98,7 @@ def read_leads(obj: Labelled, lead: Hashable, *, name: str) -> Leads:
     if index.hasnans:
         raise ValueError(
             f"a lead time along {lead!r} of {name} is missing; use {name}.dropna({lead!r}), or "
-            "give it"
+            "add the lead time"
         )
     values = index.to_numpy()
     if values.dtype.kind == "m":
@@ -125,8 +125,8 @@ def read_leads(obj: Labelled, lead: Hashable, *, name: str) -> Leads:
         return Leads("span", micro.astype("timedelta64[us]"), unit)
     if not (values == np.round(values)).all():
         raise ValueError(
-            f"lead times along {lead!r} of {name} are parts of {unit}s, which calendars do not "
-            "have; use whole ones, or days"
+            f"lead times along {lead!r} of {name} are parts of {unit}s, which differ in "
+            "length; use whole numbers, or days"
         )
     return Leads("month", values.astype(np.int64) * MONTHS[unit], unit)
 
@@ -170,7 +170,7 @@ def seconds_of(leads: xr.DataArray) -> npt.NDArray[np.float64] | None:
 
 
 def _seconds(values: npt.NDArray[Any], unit: str) -> npt.NDArray[np.float64]:
-    """Convert lengths to seconds; round float32 values that are whole seconds up to precision."""
+    """Convert lengths to seconds; float32 values next to whole seconds become whole seconds."""
     seconds = np.asarray(values, np.float64) * SECONDS[unit]
     if values.dtype != np.float32:
         return seconds

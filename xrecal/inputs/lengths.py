@@ -68,7 +68,7 @@ def as_span(length: Span, name: str = "gap") -> int | np.timedelta64 | datetime.
 
 
 def read_year_start(date: Any, owner: str) -> str | None:
-    """Return the date on which years begin, as MM-DD, from a date or a month; None for None."""
+    """Return the date on which years begin, as MM-DD, from a date or month; None without a date."""
     if date is None:
         return None
     found = _DATE.fullmatch(date) if isinstance(date, str) else None

@@ -6,7 +6,7 @@ from importlib.metadata import version
 from importlib.util import find_spec
 
 CRASHING = ("1.7.3", "1.7.4", "1.7.5")
-"""Versions of netCDF4 that crash if one process opens the same file twice and it holds text."""
+"""Versions of netCDF4 that crash if a process opens the same file twice and the file holds text."""
 
 _NEEDED = {
     "zarr": ("zarr", "io"),

@@ -103,7 +103,8 @@ def check_units(name_a: str, units_a: Any, name_b: str, units_b: Any) -> str | N
     Raises
     ------
     ValueError
-        If units differ. If known, the message has the code that converts the second input.
+        If units differ. The message has the code that converts the second input, unless this code
+        is unknown.
     """
     if units_a is None or units_b is None:
         if units_a is None and units_b is None:
@@ -137,19 +138,19 @@ def same_units(a: str, b: str) -> bool:
     Parameters
     ----------
     a, b : str
-        Two attributes. Equal are, for example, "K" and "kelvin", "mm/day" and "kg m**-2 d-1" (of
-        water), "1" and "".
+        Two attributes. For example, "K" equals "kelvin", "mm/day" equals "kg m**-2 d-1" (of water),
+        and "1" equals "".
 
     Returns
     -------
     bool
-        False also if a spelling is unknown and the strings differ.
+        False if the units differ, or if a spelling is unknown and the strings differ.
     """
     return _parse(a) == _parse(b)
 
 
 def shown_units(attrs: Mapping[Any, Any]) -> str:
-    """Return the units that a text has after a number; empty for a dimensionless variable."""
+    """Return the units as text to print after a number; empty for a dimensionless variable."""
     units = str(attrs.get("units", "1"))
     return "" if same_units(units, "1") else quoted(units)
 
@@ -247,9 +248,9 @@ def describing(attrs: dict[str, Any]) -> dict[str, Any]:
 
 
 def probability_attributes(attrs: Mapping[Any, Any], event: str) -> dict[str, Any]:
-    """Return the attributes of the probability of an event: name, unit, and the history given.
+    """Return the attributes of the probability of an event: long name, unit, and old history.
 
-    ``event`` is the text that follows the name of the variable.
+    ``event`` follows the name of the variable in the long name.
     """
     name = attrs.get("long_name", "the variable")
     kept = {key: value for key, value in attrs.items() if key == "history"}

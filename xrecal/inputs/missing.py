@@ -1,11 +1,11 @@
 """Find missing values of forecasts and observations: declared values, and absurdly large values.
 
 A value is missing if it is NaN or equals the ``_FillValue`` or ``missing_value`` of its variable.
-A value is also missing if it exceeds 900, and is more than a million times the largest absolute
-value among other values, unless that is 0. With a model, the other values are all values that the
-model has seen. Without a model, they are the other members and observations: of the same place in
-a fit, of all cases in a call on values in memory, and of the same case in a lazy call. So results
-do not depend on chunks.
+A value is also missing if its absolute value is above 900, and more than a million times the
+largest absolute value among other values, unless all other values are 0. With a model, the other
+values are all values that the model has seen. Without a model, the other values are members and
+observations of the same place in a fit, of all cases in a call on values in memory, and of the same
+case in a lazy call. So results do not depend on chunks.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ DECLARING = ("_FillValue", "missing_value")
 """Attributes, or entries of the encoding, that declare missing values."""
 
 PACKED = ("scale_factor", "add_offset")
-"""If the encoding has one of these, its missing values are packed, and not those in the array."""
+"""If the encoding has one of these, it also has packed missing values, which no array contains."""
 
 CUSTOMARY = (
     99.0, 99.9, 99.99, 999.0, 999.9, 999.99, 9999.0, 9999.9, 99999.0, 999999.0, 32767.0, 32768.0,
@@ -78,7 +78,7 @@ def read_values(array: xr.DataArray, *, name: str) -> xr.DataArray:
     Raises
     ------
     TypeError or ValueError
-        If :func:`require_readable` raises this error.
+        If the array is not readable; see :func:`require_readable`.
     """
     require_readable(array, name=name)
     return without_declared(array)
@@ -130,9 +130,9 @@ def known_values(
 ) -> tuple[xr.DataArray, ...]:
     """Return members, and observations if given, with NaN for absurdly large values.
 
-    The function compares values in memory with all others, and warns with the number of absurd
-    values. It compares lazy values with other values of the same case, and does not change arrays
-    on a GPU.
+    The function compares values in memory with all other values, and warns with the number of
+    absurd values. It compares lazy values with other values of the same case. It does not change
+    arrays on a GPU.
     """
     given = (loc,) if observed is None else (loc, observed)
     if any(map(on_device, given)):
@@ -167,7 +167,7 @@ def known_values(
 
 
 def _known_in_memory(given: tuple[xr.DataArray, ...], name: str) -> tuple[xr.DataArray, ...]:
-    """Return members, and observations if given, with NaN for values absurd among all values."""
+    """Return members, and observations if given, with NaN for absurd values; warn about these."""
     arrays = [a.to_numpy() for a in given]
     found = absurd_among(*(a.reshape(1, -1) for a in arrays))
     masks = [mask.reshape(a.shape) for mask, a in zip(found, arrays, strict=True)]
@@ -183,7 +183,7 @@ def _known_in_memory(given: tuple[xr.DataArray, ...], name: str) -> tuple[xr.Dat
 
 
 def _known_of_cases(given: Named) -> Named:
-    """Return members (L, m), and observations (L,), with NaN for values absurd in their case."""
+    """Return members (L, m), and observations (L,), with NaN for absurd values of each case."""
     from xrecal.arrays.distributions.missing import absurd_among
 
     if max(largest_of(a[np.newaxis])[0] for a in given.values()) <= LEAST:
@@ -223,8 +223,8 @@ def warn_of_customary(arrays: Mapping[str, npt.NDArray[Any]], missing: npt.Array
             numbers = " & ".join(f"({name} != {value:.7g})" for value in found)
             numbers = numbers if len(found) > 1 else numbers[1:-1]
             warn_once(
-                f"{name} holds {told} among other values, which often marks missing values; "
-                f"if so, use {name}.where({numbers})"
+                f"{name} holds {told} far from all other values; such numbers often mark missing "
+                f"values. If so, use {name}.where({numbers})"
             )
 
 

@@ -135,7 +135,7 @@ def pair_cases(
     coordinate, they get the observations at this label. If forecasts are over starts and leads,
     observations may be over valid time; each forecast then gets the observation at its valid time.
     A dimension of observations with the name of the starts also means valid times, because
-    observations have no starts. Forecasts of one lead pair with observations in the same way. The
+    observations have no starts. The same rules hold for forecasts of one lead. The
     function warns if only the forecasts, or only the observations, state their unit.
 
     Parameters
@@ -230,7 +230,7 @@ def _refuse_members(form: Form, observations: xr.DataArray, *, name: str) -> Non
     if form.member_dim in observations.dims:
         raise ValueError(
             f"observations have the member dimension {form.member_dim!r} of {name}; pass one "
-            f"observation a case, for instance observations.isel({form.member_dim}=0)"
+            f"observation per case, for instance observations.isel({form.member_dim}=0)"
         )
 
 
@@ -269,7 +269,7 @@ def _match_labels(
     Raises
     ------
     ValueError
-        If labels are missing on one side or not unique, or there are no common labels.
+        If forecasts or observations have no labels, or one label twice, or no common labels.
     """
     wanted, observed = (array.indexes.get(dim) for array in (forecasts, observations))
     size, observed_size = forecasts.sizes[dim], observations.sizes[dim]
@@ -316,8 +316,8 @@ def _check_dims(
     hint = ""
     if lead is not None and lead not in observations.dims:
         hint = (
-            f". As {name} has lead times along {lead!r}, they may be over valid time: a dimension "
-            "with dates as its coordinate"
+            f". As {name} has lead times along {lead!r}, observations may be over valid time: a "
+            "dimension with dates as its coordinate"
         )
     if single := Roles(form.loc).single_leads:
         hint = (

@@ -20,11 +20,11 @@ _MARKS = {"latitude": LATITUDE, "longitude": LONGITUDE, "height": HEIGHT}
 def feature_coordinates(
     form: Form, dims: Sequence[Hashable], named: Sequence[str] = ()
 ) -> dict[str, xr.DataArray]:
-    """Return the coordinates of a forecast over ``dims`` that are features, by feature.
+    """Return the coordinates over ``dims`` that are features of places, by name of the feature.
 
-    xrecal recognises latitude, longitude, height and lead; ``named`` has the names of others.
-    Scalar coordinates, such as those of a single place, count, too. Only numbers are features;
-    lengths of time, such as leads, are converted to days.
+    xrecal recognises latitude, longitude, height and lead; ``named`` has the names of other
+    features. Scalar coordinates, such as those of a single place, count, too. Only numbers are
+    features; lengths of time, such as leads, are converted to days.
     """
     found: dict[str, xr.DataArray] = {}
     every = {n: c for part in form.parts.values() for n, c in part.coords.items()}

@@ -31,12 +31,12 @@ def order_of_places(form: Form, dims: Sequence[Hashable]) -> IntArray:
     form : Form
         Forecasts, with the labels of their places.
     dims : sequence of hashable
-        Dimensions of places. A position counts places along these, the last dimension fastest.
+        Dimensions of places. Positions count the places along all of them, the last one fastest.
 
     Returns
     -------
     array of int64, shape (P,)
-        Positions; that of the place with the smallest hash is first.
+        Positions; the place with the smallest hash comes first.
     """
     sizes = {d: n for part in form.parts.values() for d, n in part.sizes.items()}
     total = np.zeros((), np.uint64)
