@@ -75,7 +75,7 @@ class Form:
     lower: xr.DataArray | None = None
     upper: xr.DataArray | None = None
     continuous: Continuous | None = None
-    """Continuous distribution of a weighted ensemble; None if its CDF is a step function."""
+    """Continuous distribution of a weighted ensemble; None if the CDF is a step function."""
     vector: tuple[xr.DataArray, ...] = ()
     """Members of all variables, including this one, if variables form vectors; empty otherwise."""
 
@@ -243,7 +243,7 @@ def _read_array(
 
 
 def _require_own_name(array: xr.DataArray, *, name: str) -> None:
-    """Raise ValueError if an array has the name of its coordinate: no Dataset can hold both."""
+    """Raise ValueError if an array has the name of its own coordinate: no Dataset can hold both."""
     if array.name is not None and array.name in (*array.dims, *array.coords):
         raise ValueError(
             f"{name} has the name {array.name!r}, which is one of its dimensions or coordinates; "

@@ -46,7 +46,8 @@ def require_readable(array: xr.DataArray, *, name: str) -> None:
     """Raise TypeError or ValueError for an array with which xrecal cannot compute.
 
     Names must be text, because xarray takes numbers for positions. Dimensions must have known
-    lengths, labels the byte order of this machine, and values the type float32 or float64.
+    lengths. Labels must have the byte order of this machine, and values the type float32 or
+    float64.
     """
     for label in (n for n in (*array.dims, *array.coords) if not isinstance(n, str)):
         raise TypeError(
@@ -183,7 +184,7 @@ def _known_in_memory(given: tuple[xr.DataArray, ...], name: str) -> tuple[xr.Dat
 
 
 def _known_of_cases(given: Named) -> Named:
-    """Return members (L, m), and observations (L,), with NaN for absurd values of each case."""
+    """Return members (L, m), and observations (L,); NaN replaces values absurd for their case."""
     from xrecal.arrays.distributions.missing import absurd_among
 
     if max(largest_of(a[np.newaxis])[0] for a in given.values()) <= LEAST:

@@ -134,7 +134,7 @@ def pair_cases(
     observations get the order of the forecasts. If forecasts have a single label, as a scalar
     coordinate, they get the observations at this label. If forecasts are over starts and leads,
     observations may be over valid time; each forecast then gets the observation at its valid time.
-    A dimension of observations with the name of the starts also means valid times, because
+    If a dimension of observations has the name of the starts, it also holds valid times, because
     observations have no starts. The same rules hold for forecasts of one lead. The
     function warns if only the forecasts, or only the observations, state their unit.
 
@@ -154,7 +154,7 @@ def pair_cases(
     Raises
     ------
     ValueError
-        If dimensions, labels or units do not fit.
+        If dimensions, labels or units of forecasts and observations do not agree.
     TypeError
         If observations are not of a floating type.
     """
@@ -206,7 +206,10 @@ def _have_single_labels(*arrays: xr.DataArray) -> bool:
 
 
 def _of_cases(roles: Roles[xr.DataArray], dim: Hashable | None) -> dict[Hashable, xr.Variable]:
-    """Return valid times and the single lead of forecasts, so that observations can pair again."""
+    """Return the valid times and the single lead of forecasts.
+
+    With these coordinates, paired observations can be paired with forecasts again.
+    """
     if dim is None:
         return {}
     coords = roles.obj.coords.variables

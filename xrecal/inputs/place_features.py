@@ -48,5 +48,5 @@ def middle_longitude(degrees: FloatArray) -> float:
 
 
 def around(degrees: FloatArray, middle: float) -> FloatArray:
-    """Return longitudes within 180 degrees of a middle, so that neighbours have close values."""
+    """Return longitudes within 180 degrees of a middle, so that neighbours get close values."""
     return np.asarray((degrees - middle + 180.0) % 360.0 - 180.0)

@@ -186,7 +186,7 @@ def taken_at(
 
 @dataclass(frozen=True)
 class _TakeTask:
-    """Task that returns, from observations (L, time), those at positions (L, *shape)."""
+    """Task that receives observations (L, time), and returns those at positions (L, *shape)."""
 
     place: IntArray
     on_device = True
