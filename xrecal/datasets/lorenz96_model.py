@@ -177,7 +177,7 @@ def integrate_one_scale(
     slow : array, shape (..., K)
         Initial X; K is at least 4.
     coefficients : array, shape (degree + 1,)
-        Coefficients of the subgrid tendency, constant first.
+        Coefficients of the polynomial for the subgrid tendency; the constant comes first.
     steps : array of int, shape (n,)
         Numbers of steps after which the state is saved: ascending, 0 or more.
     step : float
@@ -236,7 +236,7 @@ def fit_subgrid_polynomial(slow: FloatArray, subgrid: FloatArray, *, degree: int
     Returns
     -------
     array, shape (degree + 1,)
-        Coefficients, constant first.
+        Coefficients; the constant comes first.
 
     Raises
     ------

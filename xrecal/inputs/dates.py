@@ -69,7 +69,8 @@ def years_of_cases(axis: CaseAxis, year_start: str | None = None) -> IntArray | 
     Years begin on the date ``year_start``, MM-DD. By default they begin in the largest gap that the
     dates of all cases leave in the calendar. For example, if all cases are in December to February,
     each winter is one year, called after its January. Years begin on 1 January if no gap has 30
-    days, or if the gap that contains 1 January is the largest or less than 3 days shorter.
+    days or more. They also do if the gap that contains 1 January is the largest, or shorter than
+    the largest by less than 3 days.
     """
     if axis.year is None or axis.season is None or axis.month_day is None:
         return axis.year

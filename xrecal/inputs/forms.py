@@ -92,7 +92,7 @@ class Form:
 
     @property
     def compared(self) -> dict[str, xr.DataArray]:
-        """The arrays, by name, that distances between forecasts are computed from."""
+        """The arrays, by name, from which xrecal computes distances between forecasts."""
         if not self.vector:
             return self.parts
         weights = {} if self.weights is None else {"weights": self.weights}

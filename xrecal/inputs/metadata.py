@@ -169,7 +169,7 @@ class Mark(NamedTuple):
     names: tuple[str, ...]
 
     def fits(self, name: Hashable, coordinate: xr.DataArray) -> bool:
-        """Return whether the standard name, units or name of a coordinate is among these."""
+        """Return whether the CF standard name, units or name of a coordinate show this kind."""
         return (
             standard_name_of(coordinate) in self.standard_names
             or str(coordinate.attrs.get("units")) in self.units
