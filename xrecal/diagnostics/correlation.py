@@ -37,34 +37,36 @@ def anomaly_correlation(
     Parameters
     ----------
     forecast : DataArray or Dataset
-        In any of the four forms, one variable.
+        Forecasts of one variable, in any of the four forms of forecasts.
     observations : DataArray, Dataset or dict
-        Observations in the same units, matched by label along the dimension of the cases.
+        Observations in the units of the forecasts. xrecal matches them by label along the dimension
+        of the cases.
     climatology : float or DataArray, optional
         Reference of the anomalies, in the unit of the variable: by location, date or part of the
         year, as for :func:`xrecal.products.probabilities.exceedance`, such as
         ``observations.groupby("time.month").mean()``. By default, the means over the cases.
     dim : hashable or sequence of hashable, optional
-        Dimensions of the cases; the calibration dimension (time, init, ...) if not given.
+        Dimensions of the cases. If not given, this is the calibration dimension (time, init, ...).
         Dimensions of places give the pattern correlation of each date.
     centred : bool
         Subtract the means over the cases from the anomalies too, so a constant bias has no effect.
     member_dim : hashable, optional
-        The member dimension. Recognised by CF standard name or name (member, number, ...).
+        The member dimension. If not given, xrecal recognises it by its CF standard name or its name
+        (member, number, ...).
 
     Returns
     -------
     Dataset
         Over the other dimensions: ``correlation`` in [-1, 1]; its standard error
         ``correlation_error``, which allows for dependence of successive cases; ``n_cases`` and
-        ``status``. NaN with fewer than 3 cases, or where anomalies do not vary. Lazy if an input
-        is.
+        ``status``. NaN with fewer than 3 cases, or where anomalies do not vary. The result is lazy
+        if an input is lazy.
 
     Raises
     ------
     ValueError
         If there is more than one variable, ``centred=False`` has no climatology, or dimensions,
-        labels or units do not fit.
+        labels or units of the inputs do not match.
 
     Notes
     -----

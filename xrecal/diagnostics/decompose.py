@@ -55,11 +55,11 @@ def decompose(
     Parameters
     ----------
     forecast, observations, dim, member_dim
-        As for ``forecast.recal.fit``; one variable.
+        See ``forecast.recal.fit``; one variable.
     method : Method
         Method that recalibrates.
     by, gap, blocks, window, every, year_start, condition_on, covariates, min_samples
-        As for ``forecast.recal.cross_validate``.
+        See ``forecast.recal.cross_validate``.
 
     Returns
     -------
@@ -68,12 +68,12 @@ def decompose(
         ``miscalibration`` and ``rest``, which add up to the CRPS; their standard errors
         ``miscalibration_error`` and ``rest_error``; ``n_cases`` and ``status``. The miscalibration
         of a calibrated forecast may be negative. NaN with fewer than 2 cases; errors are NaN with
-        fewer than 3. Lazy if an input is.
+        fewer than 3. The result is lazy if an input is lazy.
 
     Raises
     ------
     ValueError, TypeError
-        As for ``forecast.recal.cross_validate``.
+        See ``forecast.recal.cross_validate``.
 
     Notes
     -----

@@ -70,20 +70,22 @@ def roc(
     Parameters
     ----------
     forecast : DataArray or Dataset
-        In any of the four forms, one variable.
+        Forecasts of one variable, in any of the four forms of forecasts.
     observations : DataArray, Dataset or dict
-        Observations in the same units, matched by label along the dimension of the cases.
+        Observations in the units of the forecasts. xrecal matches them by label along the dimension
+        of the cases.
     threshold : float, sequence of float or DataArray
-        As for :func:`xrecal.products.probabilities.exceedance`; the event is a value above the
+        See :func:`xrecal.products.probabilities.exceedance`; the event is a value above the
         threshold.
     dim : hashable or sequence of hashable, optional
-        Dimensions of the cases; the calibration dimension (time, init, ...) if not given.
+        Dimensions of the cases. If not given, this is the calibration dimension (time, init, ...).
     levels : sequence of float, optional
         Probabilities in [0, 1] at the points of the curve: a user acts if the forecast is at least
         this probable. By default in steps of 0.01. The area is always the one under the curve
         through all probabilities.
     member_dim : hashable, optional
-        The member dimension. Recognised by CF standard name or name (member, number, ...).
+        The member dimension. If not given, xrecal recognises it by its CF standard name or its name
+        (member, number, ...).
 
     Returns
     -------
@@ -93,13 +95,13 @@ def roc(
         an event at which the user acts. Over locations and ``threshold``: ``area`` in [0, 1], 1
         perfect, ½ no discrimination; its standard error ``area_error``; ``base_rate``, the share of
         events; ``n_cases`` and ``status``. NaN with fewer than 2 cases, or if the event happened in
-        none or all of them; the status reports this. Lazy if an input is.
+        none or all of them; the status reports this. The result is lazy if an input is lazy.
 
     Raises
     ------
     ValueError
         If there is more than one variable, levels are outside [0, 1], or dimensions, labels or
-        units do not fit.
+        units of the inputs do not match.
 
     Notes
     -----
@@ -185,7 +187,7 @@ def economic_value(
     Parameters
     ----------
     forecast, observations, threshold, dim, member_dim
-        As for :func:`roc`.
+        See :func:`roc`.
     cost_loss : float or sequence of float, optional
         Ratio of the cost of protection to the loss that it avoids, between 0 and 1; from 0.05 to
         0.95 in steps of 0.05 if not given.
@@ -200,12 +202,12 @@ def economic_value(
         of two rules: always or never take protection. Negative values are worse. Over locations and
         ``threshold``: ``base_rate``, the share of events, which is also the ratio at which
         forecasts have the largest value; ``n_cases`` and ``status``, which has a bit if the event
-        happened in none or all of the cases. Lazy if an input is.
+        happened in none or all of the cases. The result is lazy if an input is lazy.
 
     Raises
     ------
     ValueError
-        As for :func:`roc`, or if a ratio is not between 0 and 1.
+        See :func:`roc`, or if a ratio is not between 0 and 1.
 
     Notes
     -----
@@ -259,7 +261,7 @@ def generalised_discrimination(
     Parameters
     ----------
     forecast, observations, dim, member_dim
-        As for :func:`roc`.
+        See :func:`roc`.
 
     Returns
     -------
@@ -267,12 +269,13 @@ def generalised_discrimination(
         Over locations: ``discrimination``, the share in [0, 1] of pairs of cases for which the case
         with the larger forecast has the larger observation, among pairs with different
         observations; 1 is perfect, ½ no discrimination; its standard error
-        ``discrimination_error``; ``n_cases`` and ``status``. Lazy if an input is.
+        ``discrimination_error``; ``n_cases`` and ``status``. The result is lazy if an input is
+        lazy.
 
     Raises
     ------
     ValueError
-        As for :func:`roc`, or if Dask has the cases in several chunks.
+        See :func:`roc`, or if Dask has the cases in several chunks.
 
     Notes
     -----

@@ -38,7 +38,7 @@ def error_spread(
     Parameters
     ----------
     forecast, observations, dim, member_dim
-        As for :func:`xrecal.diagnostics.crps`.
+        See :func:`xrecal.diagnostics.crps`.
 
     Returns
     -------
@@ -49,7 +49,7 @@ def error_spread(
     Raises
     ------
     ValueError
-        As for ``crps``, or for variables on a circle.
+        See ``crps``, or for variables on a circle.
 
     Notes
     -----

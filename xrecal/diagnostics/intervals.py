@@ -45,17 +45,19 @@ def coverage(
     Parameters
     ----------
     forecast : DataArray or Dataset
-        In any of the four forms, one variable.
+        Forecasts of one variable, in any of the four forms of forecasts.
     observations : DataArray, Dataset or dict
-        Observations in the same units, matched by label along the dimension of the cases.
+        Observations in the units of the forecasts. xrecal matches them by label along the dimension
+        of the cases.
     dim : hashable or sequence of hashable, optional
-        Dimensions of the cases; the calibration dimension (time, init, ...) if not given.
+        Dimensions of the cases. If not given, this is the calibration dimension (time, init, ...).
     level : float or sequence of float
         Probabilities :math:`1 - \alpha` of the intervals, between 0 and 1.
     seed : int
         Seed of the random numbers of the probability integral transform; see :func:`pit`.
     member_dim : hashable, optional
-        The member dimension. Recognised by CF standard name or name (member, number, ...).
+        The member dimension. If not given, xrecal recognises it by its CF standard name or its name
+        (member, number, ...).
 
     Returns
     -------
@@ -65,13 +67,14 @@ def coverage(
         ``width``, its mean length in the unit of the variable; ``interval_score``, length plus
         :math:`2/\alpha` times the distance of observations outside, in that unit; ``dependence``,
         the bias-corrected squared distance correlation between the ends of the interval and the
-        probability integral transform: 0 on average if errors do not depend on the forecast.
-        Over locations: ``n_cases`` and ``status``. Lazy if an input is.
+        probability integral transform: 0 on average if errors do not depend on the forecast. Over
+        locations: ``n_cases`` and ``status``. The result is lazy if an input is lazy.
 
     Raises
     ------
     ValueError
-        If levels are not between 0 and 1, or dimensions, labels or units do not fit.
+        If levels are not between 0 and 1, or dimensions, labels or units of the inputs do not
+        match.
 
     Notes
     -----

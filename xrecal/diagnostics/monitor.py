@@ -58,7 +58,7 @@ def monitor(
     Parameters
     ----------
     forecast, observations, augmented, seed, member_dim
-        As for :func:`pit`; one variable. Use ``augmented=True`` for plain ensembles.
+        See :func:`pit`; one variable. Use ``augmented=True`` for plain ensembles.
     dim : hashable or sequence of hashable, optional
         The calibration dimension (time, init, ...), recognised if not given. You may add dimensions
         of locations: the result is then the mean of their evidence, for the region.
@@ -83,13 +83,13 @@ def monitor(
         ``change`` is true if ``change_statistic`` has reached ``run_length``; the statistic then
         restarts. ``since`` is the label of the case at which the latest detected change began (NaT
         or NaN before the first change; a position if there are no labels). The coordinate
-        ``restarts`` is true at the first case after each restart. Lazy if an input is. A missing
-        case does not change the evidence.
+        ``restarts`` is true at the first case after each restart. The result is lazy if an input is
+        lazy. A missing case does not change the evidence.
 
     Raises
     ------
     ValueError
-        As for :func:`pit_test`, if a number is out of its range, if cases have no dates for yearly
+        See :func:`pit_test`, if a number is out of its range, if cases have no dates for yearly
         restarts, or if ``dim`` has a dimension of leads.
 
     Warns

@@ -59,7 +59,8 @@ def energy_score(
         Plain ensembles, or weighted ones whose weights do not vary over the field. Each variable is
         scored alone, unless ``jointly`` names several.
     observations : DataArray, Dataset or dict
-        Observations in the same units, matched by label along the dimension of the cases.
+        Observations in the units of the forecasts. xrecal matches them by label along the dimension
+        of the cases.
     over : hashable or sequence of hashable, optional
         Dimensions of a field, such as latitude, longitude and lead time. By default all but those
         of the cases and members.
@@ -74,19 +75,22 @@ def energy_score(
         Divisor of each of these variables, such as ``observations.std("time")``; needed if their
         units differ.
     member_dim : hashable, optional
-        The member dimension. Recognised by CF standard name or name (member, number, ...).
+        The member dimension. If not given, xrecal recognises it by its CF standard name or its name
+        (member, number, ...).
 
     Returns
     -------
     DataArray or Dataset
-        Score >= 0 of each field in the unit of the variable; lazy if an input is.
+        Score >= 0 of each field in the unit of the variable. The result is lazy if an input is
+        lazy.
 
     Raises
     ------
     ValueError
-        If dimensions, labels or units do not fit, Dask has a field in several chunks, or the
-        forecast has no joint distribution of places (quantiles, normal distributions, weights of
-        each place): make members with ``model.members(forecast, n, coherence=...)``.
+        If dimensions, labels or units of the inputs do not match, Dask has a field in several
+        chunks, or the forecast has no joint distribution of places (quantiles, normal
+        distributions, weights of each place): make members with ``model.members(forecast, n,
+        coherence=...)``.
 
     Notes
     -----
@@ -132,7 +136,7 @@ def variogram_score(
     Parameters
     ----------
     forecast, observations, over, dim, member_dim
-        As for :func:`energy_score`.
+        See :func:`energy_score`.
     order : float
         Order p > 0 of the variogram.
 
@@ -140,12 +144,12 @@ def variogram_score(
     -------
     DataArray or Dataset
         Score >= 0 of each field, a sum over all pairs of its places, in the unit of the variable to
-        the power of 2p; lazy if an input is.
+        the power of 2p. The result is lazy if an input is lazy.
 
     Raises
     ------
     ValueError
-        As for :func:`energy_score`, or if the order is not positive.
+        See :func:`energy_score`, or if the order is not positive.
 
     Notes
     -----

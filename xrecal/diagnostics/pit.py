@@ -66,9 +66,10 @@ def pit(
     forecast : DataArray or Dataset
         In any of the four forms.
     observations : DataArray, Dataset or dict
-        Observations in the same units, matched by label along the dimension of the cases.
+        Observations in the units of the forecasts. xrecal matches them by label along the dimension
+        of the cases.
     dim : hashable or sequence of hashable, optional
-        Dimension of the cases; the calibration dimension (time, init, ...) if not given.
+        Dimension of the cases. If not given, this is the calibration dimension (time, init, ...).
     augmented : bool
         Add each observation to its own ensemble. The transform is then uniform for members that are
         exchangeable with the observation, however few. Only for plain ensembles.
@@ -76,18 +77,21 @@ def pit(
         Seed of the random numbers that place an observation within a jump of the forecast's CDF, or
         between the levels of quantiles.
     member_dim : hashable, optional
-        The member dimension. Recognised by CF standard name or name (member, number, ...).
+        The member dimension. If not given, xrecal recognises it by its CF standard name or its name
+        (member, number, ...).
 
     Returns
     -------
     DataArray or Dataset
         :math:`F(y-) + u (F(y) - F(y-))` in [0, 1] of each case, with u from seed, location and
-        case; lazy if an input is. NaN where the observation or forecast is missing.
+        case. The result is lazy if an input is lazy. NaN where the observation or forecast is
+        missing.
 
     Raises
     ------
     ValueError
-        If dimensions, labels or units do not fit, or the seed is not a whole number.
+        If dimensions, labels or units of the inputs do not match, or the seed is not a whole
+        number.
 
     Notes
     -----
@@ -141,9 +145,9 @@ def pit_histogram(
     Parameters
     ----------
     forecast, observations, augmented, seed, member_dim
-        As for :func:`pit`; one variable.
+        See :func:`pit`; one variable.
     dim : hashable or sequence of hashable, optional
-        Dimensions of the cases; the calibration dimension (time, init, ...) if not given.
+        Dimensions of the cases. If not given, this is the calibration dimension (time, init, ...).
     bins : int
         Number of bins of equal width, at least 2.
 
@@ -158,7 +162,7 @@ def pit_histogram(
     Raises
     ------
     ValueError
-        As for :func:`pit`, or if there is more than one variable or no dimension of cases.
+        See :func:`pit`, or if there is more than one variable or no dimension of cases.
 
     Examples
     --------
@@ -210,7 +214,7 @@ def pit_test(
     Parameters
     ----------
     forecast, observations, dim, augmented, seed, member_dim
-        As for :func:`pit_histogram`.
+        See :func:`pit_histogram`.
     block_length : int, optional
         Number of successive cases, or of dates with several cases, that count as one. 1 takes all
         cases as independent. With None the test finds the number from the data.
@@ -226,7 +230,7 @@ def pit_test(
     Raises
     ------
     ValueError
-        As for :func:`pit_histogram`, or if the block length is not a whole number from 1 on.
+        See :func:`pit_histogram`, or if the block length is not a whole number from 1 on.
 
     Notes
     -----

@@ -69,9 +69,10 @@ def brier_score(
     forecast : DataArray or Dataset
         In any of the four forms.
     observations : DataArray, Dataset or dict
-        Observations in the same units, matched by label along the dimension of the cases.
+        Observations in the units of the forecasts. xrecal matches them by label along the dimension
+        of the cases.
     threshold : float, sequence of float or DataArray
-        As for :func:`xrecal.products.probabilities.exceedance`; the event is a value above the
+        See :func:`xrecal.products.probabilities.exceedance`; the event is a value above the
         threshold.
     dim : hashable or sequence of hashable, optional
         Dimensions to average over. The mean leaves out missing scores. If xrecal does not
@@ -80,19 +81,20 @@ def brier_score(
         Estimate the score of an infinite ensemble from exchangeable members [2]_. Only for plain
         ensembles of at least two members.
     member_dim : hashable, optional
-        The member dimension. Recognised by CF standard name or name (member, number, ...).
+        The member dimension. If not given, xrecal recognises it by its CF standard name or its name
+        (member, number, ...).
 
     Returns
     -------
     DataArray or Dataset
-        :math:`(p - 1\{y > t\})^2` of each case and threshold, in [0, 1]; lazy if an input is. NaN
-        where the observation, forecast or threshold is missing.
+        :math:`(p - 1\{y > t\})^2` of each case and threshold, in [0, 1]. The result is lazy if an
+        input is lazy. NaN where the observation, forecast or threshold is missing.
 
     Raises
     ------
     ValueError
-        If dimensions, labels or units do not fit, or ``fair`` is set for other forms than plain
-        ensembles.
+        If dimensions, labels or units of the inputs do not match, or ``fair`` is set for other
+        forms than plain ensembles.
 
     References
     ----------
@@ -130,7 +132,7 @@ def ranked_probability_score(
     Parameters
     ----------
     forecast, observations, dim, fair, member_dim
-        As for :func:`brier_score`.
+        See :func:`brier_score`.
     edges : sequence of float or DataArray
         Thresholds between the categories, increasing, such as the two terciles of the
         climatology. A value on an edge belongs to the category below it. A DataArray has one
@@ -144,7 +146,7 @@ def ranked_probability_score(
     Raises
     ------
     ValueError
-        As for :func:`brier_score`, or if edges in a list do not increase, there is no edge, or a
+        See :func:`brier_score`, or if edges in a list do not increase, there is no edge, or a
         DataArray has no dimension of its own.
 
     References
@@ -184,7 +186,7 @@ def quantile_score(
     Parameters
     ----------
     forecast, observations, dim, member_dim
-        As for :func:`brier_score`.
+        See :func:`brier_score`.
     q : float or sequence of float
         Levels in [0, 1], each once, in any order.
 
@@ -197,7 +199,8 @@ def quantile_score(
     Raises
     ------
     ValueError
-        If a level is outside [0, 1] or given twice, or dimensions, labels or units do not fit.
+        If a level is outside [0, 1] or given twice, or dimensions, labels or units of the inputs do
+        not match.
 
     References
     ----------

@@ -47,28 +47,31 @@ def rank_histogram(
     forecast : DataArray or Dataset
         Plain ensembles, one variable.
     observations : DataArray, Dataset or dict
-        Observations in the same units, matched by label along the dimension of the cases.
+        Observations in the units of the forecasts. xrecal matches them by label along the dimension
+        of the cases.
     dim : hashable or sequence of hashable, optional
-        Dimensions of the cases; the calibration dimension (time, init, ...) if not given.
+        Dimensions of the cases. If not given, this is the calibration dimension (time, init, ...).
     seed : int
         Seed of the random ranks of observations among members that equal them.
     member_dim : hashable, optional
-        The member dimension. Recognised by CF standard name or name (member, number, ...).
+        The member dimension. If not given, xrecal recognises it by its CF standard name or its name
+        (member, number, ...).
 
     Returns
     -------
     Dataset
         Over locations and ``rank``, from 0 (below all members) to m (above all m members):
-        ``n_in_bin``. Over locations: ``statistic`` and ``p_value`` of a flat histogram
-        (chi-square with m degrees of freedom); ``slope`` and ``slope_p_value`` of its linear
-        component, positive if forecasts are too low; ``convexity`` and ``convexity_p_value``
-        of its U-shaped component, positive if the spread is too small; ``n_cases`` and
-        ``status``. Lazy if an input is.
+        ``n_in_bin``. Over locations: ``statistic`` and ``p_value`` of a flat histogram (chi-square
+        with m degrees of freedom); ``slope`` and ``slope_p_value`` of its linear component,
+        positive if forecasts are too low; ``convexity`` and ``convexity_p_value`` of its U-shaped
+        component, positive if the spread is too small; ``n_cases`` and ``status``. The result is
+        lazy if an input is lazy.
 
     Raises
     ------
     ValueError
-        If forecasts are not plain ensembles, or dimensions, labels or units do not fit.
+        If forecasts are not plain ensembles, or dimensions, labels or units of the inputs do not
+        match.
 
     Notes
     -----

@@ -89,15 +89,17 @@ def reliability(
     Parameters
     ----------
     forecast : DataArray or Dataset
-        In any of the four forms, one variable.
+        Forecasts of one variable, in any of the four forms of forecasts.
     observations : DataArray, Dataset or dict
-        Observations in the same units, matched by label along the dimension of the cases.
+        Observations in the units of the forecasts. xrecal matches them by label along the dimension
+        of the cases.
     threshold : float, sequence of float or DataArray
-        As for :func:`xrecal.products.probabilities.exceedance`.
+        See :func:`xrecal.products.probabilities.exceedance`.
     dim : hashable or sequence of hashable, optional
-        Dimensions of the cases; the calibration dimension (time, init, ...) if not given.
+        Dimensions of the cases. If not given, this is the calibration dimension (time, init, ...).
     member_dim : hashable, optional
-        The member dimension. Recognised by CF standard name or name (member, number, ...).
+        The member dimension. If not given, xrecal recognises it by its CF standard name or its name
+        (member, number, ...).
 
     Returns
     -------
@@ -106,12 +108,14 @@ def reliability(
         ``conditional_probability`` of the event given it, in [0, 1]: the isotonic regression of
         events on forecasts, whose plot against ``probability`` is the reliability diagram. Over
         locations and threshold: ``brier_score``, which is ``miscalibration`` - ``discrimination`` +
-        ``uncertainty``, each >= 0; ``n_cases`` and ``status``. Lazy if an input is.
+        ``uncertainty``, each >= 0; ``n_cases`` and ``status``. The result is lazy if an input is
+        lazy.
 
     Raises
     ------
     ValueError
-        If there is more than one variable, or dimensions, labels or units do not fit.
+        If there is more than one variable, or dimensions, labels or units of the inputs do not
+        match.
 
     Notes
     -----
@@ -176,7 +180,7 @@ def quantile_reliability(
     Parameters
     ----------
     forecast, observations, dim, member_dim
-        As for :func:`reliability`.
+        See :func:`reliability`.
     q : float or sequence of float
         Levels between 0 and 1.
 
@@ -185,15 +189,15 @@ def quantile_reliability(
     Dataset
         Over cases, locations and ``quantile`` (for several levels): ``forecast_quantile`` as issued
         and ``conditional_quantile`` given it, by isotonic quantile regression, in the unit of the
-        variable. Over locations and ``quantile``: ``below``, the share of observations at or
-        below the issued quantile; ``quantile_score``, which is ``miscalibration`` -
-        ``discrimination`` + ``uncertainty``, each >= 0 and in the unit of the variable; ``n_cases``
-        and ``status``. Lazy if an input is.
+        variable. Over locations and ``quantile``: ``below``, the share of observations at or below
+        the issued quantile; ``quantile_score``, which is ``miscalibration`` - ``discrimination`` +
+        ``uncertainty``, each >= 0 and in the unit of the variable; ``n_cases`` and ``status``. The
+        result is lazy if an input is lazy.
 
     Raises
     ------
     ValueError
-        As for :func:`reliability`, or if a level is not between 0 and 1 or given twice.
+        See :func:`reliability`, or if a level is not between 0 and 1 or given twice.
 
     Notes
     -----

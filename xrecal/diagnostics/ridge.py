@@ -45,7 +45,7 @@ def ridge_curve(
     Parameters
     ----------
     hindcast, observations, dim, member_dim, condition_on, covariates, min_samples
-        As for ``hindcast.recal.fit``; one variable.
+        See ``hindcast.recal.fit``; one variable.
     method : CKME
         Settings. The curve tries all ridges, even if the method has a fixed ridge.
 
@@ -56,7 +56,7 @@ def ridge_curve(
         (or the Laplace-kernel loss, without unit), with the bandwidth, support and strength of
         covariates that suit each ridge best. Over locations: ``chosen_ridge``, which may lie
         between the ridges of the search; ``n_cases`` and the ``status`` of the fit. NaN with fewer
-        than ``min_samples`` cases. Lazy if an input is.
+        than ``min_samples`` cases. The result is lazy if an input is lazy.
 
     Raises
     ------

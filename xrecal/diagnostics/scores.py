@@ -39,7 +39,7 @@ def quantile_weighted_crps(
     Parameters
     ----------
     forecast, observations, dim, member_dim
-        As for :func:`xrecal.diagnostics.crps`; normal distributions count as 200 quantiles.
+        See :func:`xrecal.diagnostics.crps`; normal distributions count as 200 quantiles.
     emphasis : {"center", "tails", "upper", "lower"}
         Weight of level :math:`\tau`: :math:`\tau (1 - \tau)`, :math:`(2 \tau - 1)^2`,
         :math:`\tau^2` or :math:`(1 - \tau)^2`.
@@ -52,7 +52,7 @@ def quantile_weighted_crps(
     Raises
     ------
     ValueError
-        As for ``crps``, and for an unknown emphasis.
+        See ``crps``, and for an unknown emphasis.
 
     References
     ----------

@@ -71,7 +71,7 @@ def skce(
     Parameters
     ----------
     forecast, observations, dim, augmented, member_dim
-        As for :func:`skce_test`, which has notes too.
+        See :func:`skce_test`, which has notes too.
 
     Returns
     -------
@@ -107,11 +107,12 @@ def skce_test(
     Parameters
     ----------
     forecast : DataArray or Dataset
-        In any of the four forms, one variable.
+        Forecasts of one variable, in any of the four forms of forecasts.
     observations : DataArray, Dataset or dict
-        Observations in the same units, matched by label along the dimension of the cases.
+        Observations in the units of the forecasts. xrecal matches them by label along the dimension
+        of the cases.
     dim : hashable or sequence of hashable, optional
-        Dimensions of the cases; the calibration dimension (time, init, ...) if not given.
+        Dimensions of the cases. If not given, this is the calibration dimension (time, init, ...).
     test : {"bootstrap", "wild", "serial", "montecarlo", "block"}
         Method that finds how the error of calibrated forecasts is distributed. "bootstrap":
         resampled cases [1]_. "wild": random signs; below 100 cases its share of false rejections is
@@ -132,7 +133,8 @@ def skce_test(
     seed : int
         Seed of the random numbers.
     member_dim : hashable, optional
-        The member dimension. Recognised by CF standard name or name (member, number, ...).
+        The member dimension. If not given, xrecal recognises it by its CF standard name or its name
+        (member, number, ...).
 
     Returns
     -------
@@ -150,7 +152,7 @@ def skce_test(
     ------
     ValueError
         If ``augmented`` is set for other forms than plain ensembles, an argument is out of range,
-        or dimensions, labels or units do not fit.
+        or dimensions, labels or units of the inputs do not match.
 
     Notes
     -----

@@ -112,22 +112,22 @@ def skill(
     Returns
     -------
     Dataset
-        Over the other dimensions, and ``season`` if asked for: ``skill``
-        :math:`1 - \bar S / \bar S_{ref}` over the cases of both scores (1 is perfect, 0 no gain);
-        its standard error ``skill_error``; ``p_value``, two-sided, of equal scores; ``skill_low``
-        and ``skill_high``, the ends of the 95 % interval; ``n_cases`` and ``status``. Errors,
-        intervals and p-values allow for dependence of successive cases. They belong to means over
-        the other dimensions of the cases. The skill is NaN with fewer than 2 cases, error and
-        p-value are NaN with fewer than 3, and p-value and interval with too few cases for their
-        dependence. Skill and error against a perfect reference are NaN, too. Lazy if an input is.
+        Over the other dimensions, and ``season`` if asked for: ``skill`` :math:`1 - \bar S / \bar
+        S_{ref}` over the cases of both scores (1 is perfect, 0 no gain); its standard error
+        ``skill_error``; ``p_value``, two-sided, of equal scores; ``skill_low`` and ``skill_high``,
+        the ends of the 95 % interval; ``n_cases`` and ``status``. Errors, intervals and p-values
+        allow for dependence of successive cases. They belong to means over the other dimensions of
+        the cases. The skill is NaN with fewer than 2 cases, error and p-value are NaN with fewer
+        than 3, and p-value and interval with too few cases for their dependence. Skill and error
+        against a perfect reference are NaN, too. The result is lazy if an input is lazy.
 
     Raises
     ------
     TypeError
         If an argument is not a DataArray.
     ValueError
-        If dimensions, labels or units do not fit, the block length is out of range, or there are no
-        dates for clusters; or ``by`` is not a dimension of places or leads.
+        If dimensions, labels or units of the inputs do not match, the block length is out of range,
+        or there are no dates for clusters; or ``by`` is not a dimension of places or leads.
 
     Notes
     -----

@@ -42,20 +42,22 @@ def brier_skill_score(
     Parameters
     ----------
     forecast : DataArray or Dataset
-        In any of the four forms, one variable.
+        Forecasts of one variable, in any of the four forms of forecasts.
     observations : DataArray, Dataset or dict
-        Observations in the same units, matched by label along the dimension of the cases.
+        Observations in the units of the forecasts. xrecal matches them by label along the dimension
+        of the cases.
     threshold : float, sequence of float or DataArray
-        As for :func:`xrecal.products.probabilities.exceedance`; the event is a value above the
+        See :func:`xrecal.products.probabilities.exceedance`; the event is a value above the
         threshold.
     dim : hashable or sequence of hashable, optional
-        Dimensions of the cases; the calibration dimension (time, init, ...) if not given.
+        Dimensions of the cases. If not given, this is the calibration dimension (time, init, ...).
     reference : DataArray, Dataset or float, optional
         Reference: another forecast of the same cases in any form, such as the raw one or the
         climatology, or a probability. If not given, the share of these cases with the event, at
         each location.
     member_dim : hashable, optional
-        The member dimension. Recognised by CF standard name or name (member, number, ...).
+        The member dimension. If not given, xrecal recognises it by its CF standard name or its name
+        (member, number, ...).
 
     Returns
     -------
@@ -64,13 +66,13 @@ def brier_skill_score(
         minus the Brier score over that of the reference, and ``skill_error`` is its standard error.
         ``p_value`` is the p-value of equal scores; ``skill_low`` and ``skill_high`` are the ends of
         an interval. ``n_cases`` and ``status`` follow: the status has a bit if the event happened
-        in none or all of the cases. Lazy if an input is.
+        in none or all of the cases. The result is lazy if an input is lazy.
 
     Raises
     ------
     ValueError
         If there is more than one variable, the reference is not a probability, or dimensions,
-        labels or units do not fit.
+        labels or units of the inputs do not match.
 
     Notes
     -----
@@ -121,10 +123,10 @@ def rpss(
         In any of the four forms, one variable; or probabilities of categories, from ``categories``
         or ``cross_validate(output="categories")``.
     observations, dim, member_dim
-        As for :func:`brier_skill_score`.
+        See :func:`brier_skill_score`.
     edges : sequence of float or DataArray
-        As for :func:`ranked_probability_score`: thresholds between the categories, increasing.
-        Leave them out for probabilities of categories, which bring their own edges.
+        See :func:`ranked_probability_score`: thresholds between the categories, increasing. Leave
+        them out for probabilities of categories, which bring their own edges.
     reference : DataArray, Dataset or sequence of float, optional
         Another forecast of the same cases in any form, or a probability of each category, such as
         ``[1/3, 1/3, 1/3]``. If not given, the shares of these cases, at each location.
@@ -138,13 +140,13 @@ def rpss(
     Raises
     ------
     ValueError
-        As for :func:`brier_skill_score`, or if edges do not increase, or probabilities are not one
-        for each category with the sum 1.
+        See :func:`brier_skill_score`, or if edges do not increase, or probabilities are not one for
+        each category with the sum 1.
 
     Notes
     -----
-    As for :func:`brier_skill_score`. The skill of m members drawn from the climate is negative
-    against the climatology [1]_; ``fair=True`` in :func:`ranked_probability_score` and
+    See :func:`brier_skill_score`. The skill of m members drawn from the climate is negative against
+    the climatology [1]_; ``fair=True`` in :func:`ranked_probability_score` and
     :func:`tercile_summary` removes this bias.
 
     References

@@ -45,31 +45,33 @@ def spread_skill(
     Parameters
     ----------
     forecast : DataArray or Dataset
-        In any of the four forms, one variable.
+        Forecasts of one variable, in any of the four forms of forecasts.
     observations : DataArray, Dataset or dict
-        Observations in the same units, matched by label along the dimension of the cases.
+        Observations in the units of the forecasts. xrecal matches them by label along the dimension
+        of the cases.
     dim : hashable or sequence of hashable, optional
-        Dimensions of the cases; the calibration dimension (time, init, ...) if not given.
+        Dimensions of the cases. If not given, this is the calibration dimension (time, init, ...).
     bins : int
         Number of groups of cases of equal size, from the smallest spread to the largest.
     member_dim : hashable, optional
-        The member dimension. Recognised by CF standard name or name (member, number, ...).
+        The member dimension. If not given, xrecal recognises it by its CF standard name or its name
+        (member, number, ...).
 
     Returns
     -------
     Dataset
-        Over locations, in the unit of the variable: ``bias`` of the forecast mean and its
-        standard error ``bias_error`` with autocorrelation (of means over other dimensions of
-        the cases), ``rmse`` of the mean, ``spread``, the root of the mean variance; ``ratio``
-        of spread and rmse, 1 for a calibrated forecast, less if it is overconfident;
-        ``n_cases`` and ``status``. Over ``spread_bin`` too, from the smallest spread to the
-        largest: ``spread_of_bin``, ``rmse_of_bin`` and ``n_in_bin``. Lazy if an input is.
+        Over locations, in the unit of the variable: ``bias`` of the forecast mean and its standard
+        error ``bias_error`` with autocorrelation (of means over other dimensions of the cases),
+        ``rmse`` of the mean, ``spread``, the root of the mean variance; ``ratio`` of spread and
+        rmse, 1 for a calibrated forecast, less if it is overconfident; ``n_cases`` and ``status``.
+        Over ``spread_bin`` too, from the smallest spread to the largest: ``spread_of_bin``,
+        ``rmse_of_bin`` and ``n_in_bin``. The result is lazy if an input is lazy.
 
     Raises
     ------
     ValueError
         If there is more than one variable, ``bins`` is not a positive whole number, or dimensions,
-        labels or units do not fit.
+        labels or units of the inputs do not match.
 
     Notes
     -----

@@ -134,20 +134,22 @@ def summary(
     Parameters
     ----------
     forecast : DataArray or Dataset
-        In any of the four forms, one variable.
+        Forecasts of one variable, in any of the four forms of forecasts.
     observations : DataArray, Dataset or dict
-        Observations in the same units, matched by label along the dimension of the cases.
+        Observations in the units of the forecasts. xrecal matches them by label along the dimension
+        of the cases.
     dim : hashable or sequence of hashable, optional
-        Dimensions of the cases; the calibration dimension (time, init, ...) if not given.
+        Dimensions of the cases. If not given, this is the calibration dimension (time, init, ...).
     test, n_resamples, block_length, seed
-        As for :func:`skce_test`. By default tests allow for the serial dependence that the data
-        show. ``block_length`` applies to the test of the PIT too. The test of the PIT takes cases
-        as independent if the test of the SKCE does.
+        See :func:`skce_test`. By default tests allow for the serial dependence that the data show.
+        ``block_length`` applies to the test of the PIT too. The test of the PIT takes cases as
+        independent if the test of the SKCE does.
     augmented : bool
         Add each observation to its own ensemble for the tests of calibration. They are then exact
         for plain ensembles whose members are exchangeable with the observation.
     member_dim : hashable, optional
-        The member dimension. Recognised by CF standard name or name (member, number, ...).
+        The member dimension. If not given, xrecal recognises it by its CF standard name or its name
+        (member, number, ...).
 
     Returns
     -------
@@ -164,7 +166,8 @@ def summary(
     Raises
     ------
     ValueError
-        If there is more than one variable, or dimensions, labels or units do not fit.
+        If there is more than one variable, or dimensions, labels or units of the inputs do not
+        match.
 
     Notes
     -----

@@ -75,9 +75,10 @@ def tercile_summary(
         In any of the four forms, one variable; recalibrated ones too. Or probabilities of three
         categories, from ``categories`` or ``cross_validate(output="categories")``.
     observations : DataArray, Dataset or dict
-        Observations in the same units, matched by label along the dimension of the cases.
+        Observations in the units of the forecasts. xrecal matches them by label along the dimension
+        of the cases.
     dim : hashable or sequence of hashable, optional
-        Dimensions of the cases; the calibration dimension (time, init, ...) if not given.
+        Dimensions of the cases. If not given, this is the calibration dimension (time, init, ...).
     edges : sequence of float or DataArray, optional
         The lower and the upper tercile, in the unit of the variable; a DataArray along a dimension
         of two that the forecast lacks, by location, date or part of the year, such as
@@ -88,7 +89,8 @@ def tercile_summary(
         Estimate the scores of an infinite ensemble from exchangeable members. Only for plain
         ensembles.
     member_dim : hashable, optional
-        The member dimension. Recognised by CF standard name or name (member, number, ...).
+        The member dimension. If not given, xrecal recognises it by its CF standard name or its name
+        (member, number, ...).
 
     Returns
     -------
@@ -97,19 +99,20 @@ def tercile_summary(
         ``lower_edge`` and ``upper_edge``): ``probability`` of each case as issued, and
         ``conditional_probability`` of the category given it, by isotonic regression; over locations
         ``mean_probability`` and the share of cases ``frequency``; ``roc_area`` with its standard
-        error ``roc_area_error``; ``brier_score``, which is
-        ``miscalibration`` - ``discrimination`` + ``uncertainty``. Over locations: ``rps``, the mean
-        ranked probability score; ``rpss``, its skill against odds of a third each, with
-        ``rpss_error`` and ``p_value``; ``n_cases`` and ``status``, which has a bit if one of the
-        categories happened in none or all of the cases. Lazy if an input is. Without ``edges``, and
-        if edges are equal or at least 5 % of the observations lie on one (a dry season), the odds
-        are the shares of these cases, so climatology has a skill of 0.
+        error ``roc_area_error``; ``brier_score``, which is ``miscalibration`` - ``discrimination``
+        + ``uncertainty``. Over locations: ``rps``, the mean ranked probability score; ``rpss``, its
+        skill against odds of a third each, with ``rpss_error`` and ``p_value``; ``n_cases`` and
+        ``status``, which has a bit if one of the categories happened in none or all of the cases.
+        The result is lazy if an input is lazy. Without ``edges``, and if edges are equal or at
+        least 5 % of the observations lie on one (a dry season), the odds are the shares of these
+        cases, so climatology has a skill of 0.
 
     Raises
     ------
     ValueError
         If there is more than one variable, edges are not two increasing numbers, ``fair`` is set
-        for other forms than plain ensembles, or dimensions, labels or units do not fit.
+        for other forms than plain ensembles, or dimensions, labels or units of the inputs do not
+        match.
 
     Notes
     -----

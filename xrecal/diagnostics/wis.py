@@ -68,7 +68,7 @@ def wis(
     Parameters
     ----------
     forecast, observations, dim, member_dim
-        As for :func:`xrecal.diagnostics.crps`.
+        See :func:`xrecal.diagnostics.crps`.
     levels : sequence of float, optional
         Levels of the quantiles that count, in [0, 1]: 0.5 (the median), and with each level q also
         1 - q. For forecasts in quantiles, some of the issued levels; by default all. For other
@@ -85,7 +85,7 @@ def wis(
     Raises
     ------
     ValueError
-        As for ``crps``, if the levels lack the median or are not symmetric about it, or if the
+        See ``crps``, if the levels lack the median or are not symmetric about it, or if the
         forecast in quantiles lacks one of them.
 
     Notes
