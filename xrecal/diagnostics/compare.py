@@ -192,9 +192,9 @@ def compare(
 
     Cross-validation keeps 200 quantiles of each case in memory, for some of the locations at a
     time, but for all pooled locations together. It fits each method once for each split; with
-    ``pool``, once for each split and held-out place. :class:`LinearPool` also fits its components,
-    so it takes most of the time. For a first look, leave it out of ``methods``. If the grid is
-    large, chunk its locations.
+    windows in ``pool``, once for each split and each place or lead. :class:`LinearPool` also fits
+    its components, so it takes most of the time. For a first look, leave it out of ``methods``. If
+    the grid is large, chunk its locations.
 
     Examples
     --------

@@ -21,7 +21,7 @@ from .pit import pit_of_cases
 
 LEVEL = "level"
 UNKNOWN = "not known from these quantiles"
-"""Note on intervals that end beyond the levels of a forecast given as quantiles."""
+"""Note on intervals that end beyond the levels of the forecast, if it consists of quantiles."""
 _TEXTS = {
     "coverage": "share of observations inside the central interval",
     "width": "mean width of the central interval",
@@ -40,7 +40,7 @@ def coverage(
     seed: int = 0,
     member_dim: Hashable | None = None,
 ) -> xr.Dataset:
-    r"""Coverage and width of central intervals, and whether misses depend on the forecast.
+    r"""Compute coverage and width of central intervals, and dependence of errors on the forecast.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ def coverage(
     level : float or sequence of float
         Probabilities :math:`1 - \alpha` of the intervals, between 0 and 1.
     seed : int
-        Seed of the random numbers of the probability integral transform; see :func:`pit`.
+        Seed of the random numbers of the PIT; see :func:`pit`.
     member_dim : hashable, optional
         The member dimension. If not given, xrecal recognises it by its CF standard name or its name
         (member, number, ...).
@@ -62,13 +62,14 @@ def coverage(
     Returns
     -------
     Dataset
-        Over ``level`` (for several) and locations: ``coverage``, the share of observations inside
-        the interval from quantile :math:`\alpha/2` to :math:`1 - \alpha/2`, ends included;
-        ``width``, its mean length in the unit of the variable; ``interval_score``, length plus
-        :math:`2/\alpha` times the distance of observations outside, in that unit; ``dependence``,
-        the bias-corrected squared distance correlation between the ends of the interval and the
-        probability integral transform: 0 on average if errors do not depend on the forecast. Over
-        locations: ``n_cases`` and ``status``. The result is lazy if an input is lazy.
+        Over ``level`` (if there are several) and locations: ``coverage``, the share of observations
+        inside the interval from quantile :math:`\alpha/2` to :math:`1 - \alpha/2`, ends included;
+        ``width``, the mean length of the interval in the unit of the variable; ``interval_score``,
+        the mean of the length plus :math:`2/\alpha` times the distance of the observation from the
+        interval, in the same unit; ``dependence``, the bias-corrected squared distance correlation
+        between the ends of the interval and the PIT: 0 on average if errors do not depend on the
+        forecast. Over locations: ``n_cases`` and ``status``. The result is lazy if an input is
+        lazy.
 
     Raises
     ------
@@ -78,13 +79,15 @@ def coverage(
 
     Notes
     -----
-    Coverage can be right on average and wrong for every forecast; ``dependence`` and
-    :func:`skce_test` show such errors. Intervals of rain that end at zero contain more observations
-    than their level. Intervals of few members contain fewer, because members limit them (46, 73 and
-    82 % for 10 exchangeable members at 50, 80 and 90 %). For a forecast in quantiles, an interval
-    beyond the outermost levels is NaN. Between levels, it ends at the quantiles of the nearest
-    levels, as ``.recal.quantile`` returns them; take intervals whose ends are among the levels.
-    O(m) per forecast, and O(n²) for the dependence of n cases.
+    Coverage can be right on average, but wrong given the forecast; ``dependence`` and
+    :func:`skce_test` show such errors. An interval of rain that ends at zero contains a larger
+    share of the observations than its level. An interval from few members contains a smaller share,
+    because it ends at the outermost members at the latest: 46, 73 and 82 % for 10 exchangeable
+    members at levels of 50, 80 and 90 %. If a forecast consists of quantiles, the results of an
+    interval that ends outside their levels are NaN. If the interval ends between two levels, the
+    quantile of the nearest level replaces its end, as in ``.recal.quantile``; so choose intervals
+    whose ends are among the levels. The cost is O(m) for each forecast of m members, and O(n²) for
+    the dependence of n cases.
 
     References
     ----------
@@ -132,9 +135,9 @@ def coverage(
 
 
 def interval_ends(evidence: Evidence, levels: np.ndarray) -> tuple[xr.DataArray, xr.DataArray]:
-    """Lower and upper end of the central intervals of each forecast, over ``level``.
+    """Return the lower and upper ends of the central intervals of each forecast, over ``level``.
 
-    NaN if a forecast is given as quantiles and the interval ends beyond their levels.
+    Ends are NaN if the forecast consists of quantiles and the interval ends beyond their levels.
     """
     wanted = np.concatenate([(1 - levels) / 2, (1 + levels) / 2])
     ends = evidence.reduce(partial(quantiles_of, levels=wanted), new={LEVEL: wanted.size})
@@ -149,7 +152,7 @@ def interval_ends(evidence: Evidence, levels: np.ndarray) -> tuple[xr.DataArray,
 
 
 def is_known(form: Form, levels: np.ndarray) -> np.ndarray:
-    """Return whether both ends of central intervals are between given levels."""
+    """Return whether both ends of central intervals are between the levels of the forecast."""
     if form.kind != "quantile":
         return np.ones(levels.size, bool)
     given = levels_of(form)
