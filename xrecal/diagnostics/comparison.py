@@ -71,8 +71,7 @@ class Comparison(Shown):
         drop: bool = False,
         **indexers_kwargs: Any,
     ) -> Any:
-        """Select as :meth:`xarray.Dataset.sel`, but ``method`` is the label of a method of the
-        table."""
+        """Select as :meth:`xarray.Dataset.sel`, but ``method`` is the label of a method."""
         if method is not None:
             labels = self.indexes["method"]
             unknown = [label for label in np.atleast_1d(method) if label not in labels]
@@ -171,8 +170,7 @@ class Comparison(Shown):
         return columns + [self._tested(name, others) for name in tests]
 
     def _tested(self, name: str, others: list[Hashable]) -> tuple[str, list[str]]:
-        """Return the p-values of one location, or the numbers of rejections at several
-        locations."""
+        """Return p-values of one location, or numbers of rejections at several locations."""
         values = self[f"{name}_p_value"].transpose("method", ...).to_numpy()
         if not others:
             return f"{name.upper()} p", [shown_p(value) for value in values]
@@ -344,8 +342,7 @@ def _p_values(scores: xr.DataArray, reference: str, options: dict[str, Any]) -> 
 
 
 def _pairs(series: xr.DataArray, options: dict[str, Any]) -> xr.DataArray:
-    """Return p-values of equal mean scores (method, case) of any two methods; NaN on the
-    diagonal."""
+    """Return p-values of equal mean scores (method, case) of two methods; NaN on the diagonal."""
     values, labels = series.to_numpy(), series["method"].to_numpy()
     p_values = arrays.diebold_mariano(values[:, np.newaxis] - values, **options)[1]
     np.fill_diagonal(p_values, np.nan)

@@ -123,8 +123,7 @@ def decompose(
 def score_parts_of(
     distribution: Distribution, observations: FloatArray, issued: Forecasts
 ) -> tuple[FloatArray, ...]:
-    """Return the CRPS of raw and recalibrated forecasts, and half their squared distance, each (L,
-    T)."""
+    """Return both CRPS, raw and recalibrated, and half the squared distance, each (L, T)."""
     from xrecal.arrays.scores.decomposition import half_squared_distance
 
     before = distribution_of(issued)

@@ -146,8 +146,7 @@ class Evidence:
         return work_on(what, self.form.name)
 
     def by_quantiles(self, *, keep: bool) -> tuple[Evidence, str]:
-        """Replace each forecast by 200 quantiles, unless ``keep``; also return a text about
-        this."""
+        """Replace each forecast by 200 quantiles, unless ``keep``; also return a note."""
         form = self.form
         if keep:
             return self, ""
@@ -256,8 +255,7 @@ def read_evidence(
 
 
 def _labelled_dim(form: Form, named: Sequence[Hashable]) -> Hashable | None:
-    """Return the dimension whose labels match observations to forecasts, or None for the
-    default."""
+    """Return the dimension whose labels match observations; None for the default."""
     usual = form.roles.cases
     labelled = [d for d in usual if d in named] if usual else list(named)
     if len(labelled) > 1:  # observations already have leads, or valid times
@@ -380,8 +378,7 @@ def where_enough(
 
 
 def warn_of_dependence(status: xr.DataArray, instead: str) -> None:
-    """Warn if a test assumed independent cases, but they depend on each other; skip lazy
-    results."""
+    """Warn if a test assumed independent cases, but cases are dependent; skip lazy results."""
     if status.chunks is not None or not status.size:
         return
     share = float(((status.to_numpy() & DEPENDENT) != 0).mean())

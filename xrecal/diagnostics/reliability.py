@@ -1,4 +1,4 @@
-"""Reliability of probabilities of events, such as more than 10 mm of rain, and of quantiles."""
+"""Compute the reliability of probabilities of events, such as rain > 10 mm, and of quantiles."""
 
 from __future__ import annotations
 
@@ -33,37 +33,37 @@ _PARTS = {
 
 @dataclass(frozen=True)
 class Events:
-    """Exceedances of thresholds by the cases of a forecast."""
+    """Events of the type "value above a threshold": probabilities and outcomes."""
 
     thresholds: Thresholds
     probability: xr.DataArray
-    """Issued probabilities, also over the dimension of the thresholds."""
+    """Issued probabilities over cases, locations and thresholds."""
     happened: xr.DataArray
     """1 if the observation exceeds the threshold, 0 if not, NaN if unknown."""
 
     @property
     def known(self) -> xr.DataArray:
-        """1 if the event happened, 0 if not, NaN if it or its probability is unknown."""
+        """1 if the event happened, 0 if not, NaN if this outcome or the probability is unknown."""
         return self.happened.where(self.probability.notnull())
 
     def label(self, result: T) -> T:
-        """Add the coordinates of the thresholds, without the dimension for a single threshold."""
+        """Add the coordinates of the thresholds; a single threshold gets no dimension."""
         if not self.thresholds.several:
             result = result.isel({self.thresholds.dim: 0})
         return result.assign_coords(self.thresholds.coords)
 
 
 def read_events(evidence: Evidence, threshold: Threshold) -> Events:
-    """Probabilities of exceeding a threshold, and whether this happened.
+    """Return probabilities of exceeding a threshold, and whether observations exceeded it.
 
-    Thresholds are compared in the floating type of the forecast.
+    Observations and thresholds are compared in the floating type of the forecast.
     """
     form = evidence.form
     return events_at(evidence, read_thresholds(threshold, form, form.loc.dtype, evidence.pairs.dim))
 
 
 def events_at(evidence: Evidence, wanted: Thresholds) -> Events:
-    """Probabilities of exceeding thresholds in the form for tasks, and whether this happened."""
+    """Return the events of :func:`read_events` for thresholds that have been read."""
     form = evidence.form
     new = {wanted.dim: wanted.values.sizes[wanted.dim]}
     probability = evidence.reduce(EXCEEDANCE.reduction, [wanted.values], new)
@@ -84,7 +84,7 @@ def reliability(
     *,
     member_dim: Hashable | None = None,
 ) -> xr.Dataset:
-    r"""Reliability of the probability of exceeding a threshold, without bins.
+    r"""Compute the reliability of probabilities of exceeding a threshold, without bins.
 
     Parameters
     ----------
@@ -104,12 +104,12 @@ def reliability(
     Returns
     -------
     Dataset
-        Over cases, locations and ``threshold`` (for several): ``probability`` as issued, and
-        ``conditional_probability`` of the event given it, in [0, 1]: the isotonic regression of
-        events on forecasts, whose plot against ``probability`` is the reliability diagram. Over
-        locations and threshold: ``brier_score``, which is ``miscalibration`` - ``discrimination`` +
-        ``uncertainty``, each >= 0; ``n_cases`` and ``status``. The result is lazy if an input is
-        lazy.
+        Over cases, locations and ``threshold`` (if there are several): ``probability``, as issued,
+        and ``conditional_probability``, the probability of the event given the issued one, in [0,
+        1]. It is the isotonic regression of events on issued probabilities; plotted against
+        ``probability``, it gives the reliability diagram. Over locations and threshold:
+        ``brier_score``, which is ``miscalibration`` - ``discrimination`` + ``uncertainty``, three
+        numbers >= 0; ``n_cases`` and ``status``. The result is lazy if an input is lazy.
 
     Raises
     ------
@@ -119,14 +119,14 @@ def reliability(
 
     Notes
     -----
-    O(n log n) for n cases. The regression is fitted to the cases that it describes, so with few
-    cases even a calibrated forecast has some miscalibration.
+    The cost is O(n log n) for n cases. The regression is fitted to the cases that it describes, so
+    with few cases even a calibrated forecast has some miscalibration.
 
-    Places in ``dim`` are pooled: one regression fits the cases of all places. So opposite faults of
-    two places may cancel, and the discrimination contains the differences between their climates.
-    Leave places out of ``dim`` for a curve of each place, or give each place its own threshold,
-    such as ``observations.quantile(0.9, "time")``. :func:`brier_skill_score` takes the climatology
-    of each place.
+    If ``dim`` contains places, one regression is fitted to the cases of all places. So opposite
+    errors at two places may cancel, and the discrimination contains differences between the
+    climates of the places. To avoid this, leave places out of ``dim``: each place then has its own
+    curve. Or give each place its own threshold, such as ``observations.quantile(0.9, "time")``.
+    :func:`brier_skill_score` compares with the climatology of each place.
 
     References
     ----------
@@ -151,7 +151,7 @@ def reliability(
 def reliability_parts(
     evidence: Evidence, probability: xr.DataArray, happened: xr.DataArray
 ) -> tuple[xr.DataArray, dict[str, xr.DataArray]]:
-    """Probability of an event given the issued probability, and the parts of the Brier score."""
+    """Return event probabilities given the issued ones, and the parts of the Brier score."""
     conditional, *parts, score = evidence.over_cases(
         _probability_parts,
         probability,
@@ -175,7 +175,7 @@ def quantile_reliability(
     *,
     member_dim: Hashable | None = None,
 ) -> xr.Dataset:
-    """Reliability of quantiles: the quantile of observations given the issued quantile.
+    """Compute the quantile of observations given the issued quantile.
 
     Parameters
     ----------
@@ -187,21 +187,22 @@ def quantile_reliability(
     Returns
     -------
     Dataset
-        Over cases, locations and ``quantile`` (for several levels): ``forecast_quantile`` as issued
-        and ``conditional_quantile`` given it, by isotonic quantile regression, in the unit of the
-        variable. Over locations and ``quantile``: ``below``, the share of observations at or below
-        the issued quantile; ``quantile_score``, which is ``miscalibration`` - ``discrimination`` +
-        ``uncertainty``, each >= 0 and in the unit of the variable; ``n_cases`` and ``status``. The
-        result is lazy if an input is lazy.
+        Over cases, locations and ``quantile`` (if there are several levels): ``forecast_quantile``,
+        as issued, and ``conditional_quantile``, the quantile of the observations given the issued
+        quantile, by isotonic quantile regression; both in the unit of the variable. Over locations
+        and ``quantile``: ``below``, the share of observations at or below the issued quantile;
+        ``quantile_score``, which is ``miscalibration`` - ``discrimination`` + ``uncertainty``,
+        three numbers >= 0 in the unit of the variable; ``n_cases`` and ``status``. The result is
+        lazy if an input is lazy.
 
     Raises
     ------
     ValueError
-        See :func:`reliability`, or if a level is not between 0 and 1 or given twice.
+        See :func:`reliability`; also if a level is not between 0 and 1, or is listed twice.
 
     Notes
     -----
-    O(n log n) for n cases and each level.
+    The cost is O(n log n) for each level and n cases.
 
     References
     ----------
