@@ -1,4 +1,4 @@
-"""Spread and skill: size of the errors compared with the spread of the ensembles."""
+"""Compare the size of errors with the spread of forecasts."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def spread_skill(
     bins: int = 5,
     member_dim: Hashable | None = None,
 ) -> xr.Dataset:
-    r"""Bias, error of the mean, and spread; over all cases and by spread.
+    r"""Compute bias, RMSE and spread over all cases, and over groups of cases of similar spread.
 
     Parameters
     ----------
@@ -52,7 +52,8 @@ def spread_skill(
     dim : hashable or sequence of hashable, optional
         Dimensions of the cases. If not given, this is the calibration dimension (time, init, ...).
     bins : int
-        Number of groups of cases of equal size, from the smallest spread to the largest.
+        Number of groups of cases. All groups have the same number of cases; the first has the cases
+        with the smallest spread.
     member_dim : hashable, optional
         The member dimension. If not given, xrecal recognises it by its CF standard name or its name
         (member, number, ...).
@@ -60,23 +61,26 @@ def spread_skill(
     Returns
     -------
     Dataset
-        Over locations, in the unit of the variable: ``bias`` of the forecast mean and its standard
-        error ``bias_error`` with autocorrelation (of means over other dimensions of the cases),
-        ``rmse`` of the mean, ``spread``, the root of the mean variance; ``ratio`` of spread and
-        rmse, 1 for a calibrated forecast, less if it is overconfident; ``n_cases`` and ``status``.
-        Over ``spread_bin`` too, from the smallest spread to the largest: ``spread_of_bin``,
-        ``rmse_of_bin`` and ``n_in_bin``. The result is lazy if an input is lazy.
+        Over locations, in the unit of the variable: ``bias``, the mean of the forecast mean minus
+        the observation; its standard error ``bias_error``, which allows for autocorrelation and
+        counts each date once; ``rmse``, the root mean square error of the forecast mean;
+        ``spread``, the root of the mean variance. Without a unit: ``ratio``, which is ``spread`` /
+        ``rmse``, 1 if forecasts are calibrated, less if they are overconfident; ``n_cases`` and
+        ``status``. Over locations and ``spread_bin``, the groups from the smallest spread to the
+        largest: ``spread_of_bin``, ``rmse_of_bin`` and ``n_in_bin``. The result is lazy if an input
+        is lazy.
 
     Raises
     ------
     ValueError
-        If there is more than one variable, ``bins`` is not a positive whole number, or dimensions,
-        labels or units of the inputs do not match.
+        If there is more than one variable, if ``bins`` is not a positive whole number, or if
+        dimensions, labels or units of the inputs do not match.
 
     Notes
     -----
     The variance of plain ensembles of m members is multiplied by :math:`(m+1)/(m-1)` [1]_, because
-    their own mean is uncertain. Other forecasts are used as they are. O(m) per forecast.
+    the mean of m members is uncertain. The variance of other forecasts does not change. The cost is
+    O(m) for each forecast of m members.
 
     References
     ----------
