@@ -52,7 +52,7 @@ def remark_on_best(comparison: xr.Dataset, crps: FloatArray) -> str:
     return text
 
 
-_GIVEN = "right on average, but not given the forecast, as reliability diagrams may show"
+_GIVEN = "calibrated on average, but not given the forecast; reliability diagrams may show how"
 
 
 def _reason(comparison: xr.Dataset, best: int) -> str:

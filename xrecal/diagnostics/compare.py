@@ -274,7 +274,7 @@ def _season(rows: Hashable | None, scored: Form, case: Hashable, name: str) -> x
 
 
 def _of_each_place(learned: Mapping[str, Any]) -> dict[str, Any]:
-    """Return parameters that fit climatology at each place alone. 
+    """Return parameters that fit climatology at each place alone.
 
     If places differ, one climatology of all places is too easy to beat.
     """
@@ -370,8 +370,8 @@ def _check_unseen(past: Form, new: Form, dim: Hashable, splits: Splits) -> None:
     if seen:
         warn(
             f"{seen} of {labels[1].size} forecasts to score are among those that the methods were "
-            "fitted on, which flatters them; pass forecasts they have not seen, or none to "
-            "cross-validate",
+            "fitted on, so their scores are too good; pass forecasts that the methods have not "
+            "seen, or no forecast to cross-validate",
         )
 
 

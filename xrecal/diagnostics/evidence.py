@@ -244,7 +244,7 @@ def read_evidence(
         )
     ((form, observed),) = paired.values()
     if form.period is not None:
-        refuse_circular(form.period, form.name, "evidence is on values in an order")
+        refuse_circular(form.period, form.name, "diagnostics need values in an order")
     named = named_dims(dim, form.dims, name="forecast")
     along = _labelled_dim(form, named)
     pairs = pair_cases(form, observed, along, name="forecast", require_dim=not named)

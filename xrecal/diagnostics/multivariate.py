@@ -271,8 +271,8 @@ def as_vectors(
     units = {name: form.loc.attrs.get("units") for name, form in forms.items()}
     if scale is None and len(set(units.values())) > 1:
         raise ValueError(
-            f"the variables have the units {units}, whose distances cannot be added up; give what "
-            "each is divided by, such as scale=observations.std('time')"
+            f"the variables have the units {units}, whose distances cannot be added up; give "
+            "what each variable is divided by, such as scale=observations.std('time')"
         )
     members = _stacked([_divided(form.loc, divisors[name]) for name, form in forms.items()], names)
     observed = _stacked([_divided(paired[name][1], divisors[name]) for name in names], names)

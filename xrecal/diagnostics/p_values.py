@@ -23,7 +23,7 @@ NO_P_VALUE = "?"
 """Placeholder for a p-value without enough cases."""
 
 
-ENOUGH = "with enough cases for their dependence"
+ENOUGH = "with enough cases, as dependent cases count as fewer"
 
 
 def shown_p(p: float) -> str:
@@ -50,8 +50,8 @@ def note_on_tests(data: xr.Dataset, *, unknown: bool) -> str:
             cases = f"{low}" if low == high else f"{low} to {high}"
             parts.append(f"{name.upper()} {cases}")
     told = f"successive cases that count as one: {', '.join(parts)}" if parts else ""
-    few = f"{NO_P_VALUE}: too few cases for their dependence" if unknown else ""
-    few = few or (f"rejected of the locations {ENOUGH}" if _some_untested(data) else "")
+    few = f"{NO_P_VALUE}: too few cases, as dependent cases count as fewer" if unknown else ""
+    few = few or (f"rejections among the locations {ENOUGH}" if _some_untested(data) else "")
     return "; ".join(filter(None, (told, few)))
 
 

@@ -70,7 +70,7 @@ class Skills(Shown):
         }
         foot = ", ".join(f"{k}: {self.attrs[k]}" for k in ("score", "reference") if k in self.attrs)
         if any(NO_P_VALUE in column for column in columns.values()):
-            foot += f"\n{NO_P_VALUE}: too few cases for their dependence"
+            foot += f"\n{NO_P_VALUE}: too few cases, as dependent cases count as fewer"
         return Table(list(columns), list(map(list, zip(*columns.values(), strict=True))), foot)
 
 
@@ -225,8 +225,7 @@ AS_ISSUED = "forecasts as issued"
 
 
 def reference_of(scores: xr.DataArray) -> dict[str, str]:
-    """Return an attribute that names the source of the scored forecasts, if it is in the
-    history."""
+    """Return an attribute that names the source of the scored forecasts, if it is known."""
     history = str(scores.attrs.get("history", ""))
     made = re.findall(r"(?:recalibrated|each case predicted) by (.+?)(?: fitted |$)", history, re.M)
     if not made and history.startswith("xrecal: "):  # scores computed here from other data

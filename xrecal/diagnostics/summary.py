@@ -134,7 +134,7 @@ def summary(
     Parameters
     ----------
     forecast : DataArray or Dataset
-        Forecasts of one variable, in any of the four forms of forecasts.
+        Forecasts of one variable: ensembles, quantiles, normal distributions or mixtures.
     observations : DataArray, Dataset or dict
         Observations in the units of the forecasts. xrecal matches them by label along the dimension
         of the cases.

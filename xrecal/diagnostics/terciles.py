@@ -126,8 +126,8 @@ def tercile_summary(
     ROC areas and reliability use the cases of all places as one sample, but the RPSS compares with
     the climatology of each place. If ``edges`` are not given, the terciles contain information that
     was unknown when forecasts were issued. To avoid this, evaluate
-    ``hindcast.recal.cross_validate(observations, output="categories")``, whose terciles do not
-    contain the predicted cases.
+    ``hindcast.recal.cross_validate(observations, output="categories")``, whose terciles are
+    computed without the predicted cases.
 
     References
     ----------
