@@ -108,8 +108,8 @@ class Recalibrator(Fitted, ProductVerbs, diagnostics.Verbs):
         ------
         ValueError
             If variables are recalibrated jointly and one of them is missing, if kind, units,
-            dimensions, pooled positions or labels differ, or if a feature of a new place is
-            unknown.
+            dimensions, labels, or pooled places or leads differ from those of the fit, or if a
+            feature of a new place is unknown.
 
         Warns
         -----

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 TESTS = {"pit_p_value": "PIT", "skce_p_value": "SKCE"}
 CLEAR = 2.0
-"""The text names a moment of the PIT that is wrong by more than this many standard errors."""
+"""The text names an error of the PIT mean or variance above this number of standard errors."""
 
 
 def remark_on_best(comparison: xr.Dataset, crps: FloatArray) -> str:

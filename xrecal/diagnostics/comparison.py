@@ -42,7 +42,7 @@ class Shown(xr.Dataset):
         return self.as_table().text() if self.is_whole() else quoted(super().__repr__(), "\n")
 
     def _repr_html_(self) -> str:
-        """The same table in a notebook."""
+        """Return the table as HTML for notebooks."""
         return self.as_table().html() if self.is_whole() else super()._repr_html_()
 
     def is_whole(self) -> bool:
@@ -406,7 +406,7 @@ class Table(NamedTuple):
         return "\n".join([*lines, quoted(self.foot, "\n")])
 
     def html(self) -> str:
-        """The same table in a notebook."""
+        """Return the table as HTML for notebooks."""
 
         def line(row: Sequence[str], tag: str) -> str:
             sides = ["left" if i < self.n_labels else "right" for i in range(len(row))]

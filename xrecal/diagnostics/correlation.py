@@ -46,8 +46,8 @@ def anomaly_correlation(
         location, date or part of the year, such as ``observations.groupby("time.month").mean()``;
         see :func:`xrecal.products.probabilities.exceedance`. By default, the means over the cases.
     dim : hashable or sequence of hashable, optional
-        Dimensions of the cases. If not given, this is the calibration dimension (time, init, ...).
-        If you name the dimensions of places, the result is the pattern correlation of each date.
+        Dimensions of the cases; by default, the calibration dimension (time, init, ...). If you
+        name the dimensions of places, the result is the pattern correlation of each date.
     centred : bool
         True also subtracts from the anomalies their means over the cases. A constant bias then has
         no effect.

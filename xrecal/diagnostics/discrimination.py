@@ -78,7 +78,7 @@ def roc(
         See :func:`xrecal.products.probabilities.exceedance`. The event is an observation above the
         threshold.
     dim : hashable or sequence of hashable, optional
-        Dimensions of the cases. If not given, this is the calibration dimension (time, init, ...).
+        Dimensions of the cases; by default, the calibration dimension (time, init, ...).
     levels : sequence of float, optional
         Probabilities in [0, 1], one for each point of the curve. There, a user acts if the forecast
         gives the event at least this probability. By default, steps of 0.01. The area does not
@@ -101,7 +101,7 @@ def roc(
     Raises
     ------
     ValueError
-        If there is more than one variable, levels are outside [0, 1], or dimensions, labels or
+        If there is more than one variable, levels are outside [0, 1], or if dimensions, labels or
         units of the inputs do not match.
 
     Notes
@@ -110,7 +110,7 @@ def roc(
     never acts. An increasing transform of the probabilities does not change the curve, so the curve
     does not measure calibration; :func:`reliability` measures calibration. Standard errors allow
     for dependence of successive cases. If the cases have several dimensions, such as time and
-    places, the errors count each date once. The cost is O(n log n) for n cases.
+    places, each date counts once. The cost is O(n log n) for n cases.
 
     If ``dim`` contains places, one curve describes the cases of all places. If events are more
     frequent at some places than at others, this curve has a larger area than the curves of single

@@ -67,7 +67,7 @@ class Evidence:
 
     @property
     def form(self) -> Form:
-        """Forecasts in the common form of all inputs."""
+        """Forecasts, read into the common form of all inputs."""
         return self.pairs.form
 
     @property

@@ -50,7 +50,7 @@ def coverage(
         Observations in the units of the forecasts. xrecal matches them by label along the dimension
         of the cases.
     dim : hashable or sequence of hashable, optional
-        Dimensions of the cases. If not given, this is the calibration dimension (time, init, ...).
+        Dimensions of the cases; by default, the calibration dimension (time, init, ...).
     level : float or sequence of float
         Probabilities :math:`1 - \alpha` of the intervals, between 0 and 1.
     seed : int
@@ -74,7 +74,7 @@ def coverage(
     Raises
     ------
     ValueError
-        If levels are not between 0 and 1, or dimensions, labels or units of the inputs do not
+        If levels are not between 0 and 1, or if dimensions, labels or units of the inputs do not
         match.
 
     Notes

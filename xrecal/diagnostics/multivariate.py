@@ -62,8 +62,8 @@ def energy_score(
         Observations in the units of the forecasts. xrecal matches them by label along the dimension
         of the cases.
     over : hashable or sequence of hashable, optional
-        Dimensions of a field, such as latitude, longitude and lead time. By default, all dimensions
-        except those of the cases and members.
+        Dimensions of a field, such as latitude, longitude and lead time. By default, a field has
+        all dimensions except those of the cases and members.
     dim : hashable or sequence of hashable, optional
         Dimensions to average over. The mean leaves out missing scores. If xrecal does not
         recognise the dimension of the cases, name it here.

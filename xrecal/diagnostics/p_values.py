@@ -83,9 +83,9 @@ def adjusted_p_values(p_values: xr.DataArray, *, method: Adjust = "bh") -> xr.Da
     method : {"bh", "by", "holm"}
         "bh" (Benjamini-Hochberg) is for tests that are independent or positively dependent, such as
         those at the places of a field. "by" (Benjamini-Yekutieli) is for tests of any dependence.
-        With "bh" and "by", on average a share of at most q of the results below q is false. "holm"
-        is for few tests of any dependence: the probability that any result below q is false is at
-        most q.
+        If you reject where the adjusted p-value is below q, "bh" and "by" ensure that on average at
+        most a share q of the rejections is false. "holm" is for few tests of any dependence: the
+        probability of any false rejection is at most q.
 
     Returns
     -------

@@ -69,7 +69,7 @@ def pit(
         Observations in the units of the forecasts. xrecal matches them by label along the dimension
         of the cases.
     dim : hashable or sequence of hashable, optional
-        Dimension of the cases. If not given, this is the calibration dimension (time, init, ...).
+        Dimension of the cases; by default, the calibration dimension (time, init, ...).
     augmented : bool
         True adds each observation to the ensemble of its case. The PIT is then uniform if members
         and observation are exchangeable, even with few members. This is only for plain ensembles.
@@ -150,7 +150,7 @@ def pit_histogram(
     forecast, observations, augmented, seed, member_dim
         See :func:`pit`; one variable.
     dim : hashable or sequence of hashable, optional
-        Dimensions of the cases. If not given, this is the calibration dimension (time, init, ...).
+        Dimensions of the cases; by default, the calibration dimension (time, init, ...).
     bins : int
         Number of bins of equal width, at least 2.
 

@@ -50,7 +50,7 @@ def rank_histogram(
         Observations in the units of the forecasts. xrecal matches them by label along the dimension
         of the cases.
     dim : hashable or sequence of hashable, optional
-        Dimensions of the cases. If not given, this is the calibration dimension (time, init, ...).
+        Dimensions of the cases; by default, the calibration dimension (time, init, ...).
     seed : int
         Seed of the random numbers that rank an observation among members equal to this observation.
     member_dim : hashable, optional
@@ -71,7 +71,7 @@ def rank_histogram(
     Raises
     ------
     ValueError
-        If forecasts are not plain ensembles, or dimensions, labels or units of the inputs do not
+        If forecasts are not plain ensembles, or if dimensions, labels or units of the inputs do not
         match.
 
     Notes

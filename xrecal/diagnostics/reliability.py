@@ -96,7 +96,7 @@ def reliability(
     threshold : float, sequence of float or DataArray
         See :func:`xrecal.products.probabilities.exceedance`.
     dim : hashable or sequence of hashable, optional
-        Dimensions of the cases. If not given, this is the calibration dimension (time, init, ...).
+        Dimensions of the cases; by default, the calibration dimension (time, init, ...).
     member_dim : hashable, optional
         The member dimension. If not given, xrecal recognises it by its CF standard name or its name
         (member, number, ...).
@@ -114,7 +114,7 @@ def reliability(
     Raises
     ------
     ValueError
-        If there is more than one variable, or dimensions, labels or units of the inputs do not
+        If there is more than one variable, or if dimensions, labels or units of the inputs do not
         match.
 
     Notes

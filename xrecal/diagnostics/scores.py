@@ -47,7 +47,8 @@ def quantile_weighted_crps(
     Returns
     -------
     DataArray or Dataset
-        Score >= 0 of each case in the unit of the variable, with the dimensions of ``crps``.
+        Score >= 0 of each case in the unit of the variable, with the same dimensions as the result
+        of ``crps``.
 
     Raises
     ------

@@ -112,7 +112,7 @@ def skce_test(
         Observations in the units of the forecasts. xrecal matches them by label along the dimension
         of the cases.
     dim : hashable or sequence of hashable, optional
-        Dimensions of the cases. If not given, this is the calibration dimension (time, init, ...).
+        Dimensions of the cases; by default, the calibration dimension (time, init, ...).
     test : {"bootstrap", "wild", "serial", "montecarlo", "block"}
         Method that estimates the distribution of the SKCE for calibrated forecasts. "bootstrap"
         resamples cases [1]_. "wild" gives cases random signs; below 100 cases, its share of false

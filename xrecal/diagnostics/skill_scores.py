@@ -50,7 +50,7 @@ def brier_skill_score(
         See :func:`xrecal.products.probabilities.exceedance`. The event is an observation above the
         threshold.
     dim : hashable or sequence of hashable, optional
-        Dimensions of the cases. If not given, this is the calibration dimension (time, init, ...).
+        Dimensions of the cases; by default, the calibration dimension (time, init, ...).
     reference : DataArray, Dataset or float, optional
         Another forecast of the same cases in any form, such as the raw forecast or climatology; or
         a probability. If not given, the reference is the share of these cases that have the event,
@@ -77,10 +77,11 @@ def brier_skill_score(
 
     Notes
     -----
-    The default reference is computed from the observations that it predicts. This makes its score
-    lower (better) by about 1/n than that of a climatology known when forecasts are issued [1]_. If
-    cases come from many places, the default reference is the share at each place, so a forecast
-    that knows only the climate has no skill. With few members, the Brier score is too high;
+    The default reference is computed from the observations that it predicts. So the score of this
+    reference is lower (better) by about 1/n than the score of a climatology known when forecasts
+    are issued [1]_, where n is the number of cases. If cases come from many places, the default
+    reference is the share at each place, so a forecast that knows only the climate has no skill.
+    With few members, the Brier score is too high;
     ``xrecal.skill(forecast.recal.brier_score(observations, threshold, fair=True), ...)`` estimates
     the skill of infinitely many members.
 

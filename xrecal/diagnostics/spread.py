@@ -50,7 +50,7 @@ def spread_skill(
         Observations in the units of the forecasts. xrecal matches them by label along the dimension
         of the cases.
     dim : hashable or sequence of hashable, optional
-        Dimensions of the cases. If not given, this is the calibration dimension (time, init, ...).
+        Dimensions of the cases; by default, the calibration dimension (time, init, ...).
     bins : int
         Number of groups of cases. All groups have the same number of cases; the first has the cases
         with the smallest spread.

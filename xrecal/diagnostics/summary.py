@@ -139,7 +139,7 @@ def summary(
         Observations in the units of the forecasts. xrecal matches them by label along the dimension
         of the cases.
     dim : hashable or sequence of hashable, optional
-        Dimensions of the cases. If not given, this is the calibration dimension (time, init, ...).
+        Dimensions of the cases; by default, the calibration dimension (time, init, ...).
     test, n_resamples, block_length, seed
         See :func:`skce_test`. By default, tests allow for dependence of successive cases, estimated
         from the data. ``block_length`` applies to the PIT test, too. If the SKCE test assumes
@@ -168,7 +168,7 @@ def summary(
     Raises
     ------
     ValueError
-        If there is more than one variable, or dimensions, labels or units of the inputs do not
+        If there is more than one variable, or if dimensions, labels or units of the inputs do not
         match.
 
     Notes

@@ -79,7 +79,7 @@ def tercile_summary(
         Observations in the units of the forecasts. xrecal matches them by label along the dimension
         of the cases.
     dim : hashable or sequence of hashable, optional
-        Dimensions of the cases. If not given, this is the calibration dimension (time, init, ...).
+        Dimensions of the cases; by default, the calibration dimension (time, init, ...).
     edges : sequence of float or DataArray, optional
         The lower and the upper tercile, in the unit of the variable. A DataArray has a dimension of
         size 2 that the forecast lacks. It may vary with location, date or part of the year, such as

@@ -79,10 +79,11 @@ def wis(
     Returns
     -------
     DataArray or Dataset
-        Score >= 0 of each case in the unit of the variable, with the dimensions of ``crps``;
-        smaller is better. It is NaN where the observation, or the quantile at one of the
-        ``levels``, is missing. If ``levels`` are not given, a forecast that lacks some quantiles is
-        scored by its other quantiles, if these contain the median and are symmetric about it.
+        Score >= 0 of each case in the unit of the variable, with the same dimensions as the result
+        of ``crps``; smaller is better. It is NaN where the observation, or the quantile at one of
+        the ``levels``, is missing. If ``levels`` are not given, a forecast that lacks some
+        quantiles is scored by its other quantiles, if these contain the median and are symmetric
+        about it.
 
     Raises
     ------
