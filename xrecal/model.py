@@ -78,11 +78,12 @@ class Recalibrator(Fitted, ProductVerbs, diagnostics.Verbs):
 
         You may pass cases again; the model recognises them by their labels. A case does not change
         if its new observation is missing, or equals the known observation. The model adds an
-        observation that was missing, and replaces an observation that differs. In both situations
-        it also stores the new forecast of the case, but keeps known covariates. So you may pass the
-        starts of several past days on each day: each lead then learns as soon as its observation is
-        known. Only a shared fit raises an error for an observation that differs, because it stores
-        sums over cases. The shared CKME in an OnlinePool keeps the first observation.
+        observation that was missing, and replaces an observation that differs. With such an
+        observation, the model also stores the new forecast of the case; it keeps known covariates.
+        So you may pass the starts of several past days on each day: each lead then learns as soon
+        as its observation is known. Only a shared fit raises an error for an observation that
+        differs, because it stores sums over cases. The shared CKME in an OnlinePool keeps the first
+        observation.
 
         Parameters
         ----------

@@ -27,9 +27,9 @@ summary                       the main diagnostics together
 ============================  =====================================================================
 
 To add a score, write its function with the decorator ``score_entry``, which adds the score to the
-table ``SCORES``. ``--score`` of the command and ``output=`` of ``cross_validate`` accept the scores
-in this table. Then add the function to the imports and to ``Doors``. If fitted models are to have
-the score as a method, add the function to ``Verbs`` too.
+table ``SCORES``. ``--score`` of the command accepts the scores in this table; ``output=`` of
+``cross_validate`` accepts those of single cases. Then add the function to the imports and to
+``Doors``. If fitted models are to have the score as a method, add the function to ``Verbs`` too.
 """
 
 from xrecal.methods.doors import Accessor, door, verb

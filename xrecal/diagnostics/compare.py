@@ -138,15 +138,15 @@ def compare(
         CRPS; ``pit_p_value``, the p-value of the PIT test; ``skce`` and ``skce_p_value``, the
         squared kernel calibration error and its p-value (from 200 quantiles of each recalibrated
         forecast, and from raw forecasts as issued); ``pit_mean``, the mean PIT, below 0.5 if
-        forecasts are too high; ``pit_variance``, the variance of the PIT relative to that of
+        forecasts are too high; ``pit_variance``, the mean square of PIT - 0.5 divided by that of
         calibrated forecasts, above 1 if forecasts are too narrow; ``pit_block_length`` and
         ``skce_block_length``, the number of successive cases that count as one in these tests;
         ``n_cases``, the number of cases scored.
 
         Over ``method``: ``fit_seconds`` and ``apply_seconds``, the elapsed time in seconds of
-        fitting and of forecasting for all locations. They include scores and tests, reading of lazy
-        input, and compiling in the first call of a process. Cross-validation counts as fitting. If
-        there are locations, also ``overall_crps_error``, ``overall_p_climatology`` and
+        fitting and of forecasting for all locations. Both times include scores and tests, reading
+        of lazy input, and compiling in the first call of a process. Cross-validation counts as
+        fitting. If there are locations, also ``overall_crps_error``, ``overall_p_climatology`` and
         ``overall_p_raw``, for all locations together.
 
         Over ``method`` and ``other``: ``p_pair``, the p-value of the difference in CRPS between any

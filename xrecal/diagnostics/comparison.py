@@ -71,7 +71,7 @@ class Comparison(Shown):
         drop: bool = False,
         **indexers_kwargs: Any,
     ) -> Any:
-        """Select as :meth:`xarray.Dataset.sel`, but ``method`` is the label of a method."""
+        """Select like :meth:`xarray.Dataset.sel`, but ``method`` is the label of a method."""
         if method is not None:
             labels = self.indexes["method"]
             unknown = [label for label in np.atleast_1d(method) if label not in labels]

@@ -72,9 +72,9 @@ def anomaly_correlation(
     Notes
     -----
     See :func:`xrecal.arrays.anomaly_correlation` for the formula [1]_. If cases are from several
-    seasons and no climatology is given, the annual cycle raises the correlation: any forecast
-    contains it. If the climatology was computed from the same observations, the correlation of n
-    cases is too high by about 1/n.
+    seasons and no climatology is given, the annual cycle raises the correlation, because any
+    forecast contains this cycle. If the climatology was computed from the same observations, the
+    correlation of n cases is too high by about 1/n.
 
     References
     ----------

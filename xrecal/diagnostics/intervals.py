@@ -1,4 +1,4 @@
-"""Central prediction intervals: share of observations inside, and width."""
+"""Compute the width of central intervals, and the share of observations inside them."""
 
 from __future__ import annotations
 

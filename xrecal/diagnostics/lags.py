@@ -28,7 +28,7 @@ def verification_lag(forecasts: xr.DataArray, dim: Hashable, lag: int | None) ->
     dim : hashable
         Dimension of the cases.
     lag : int, optional
-        Lag that the user gave. If not None, it is returned for all leads.
+        Lag that the user gave. The function returns this lag for all leads if it is not None.
 
     Returns
     -------

@@ -132,7 +132,7 @@ def variogram_score(
     order: float = 0.5,
     member_dim: Hashable | None = None,
 ) -> Labelled:
-    r"""Compute the variogram score of fields: errors of forecast differences between places.
+    r"""Compute the variogram score of fields: errors in the differences between places.
 
     Parameters
     ----------

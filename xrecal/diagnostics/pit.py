@@ -64,7 +64,7 @@ def pit(
     Parameters
     ----------
     forecast : DataArray or Dataset
-        Ensembles, quantiles, normal distributions or mixtures.
+        Forecasts: ensembles, quantiles, normal distributions or mixtures.
     observations : DataArray, Dataset or dict
         Observations in the units of the forecasts. xrecal matches them by label along the dimension
         of the cases.

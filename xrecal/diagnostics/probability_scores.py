@@ -67,7 +67,7 @@ def brier_score(
     Parameters
     ----------
     forecast : DataArray or Dataset
-        Ensembles, quantiles, normal distributions or mixtures.
+        Forecasts: ensembles, quantiles, normal distributions or mixtures.
     observations : DataArray, Dataset or dict
         Observations in the units of the forecasts. xrecal matches them by label along the dimension
         of the cases.
@@ -196,8 +196,8 @@ def quantile_score(
     -------
     DataArray or Dataset
         :math:`(1\{y \le x\} - q) (x - y) \ge 0` of each case in the unit of the variable, where x
-        is the forecast's quantile at level q and y is the observation. Several levels get a
-        dimension ``quantile``. Twice the mean score over all levels is the CRPS.
+        is the forecast's quantile at level q and y is the observation. With several levels, the
+        result has a dimension ``quantile``. Twice the mean score over all levels is the CRPS.
 
     Raises
     ------

@@ -120,7 +120,10 @@ def reliability(
     Notes
     -----
     The cost is O(n log n) for n cases. The regression is fitted to the cases that it describes, so
-    with few cases even a calibrated forecast has some miscalibration.
+    with few cases even a calibrated forecast has some miscalibration. The miscalibration is the
+    part of the score that recalibration would remove. The uncertainty is the score of the
+    climatology of these cases, and the discrimination is the gain of the recalibrated forecast over
+    this climatology.
 
     If ``dim`` contains places, one regression is fitted to the cases of all places. So opposite
     errors at two places may cancel, and the discrimination contains differences between the

@@ -270,7 +270,7 @@ def _brier_of_probability(
 
 
 def _told(reference: object) -> dict[str, str]:
-    """Return an attribute that describes a reference; empty if it is a forecast."""
+    """Return an attribute that describes a reference; no attribute if it is a forecast."""
     if isinstance(reference, (xr.DataArray, xr.Dataset)):
         return {}
     if reference is None:

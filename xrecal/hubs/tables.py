@@ -20,7 +20,7 @@ TARGET, HORIZON, END, LOCATION = "target", "horizon", "target_end_date", "locati
 TYPE, ID, VALUE = "output_type", "output_type_id", "value"
 
 DIMENSIONS = {"quantile": "quantile", "sample": "member", "pmf": "category", "cdf": "threshold"}
-"""Name of the dimension for each output type."""
+"""Dimension of the array that holds the labels of each output type."""
 
 POINTS = ("mean", "median")
 """Output types whose rows need no ``output_type_id``."""
