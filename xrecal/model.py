@@ -68,7 +68,7 @@ class Recalibrator(Fitted, ProductVerbs, diagnostics.Verbs):
         The model then uses the new cases in its forecasts, too. If the weights of cases decrease
         with age (half-life), age counts from the newest case. All choices of cross-validation stay
         the same: ridge, bandwidth, strength of covariates, support, centre, half-life and bounds of
-        a CKME, weights and tails of a LinearPool, and the positions of a pooled fit. Methods
+        a CKME, weights and tails of a LinearPool, and the places and leads of a pooled fit. Methods
         without such choices become equal to a new fit to all cases: EMOS, climatology, PIT,
         conformal margins, IDR except the coefficients of its covariates, and in a pool all methods
         except CKMEs. They equal this fit up to rounding; EMOS in a pool equals it to about 1e-9,

@@ -144,7 +144,7 @@ def compare(
         ``n_cases``, the number of cases scored.
 
         Over ``method``: ``fit_seconds`` and ``apply_seconds``, the elapsed time in seconds of
-        fitting and of forecasting for all locations. Both times include scores and tests, reading
+        fitting and of forecasting for all locations. Their sum includes scores and tests, reading
         of lazy input, and compiling in the first call of a process. Cross-validation counts as
         fitting. If there are locations, also ``overall_crps_error``, ``overall_p_climatology`` and
         ``overall_p_raw``, for all locations together.

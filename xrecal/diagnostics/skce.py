@@ -129,8 +129,9 @@ def skce_test(
         the number of cases if not given.
     augmented : bool
         True adds each observation to the ensemble of its case. The test is then exact if members
-        and observation are exchangeable. This is only for plain ensembles. With False, the members
-        are the only possible values, so even exchangeable members are not calibrated.
+        and observation are exchangeable. This is only for plain ensembles. With False, the test
+        treats the members as the only possible values, so it rejects small ensembles even if
+        members and observation are exchangeable.
     seed : int
         Seed of the random numbers.
     member_dim : hashable, optional
