@@ -391,7 +391,7 @@ def warn_of_dependence(status: xr.DataArray, instead: str) -> None:
 
 
 MANY = 0.1
-"""Share of locations above which dependent cases are no coincidence; 1 % may be one."""
+"""Share of locations above which dependence is no coincidence; at 1 % it may be a coincidence."""
 
 
 def with_meanings(status: xr.DataArray) -> xr.DataArray:

@@ -109,9 +109,10 @@ def monitor(
     forecast is never exactly calibrated, so evidence against it grows over the years. For this
     reason, the evidence restarts each year by default. Every place and lead has a test of its own.
     With ``alpha=0.01``, one of a hundred tests may raise a false alarm. For a region, take the mean
-    of the e-values over places. It may be weighted if the weights are fixed beforehand and add up
-    to 1. With a lag of 1, the limit of this mean is 1 / ``alpha``; with a lag of h, the limit is h
-    / ``alpha``. If ``dim`` contains the locations, the limit is 1 / ``alpha`` for all lags.
+    of the e-values over places. This mean may be weighted if the weights are fixed beforehand and
+    add up to 1. With a lag of 1, the limit of this mean is 1 / ``alpha``; with a lag of h, the
+    limit is h / ``alpha``. If ``dim`` contains the locations, the limit is 1 / ``alpha`` for all
+    lags.
 
     Examples
     --------
