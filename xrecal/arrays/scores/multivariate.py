@@ -24,26 +24,24 @@ def energy_score(
     members : array of float, shape (..., d, m)
         Members, along the last axis; the leading axes broadcast with the axes of the observations.
     weights : array of float, shape (..., m), optional
-        Weights >= 0 of whole members, normalised here; equal by default.
+        Weights >= 0 of whole members, which the function normalises; equal by default.
 
     Returns
     -------
     array of float64, shape (...)
         :math:`\sum_i w_i \|x_i - y\| - \frac12 \sum_{i,j} w_i w_j \|x_i - x_j\|` [1]_, >= 0, in the
-        unit of the members. NaN without a usable place or member, or if a weight is negative or
-        NaN.
+        unit of the members. The score is NaN if there is no usable place or member, or if a weight
+        is negative or NaN.
 
     Raises
     ------
     ValueError
         If shapes do not fit.
 
-    Notes
-    -----
-    A place is usable if its observation is known and at least one member has a value there. A
-    member is usable if it has values at all usable places. If two forecasts are missing at
-    different places, their scores are not comparable: give both forecasts the same mask first. O(m²
-    d) per case.
+    Notes ----- A place is usable if its observation is known and at least one member has a value
+    there. A member is usable if it has values at all usable places. If two forecasts are missing at
+    different places, their scores are not comparable: give both forecasts the same mask first. The
+    cost is O(m² d) per case.
 
     References
     ----------
@@ -80,17 +78,15 @@ def variogram_score(
     array of float64, shape (...)
         :math:`\sum_{i,j} (|y_i - y_j|^p - \sum_k w_k |x_{ki} - x_{kj}|^p)^2` over all pairs of
         places, each in both orders [1]_. It is >= 0, in the unit of the members to the power of 2p.
-        Missing values as for :func:`energy_score`.
+        The score is NaN in the cases given in :func:`energy_score`.
 
     Raises
     ------
     ValueError
         If shapes do not fit, or the order is not positive.
 
-    Notes
-    -----
-    The score is sensitive to the dependence between places, but not to common errors: the same bias
-    at all places does not change it. O(m d²) per case.
+    Notes ----- The score is sensitive to the dependence between places, but not to common errors:
+    the same bias at all places does not change the score. The cost is O(m d²) per case.
 
     References
     ----------
@@ -155,7 +151,7 @@ def _places(observed: Any, members: Any, used: Any) -> int:
 
 @inner
 def _shares(members: Any, weights: Any, places: Any, share: Any) -> bool:
-    """Fill normalised weights of usable members, 0 for others; return whether there are any."""
+    """Fill normalised weights of usable members, 0 for others; return True if there are any."""
     total = 0.0
     for i in range(weights.size):
         complete = True
