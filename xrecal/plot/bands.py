@@ -1,4 +1,4 @@
-"""Bands of calibrated forecasts, from the number of cases alone."""
+"""Bands in which calibrated forecasts lie; they depend on the number of cases."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def error_limits(n: npt.ArrayLike) -> Floats:
 
 
 def reliability_limits(probability: Floats) -> tuple[Floats, Floats]:
-    """Issued probabilities (k,), and the range (2, k) of the regression of events at them.
+    """Issued probabilities (k,), and the range (2, k) of the observed frequency at each of them.
 
     The function divides cases into groups of similar size. The number of groups grows with the cube
     root of the number of cases; then the regression and the share of events in a group have similar

@@ -53,7 +53,8 @@ def fan(
         Observations at the same dates or leads, in the same units.
     raw : DataArray or Dataset, optional
         Plain ensembles at the same dates or leads, in the same units. Over leads, the figure shows
-        members as lines, because each member is one run. Over dates, it shows them as points.
+        members as lines, because each member is one run. Over dates, the figure shows members as
+        points.
 
     Returns
     -------

@@ -141,7 +141,7 @@ def _draw(ax: Axes, data: xr.Dataset, dim: Hashable, at: Floats, width: float) -
 
 
 def outline(ax: Axes, histogram: xr.Dataset, label: str) -> None:
-    """Draw the outline of another histogram of the same kind over an existing one.
+    """Draw the outline of another histogram of the same kind over an existing histogram.
 
     The function scales ranks of ensembles of another size to the same axis. It draws nothing if
     there are no cases.

@@ -22,7 +22,7 @@ from .reading import drop_single, first_along
 from .style import GREY, SMALL, Style, aside, dress, ink, open_axes, veil
 
 SKILL_COLOURS = "RdBu"
-"""Red means worse than the reference, blue better; colour-blind readers can tell them apart."""
+"""Red means worse than the reference, blue better; colour-blind readers can separate both."""
 
 TERCILE_COLOURS = (
     ("#0B3C6F", "#2C73B0", "#74A9D6", "#BCD7EE"),

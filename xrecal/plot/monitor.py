@@ -1,4 +1,4 @@
-"""Evidence against calibration over time."""
+"""Figure of the evidence against calibration over time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One page of evidence on the calibration of a forecast."""
+"""One page with scores and tests of the calibration of a forecast."""
 
 from __future__ import annotations
 
@@ -156,9 +156,9 @@ def report(
     ValueError
         If ``path`` does not end in .pdf or .png, or as for the diagnostics.
 
-    Notes ----- For many locations, each panel shows their range, except for the reliability
-    diagrams, which pool the cases of all locations. Unlike other figures, the report computes its
-    scores and tests itself. It computes all Dask arrays in one run.
+    Notes ----- For many locations, each panel shows the range over locations. The reliability
+    diagrams do not, because they pool the cases of all locations. Unlike other figures, the report
+    computes its scores and tests itself. It computes all Dask arrays in one run.
 
     Examples
     --------
@@ -362,7 +362,7 @@ def _draw_table(ax: Axes, summary: Summary, raw: Summary | None, n_rows: int) ->
 
 
 def _with_raw(table: Table, raw: Table) -> Table:
-    """Table with the first numbers of the table of the raw forecast before its own numbers."""
+    """Put the first column of numbers of the table ``raw`` before the numbers of ``table``."""
     rows = [[row[0], before[1], *row[1:]] for row, before in zip(table.rows, raw.rows, strict=True)]
     head = ["", f"{RAW} median", *table.head[1:]] if table.head else ["", RAW, RECALIBRATED]
     return Table(head, rows, table.foot)

@@ -68,7 +68,7 @@ def only_form(forecast: Labelled, *, name: str) -> Form:
 
 
 def only_ensemble(raw: Labelled) -> Form:
-    """The plain ensemble that is drawn as the raw forecast."""
+    """Form of the plain ensemble that a figure shows as the raw forecast."""
     form = only_form(raw, name="raw")
     if form.kind != "ensemble":
         raise ValueError(
@@ -112,7 +112,7 @@ def require_one(
 
 
 def first_along(dim: Hashable) -> str:
-    """Argument of ``isel`` for the first label."""
+    """Argument of ``isel`` that selects the first label."""
     return f"{dim}=0"
 
 

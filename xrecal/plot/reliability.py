@@ -94,8 +94,8 @@ def reliability(
     regression have errors of similar size.
 
     For many locations, the curve is the median, and the shaded area is the range of 90 % of the
-    locations. If the probability never changes at most locations, such as 0 for an event that is
-    never forecast, the figure has a note in place of the curve.
+    locations. If most locations have a constant probability, such as 0 for an event that is never
+    forecast, the figure has a note in place of the curve.
 
     References
     ----------
@@ -149,7 +149,7 @@ def reliability(
 
 
 def _constant(name: str, locations: list[tuple[Floats, Floats]]) -> str:
-    """Text for the case that most locations have a constant probability, and so no curve."""
+    """Note that most locations have a constant probability, so no curve; empty if they do not."""
     fixed = [issued[0] for issued, _ in locations if issued[0] == issued[-1]]
     if len(fixed) <= len(locations) / 2:
         return ""

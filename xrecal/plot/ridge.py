@@ -24,7 +24,7 @@ from .style import (
 RIDGE = "ridge"
 
 SHOWN = 0.4
-"""Upper end of the axis: a loss so much above the smallest loss, as a share of this loss."""
+"""Upper end of the axis: this share above the smallest loss."""
 
 
 def ridge_curve(curve: xr.Dataset, *, ax: Axes | None = None, label: str | None = None) -> Axes:

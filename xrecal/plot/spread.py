@@ -94,7 +94,7 @@ def spread_skill(
 
 
 def _note_numbers(ax: Axes, data: xr.Dataset, several: bool) -> None:
-    """Note the ratio of spread and error, and the bias."""
+    """Write the ratio of spread and error, and the bias."""
     units = pretty_units(data["bias"].attrs)
     bias, ratio = float(data["bias"].median()), float(data["ratio"].median())
     of = f"medians of {int(data['bias'].notnull().sum())} locations:\n" if several else ""

@@ -34,7 +34,7 @@ LETTER, LINE = 0.6, 1.6
 """Mean width of a letter and height of a row of a legend, in font sizes."""
 
 AROUND = 5
-"""Width of the handle of a legend entry and its gaps, in letters."""
+"""Width of the handle and the gaps of a legend entry, in letters."""
 
 MOST = 0.5
 """Largest height of a legend above the drawing, as a share of the height of the Axes."""

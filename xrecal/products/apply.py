@@ -122,9 +122,10 @@ def model_apply(
         range is wide. xrecal checks the range only if forecast and model are in memory, and only
         for the methods that keep the hindcast, :class:`CKME` and :class:`LinearPool`. If one of the
         forecasts in memory has a novelty above 0.9, or if more than a tenth of them have a novelty
-        above 0.5. If more than a tenth of them have more than 5 % of their mass farther outside the
-        observed range than this range is wide. These warnings name the first such forecast. If
-        medians replace values of covariates in memory; the warning names these covariates.
+        above 0.5. If more than a tenth of the forecasts in memory have more than 5 % of their mass
+        farther outside the observed range than this range is wide. These warnings name the first
+        such forecast. If medians replace values of covariates in memory; the warning names these
+        covariates.
 
     Examples
     --------
@@ -323,9 +324,9 @@ def _warn_of_far(
     where += _component(members, weights.where(beyond > FAR), record_of(source.fitted.observed))
     warn(
         f"{n_far} of {n} forecasts of {base!r} have more than {FAR:.0%} of their mass outside the "
-        f"observed range by more than its width, up to {np.nanmax(values):.0%}{where}. If that is "
-        "not plausible, give the method bounds=, more cases, or members that are past "
-        f"observations; {base}_beyond identifies them",
+        "observed range by more than the width of this range, up to "
+        f"{np.nanmax(values):.0%}{where}. If that is not plausible, give the method bounds=, more "
+        f"cases, or members that are past observations; {base}_beyond identifies these forecasts",
     )
 
 

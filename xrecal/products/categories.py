@@ -244,8 +244,8 @@ def warn_of_pooled_edges(pool: Pool | None, dim: Hashable | None) -> None:
         return
     positions = " and ".join(map(repr, pool.dims))
     warn_once(
-        f"the edges of the categories are those of all positions along {positions} together, as "
-        "the fit has pooled them: if positions differ, categories separate places rather "
+        f"the edges of the categories are those of all positions along {positions} together, "
+        "because the fit pools these positions: if they differ, categories separate places rather "
         "than dates. For separate edges use model.apply(forecast).recal.categories("
         f"observations.quantile([1/3, 2/3], {dim!r}))"
     )

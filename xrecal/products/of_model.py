@@ -45,7 +45,7 @@ _WORDS = {
 
 
 class OfModel(NamedTuple):
-    """Forecasts recalibrated by a model, in place of raw ones."""
+    """Forecasts that a model recalibrates, as input in place of raw forecasts."""
 
     model: Fitted
     forecast: Labelled
@@ -112,9 +112,7 @@ def _docstring(function: Callable[..., Any], names: Sequence[str]) -> str:
     for words, instead in _WORDS.items():
         line = line.replace(words, instead)
     name = f"{function.__module__}.{function.__name__}"
-    about = (
-        f"As :func:`{name}`, for forecasts that the model\nrecalibrates, computed chunk by chunk."
-    )
+    about = f"Like :func:`{name}`, for the forecasts that the model\nrecalibrates, chunk by chunk."
     texts = _described(sections.pop("Parameters"), names) | _TEXTS
     parameters = _PARAMETERS + "\n".join(texts[name] for name in names if name in texts)
     return "\n\n".join([line, about, parameters, *sections.values()]) + "\n"

@@ -43,7 +43,7 @@ from .reductions import Reduction, name_of, require_on_circle, takes_device_arra
 from .source import Sources
 
 Missing: TypeAlias = Literal["refuse", "without"]
-"""Treatment of forecasts without one of the covariates of the model."""
+"""Treatment of forecasts that lack a covariate of the model."""
 
 SLOT = "xrecal_slot"
 """Dimension of the members of results in a task. Members of forecasts have another dimension."""
@@ -90,7 +90,7 @@ class Recalibrated:
 
     @property
     def threshold_dtype(self) -> npt.DTypeLike:
-        """Floating type of the members that are compared with thresholds."""
+        """Floating type of the members to compare with thresholds."""
         return dtype_of_members(self.fitted.method, self.form, self.fitted.state["observations"])
 
     @property

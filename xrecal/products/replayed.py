@@ -1,4 +1,4 @@
-"""Rounds of a model that predicts cases as in operation and is updated when these verify."""
+"""Rounds of a model that predicts cases as in operation and learns them when they verify."""
 
 from __future__ import annotations
 

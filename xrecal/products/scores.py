@@ -87,7 +87,7 @@ class ScoreEntry(NamedTuple):
 
     @property
     def thresholds(self) -> str | None:
-        """Name of the parameter for thresholds; None if there is none."""
+        """Name of the parameter for thresholds; None if the function has no thresholds."""
         names = inspect.signature(self.function).parameters
         return next((name for name in ("threshold", "edges") if name in names), None)
 
@@ -208,8 +208,8 @@ def crps(
         Dimensions to average over. The mean leaves out missing scores. If xrecal does not
         recognise the dimension of the cases, name it here.
     fair : bool
-        Estimate the score of an infinite ensemble from exchangeable members [2]_. Only for plain
-        ensembles of at least two members.
+        Estimate the score of an infinite ensemble from exchangeable members [2]_. The forecasts
+        must be plain ensembles of at least two members.
     lower, upper : float or DataArray, optional
         Limits of the values that count (threshold-weighted CRPS [3]_), in the unit of the variable.
         A DataArray may differ from place to place and date to date.
@@ -234,7 +234,7 @@ def crps(
     distribution F as issued. Each member has its weight. Each quantile has the mass between the
     midpoints of its level and the neighbouring levels, so the score differs from
     :func:`xrecal.diagnostics.wis`, in which all quantiles count equally. ``lower`` and ``upper``
-    bound the integral. For normal distributions, xrecal uses closed forms of the score.
+    are the limits of the integral. For normal distributions, xrecal uses closed forms of the score.
 
     References
     ----------
@@ -304,7 +304,7 @@ class Verified(NamedTuple):
 
     @property
     def levels(self) -> FloatArray | None:
-        """Levels of raw forecasts that are quantiles; None for other distributions."""
+        """Levels of raw quantile forecasts; None for other distributions."""
         form = self.source.form
         as_issued = isinstance(self.source, Issued) and form.kind == "quantile"
         return levels_of(form) if as_issued else None

@@ -134,7 +134,7 @@ def quantile(
 
 
 def _moment(sources: Sources[Any], reduction: Reduction, method: str, moment: str) -> Labelled:
-    """A moment of each distribution; ``method`` is the CF cell method."""
+    """Compute a moment of each distribution; ``method`` is the CF cell method of the moment."""
 
     def one(source: Source) -> xr.DataArray:
         attrs = _with_cell_method(source.attrs, method)

@@ -100,7 +100,8 @@ def half_squared_distance(q: Distribution, r: Empirical) -> FloatArray:
     q : Distribution
         Forecasts of any form, shape (...).
     r : Empirical
-        The same number of ensembles. Each may have its own members, or several may share members.
+        As many ensembles as ``q`` has forecasts. Each may have its own members, or several may
+        share members.
 
     Returns
     -------

@@ -203,12 +203,12 @@ def economic_value(
     Returns
     -------
     value, potential_value : array of float64, shape (..., k)
-        Values of at most 1. The value is 1 for a perfect forecast, and 0 for the better of two
-        rules: always protect, or never protect. It is negative if the forecast is worse than this
-        rule. ``value`` is for users who act if the probability is at least the ratio ``cost_loss``.
-        ``potential_value`` is for users who act if the probability is at least the level that is
-        best for these cases; it is never negative. Both are NaN if the event happens in none or all
-        of the cases.
+        Relative economic values, at most 1. The value is 1 for a perfect forecast, and 0 for the
+        better of two rules: always protect, or never protect. It is negative if the forecast is
+        worse than this rule. ``value`` is for users who act if the probability is at least the
+        ratio ``cost_loss``. ``potential_value`` is for users who act if the probability is at least
+        the level that is best for these cases; it is never negative. Both are NaN if the event
+        happens in none or all of the cases.
 
     Raises
     ------

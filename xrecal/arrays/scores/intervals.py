@@ -191,7 +191,7 @@ def check_symmetric(levels: npt.ArrayLike) -> FloatArray:
         )
     alone = ", ".join(f"{level:g}" for level in levels[~paired])
     raise ValueError(
-        f"levels must be symmetric about 0.5, but one minus it is lacking for {alone}; "
+        f"levels must be symmetric about 0.5, but one minus the level is missing for {alone}; "
         f"keep those that have partners: levels=[{kept}]"
     )
 

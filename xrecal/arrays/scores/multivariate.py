@@ -111,7 +111,7 @@ def _score(
     weights: FloatArray | None,
     *settings: float,
 ) -> FloatArray:
-    """Compute scores (...) in blocks of cases; copies of many large fields would fill memory."""
+    """Compute scores (...) in blocks of cases; whole copies would fill memory."""
     y, x = np.asarray(observations), np.asarray(members)
     w = np.ones(1) if weights is None else np.asarray(weights)
     if y.ndim < 1 or x.ndim < 2 or y.shape[-1] != x.shape[-2]:

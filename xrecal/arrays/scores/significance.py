@@ -155,10 +155,11 @@ def diebold_mariano(
         \Bigl( \sum_t d_t \cos \frac{\pi j (t - 1/2)}{n} \Bigr)^2,
         \quad \nu = \lfloor n / b \rfloor - 1
 
-    and :math:`\bar d / \sqrt{s^2 / n}` has Student's t with :math:`\nu` degrees of freedom. For
-    dependent cases, the degrees of freedom stay few, however many cases there are. With b = 1, the
-    test is the t-test. The estimated b is the range of a first-order autoregressive process: 9 at
-    an autocorrelation of 0.6, 43 at 0.9. With fewer than 3 cosines the p-value is NaN.
+    and :math:`\bar d / \sqrt{s^2 / n}` has Student's t with :math:`\nu` degrees of freedom. The
+    longer cases depend on each other, the larger is b, and the fewer are the degrees of freedom.
+    With b = 1, the test is the t-test. The estimated b is the range of a first-order autoregressive
+    process: 9 at an autocorrelation of 0.6, 43 at 0.9. With fewer than 3 cosines the p-value is
+    NaN.
 
     With a lag, the weights are :math:`1 - k / (\mathrm{lag} + 1)`. The variance of the mean is
     divided by its expected share for independent differences, as in [3]_, and t has n - 1 degrees
