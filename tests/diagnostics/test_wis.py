@@ -67,7 +67,7 @@ def test_missing_quantiles():
 
 def test_levels_that_cannot_be():
     uneven = FORMS["quantile"](ENSEMBLE)
-    with pytest.raises(ValueError, match=r"lacking for 0.05, 0.3, 0.9; .*levels=\[0.5\]"):
+    with pytest.raises(ValueError, match=r"missing for 0.05, 0.3, 0.9; .*levels=\[0.5\]"):
         uneven.recal.wis(TRUTH)
     assert uneven.recal.wis(TRUTH, levels=[0.5]).notnull().all()
     with pytest.raises(ValueError, match="levels must hold the median"):

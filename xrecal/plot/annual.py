@@ -67,7 +67,7 @@ def quantile_reliability(
 
 
 def _cycle_of(evidence: Evidence) -> xr.DataArray | None:
-    """Annual cycle of the forecast means, over cases and locations; None if there are no dates."""
+    """Annual cycle of the forecast means at each location; None if there are no dates."""
     form, time = evidence.form, evidence.time
     season = season_of(form, time) if time in form.dims else None
     if season is None or time not in season.dims:

@@ -73,7 +73,7 @@ class Recalibrated:
     forecast: Labelled | None = None
     """Forecast as given by the user."""
     beside: dict[str, xr.DataArray] | None = None
-    """Novelty and mass far beyond the record, which ``reduce`` adds; None to not compute them."""
+    """Novelty and mass far beyond the record, which ``reduce`` adds; None means no such results."""
 
     @property
     def dim(self) -> Hashable:

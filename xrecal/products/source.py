@@ -48,7 +48,7 @@ class Source(Protocol):
 
     @property
     def threshold_dtype(self) -> npt.DTypeLike:
-        """Floating type of the values to compare with thresholds; thresholds get it, too."""
+        """Floating type of thresholds, and of the values to compare with thresholds."""
 
     def reduce(
         self,
@@ -102,7 +102,7 @@ class Sources(Generic[S]):
 
     @property
     def after_recalibration(self) -> str:
-        """End of a line of the history about the distributions themselves."""
+        """End of a line of the history about a property of the distributions."""
         if self.method is None:
             return " of the forecast distribution"
         return f" after recalibration by {self.method}"

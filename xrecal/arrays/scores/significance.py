@@ -161,11 +161,11 @@ def diebold_mariano(
     process: 9 at an autocorrelation of 0.6, 43 at 0.9. With fewer than 3 cosines the p-value is
     NaN.
 
-    With a lag, the weights are :math:`1 - k / (\mathrm{lag} + 1)`. The variance of the mean is
-    divided by its expected share for independent differences, as in [3]_, and t has n - 1 degrees
-    of freedom. Under strong dependence, these p-values are too small. With clusters, the variance
-    is computed from the sums of deviations in each cluster, and t has one degree of freedom less
-    than the number of clusters.
+    With a lag, the weights are :math:`1 - k / (\mathrm{lag} + 1)`. The function divides the
+    estimated variance of the mean by the ratio of its expectation to the true variance for
+    independent differences, as in [3]_; t has n - 1 degrees of freedom. Under strong dependence,
+    these p-values are too small. With clusters, the variance is computed from the sums of
+    deviations in each cluster, and t has one degree of freedom less than the number of clusters.
 
     Each location has its own test, so with many locations some tests reject by chance. The cost is
     O(n log n) per location.
