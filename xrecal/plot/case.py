@@ -96,11 +96,13 @@ def cdf(
         If there are several cases, locations or variables, if all values are missing, or if units
         differ.
 
-    Notes ----- If the members of a weighted ensemble are past cases (coordinate
-    ``calibration_<dim>``), each step is one case, and the height of the step is the weight of the
-    case. Heavier cases have larger points, and the figure shows the dates of up to five of the
-    heaviest cases. The axis shows at least 99.6 % of the mass, the raw ensemble and the
-    observation; members with almost no weight may lie outside the axis.
+    Notes
+    -----
+    If the members of a weighted ensemble are past cases (coordinate ``calibration_<dim>``), each
+    step is one case, and the height of the step is the weight of the case. Heavier cases have
+    larger points, and the figure shows the dates of up to five of the heaviest cases. The axis
+    shows at least 99.6 % of the mass, the raw ensemble and the observation; members with almost no
+    weight may lie outside the axis.
 
     Examples
     --------
@@ -160,11 +162,13 @@ def density(
     ValueError
         As for :func:`cdf`.
 
-    Notes ----- The figure shows members as a weighted histogram; the width of its bins follows the
-    rule of Freedman and Diaconis [1]_ for the effective number of members. A thick line at a bound
-    shows the probability that a censored distribution gives to this bound. Thin lines show past
-    cases; the height of a line is proportional to the weight of the case, and has no axis. The
-    figure shows the dates of up to five of the heaviest cases.
+    Notes
+    -----
+    The figure shows members as a weighted histogram; the width of its bins follows the rule of
+    Freedman and Diaconis [1]_ for the effective number of members. A thick line at a bound shows
+    the probability that a censored distribution gives to this bound. Thin lines show past cases;
+    the height of a line is proportional to the weight of the case, and has no axis. The figure
+    shows the dates of up to five of the heaviest cases.
 
     References
     ----------

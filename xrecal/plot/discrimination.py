@@ -87,12 +87,14 @@ def roc(roc: xr.Dataset, *, ax: Axes | None = None, label: str | None = None) ->
         If ``roc`` is not such a Dataset, or if no location has both cases with the event and cases
         without it.
 
-    Notes ----- Each point of a curve belongs to a user who acts if the probability of the event is
-    at least some level; the figure shows this level at some points. If the curve is on the
-    diagonal, forecasts do not separate events from other cases. The legend has the area under the
-    curve and the standard error of this area; the area is ½ on the diagonal and 1 for perfect
-    forecasts. For many locations, the curve is the median, the shaded area is the range of 90 % of
-    the locations, and the legend has the mean of the areas under their curves.
+    Notes
+    -----
+    Each point of a curve belongs to a user who acts if the probability of the event is at least
+    some level; the figure shows this level at some points. If the curve is on the diagonal,
+    forecasts do not separate events from other cases. The legend has the area under the curve and
+    the standard error of this area; the area is ½ on the diagonal and 1 for perfect forecasts. For
+    many locations, the curve is the median, the shaded area is the range of 90 % of the locations,
+    and the legend has the mean of the areas under their curves.
 
     Examples
     --------
@@ -145,14 +147,16 @@ def performance(roc: xr.Dataset, *, ax: Axes | None = None, label: str | None = 
         there are several locations. Then select one location, or pass ``dim=...`` to the
         diagnostic, which then pools the cases of all locations.
 
-    Notes ----- Each point belongs to warnings that are issued if the probability of the event is at
-    least some level; the figure shows this level at some points. The point shows the hit rate
-    (probability of detection) and the success ratio, which is one minus the share of false alarms
-    among warnings. Both are 1 for perfect warnings, in the upper right corner. Curved lines with
-    numbers show the critical success index. Straight dashed lines show the frequency bias, which is
-    the ratio of warnings to events [1]_. The vertical grey line is the share of events, which is
-    the success ratio of random warnings. Unlike the ROC curve, the diagram counts no correct
-    rejections, so it suits rare events.
+    Notes
+    -----
+    Each point belongs to warnings that are issued if the probability of the event is at least some
+    level; the figure shows this level at some points. The point shows the hit rate (probability of
+    detection) and the success ratio, which is one minus the share of false alarms among warnings.
+    Both are 1 for perfect warnings, in the upper right corner. Curved lines with numbers show the
+    critical success index. Straight dashed lines show the frequency bias, which is the ratio of
+    warnings to events [1]_. The vertical grey line is the share of events, which is the success
+    ratio of random warnings. Unlike the ROC curve, the diagram counts no correct rejections, so it
+    suits rare events.
 
     References
     ----------

@@ -66,9 +66,11 @@ def fan(
         If there are several locations or variables, if the forecast is not in quantiles, or if
         units differ.
 
-    Notes ----- The axis shows the coordinate ``valid_time``, if dates or leads have this
-    coordinate. Curves have gaps between dates that are more than three usual steps apart, and where
-    forecasts are missing.
+    Notes
+    -----
+    The axis shows the coordinate ``valid_time``, if dates or leads have this coordinate. Curves
+    have gaps between dates that are more than three usual steps apart, and where forecasts are
+    missing.
 
     Examples
     --------

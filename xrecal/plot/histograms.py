@@ -47,12 +47,14 @@ def pit(histogram: xr.Dataset, *, ax: Axes | None = None) -> Axes:
     TypeError, ValueError
         If ``histogram`` is not such a Dataset, or if no location has a case.
 
-    Notes ----- Bars are frequencies relative to those of a flat histogram. If a forecast is
-    calibrated and its cases are independent, a bar ends within the band with a probability of 90 %
-    (binomial distribution). So on average, one of ten bars ends outside the band. For many
-    locations, bars show all cases together, and lines show the range of 90 % of the locations. The
-    band is that of a single location, so for calibrated forecasts these lines are about as long as
-    the band is high.
+    Notes
+    -----
+    Bars are frequencies relative to those of a flat histogram. If a forecast is calibrated and its
+    cases are independent, a bar ends within the band with a probability of 90 % (binomial
+    distribution). So on average, one of ten bars ends outside the band. For many locations, bars
+    show all cases together, and lines show the range of 90 % of the locations. The band is that of
+    a single location, so for calibrated forecasts these lines are about as long as the band is
+    high.
 
     Examples
     --------
@@ -90,8 +92,10 @@ def rank_histogram(histogram: xr.Dataset, *, ax: Axes | None = None) -> Axes:
     TypeError, ValueError
         As for :func:`pit`.
 
-    Notes ----- Bars, lines and band are as for :func:`pit`. For one location, the figure also shows
-    the p-value of the test that the histogram is flat.
+    Notes
+    -----
+    Bars, lines and band are as for :func:`pit`. For one location, the figure also shows the p-value
+    of the test that the histogram is flat.
 
     Examples
     --------

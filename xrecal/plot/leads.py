@@ -62,10 +62,12 @@ def skill_by_lead(
     TypeError, ValueError
         If ``skill`` is not such a Dataset, or if it has no dimension of leads or no value.
 
-    Notes ----- For one location, the shaded area is the central 90 % of a normal distribution
-    around the skill, with the standard error of the skill as standard deviation. Filled points are
-    leads at which the difference of the scores is significant at 5 %, by a test of this lead alone.
-    For many locations, the figure shows the median, and the range of 90 % of the locations.
+    Notes
+    -----
+    For one location, the shaded area is the central 90 % of a normal distribution around the skill,
+    with the standard error of the skill as standard deviation. Filled points are leads at which the
+    difference of the scores is significant at 5 %, by a test of this lead alone. For many
+    locations, the figure shows the median, and the range of 90 % of the locations.
 
     Examples
     --------

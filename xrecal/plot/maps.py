@@ -61,11 +61,13 @@ def skill_map(skill: Labelled, *, ax: Axes | None = None) -> Axes:
     ValueError
         If the values do not have exactly two dimensions, or if all of them are missing.
 
-    Notes ----- The colour scale is symmetrical around 0 and ends at the largest absolute skill, or
-    at 1 if this is smaller. If the Dataset has p-values, dots mark the locations where the skill is
-    significant at a false discovery rate of 5 % [1]_. xrecal recognises longitudes and latitudes,
-    with one dimension or two, by their CF standard names, units or names. Locations without a value
-    are grey. The colour bar names the score and the reference. The map has coastlines if cartopy is
+    Notes
+    -----
+    The colour scale is symmetrical around 0 and ends at the largest absolute skill, or at 1 if this
+    is smaller. If the Dataset has p-values, dots mark the locations where the skill is significant
+    at a false discovery rate of 5 % [1]_. xrecal recognises longitudes and latitudes, with one
+    dimension or two, by their CF standard names, units or names. Locations without a value are
+    grey. The colour bar names the score and the reference. The map has coastlines if cartopy is
     installed and has downloaded them before.
 
     References
@@ -117,13 +119,14 @@ def p_value_map(p_values: Labelled, *, ax: Axes | None = None) -> Axes:
     ValueError
         As for :func:`skill_map`, or if a p-value is outside [0, 1].
 
-    Notes ----- Dots come from :func:`xrecal.diagnostics.adjusted_p_values`: on average, at most 5 %
-    of the locations with a dot are calibrated. A test by resampling can reject at a single location
-    only if the number of resamples is at least 20 times the number of locations.
-    ``forecast.recal.plot`` uses the test that allows for serial dependence, as ``summary`` does;
-    ``skce_test`` by default assumes that cases are independent. :func:`skill_map` shows another
-    test, the t-test by cosines. This t-test is for a mean of differences of scores, but the SKCE is
-    a mean over pairs of cases.
+    Notes
+    -----
+    Dots come from :func:`xrecal.diagnostics.adjusted_p_values`: on average, at most 5 % of the
+    locations with a dot are calibrated. A test by resampling can reject at a single location only
+    if the number of resamples is at least 20 times the number of locations. ``forecast.recal.plot``
+    uses the test that allows for serial dependence, as ``summary`` does; ``skce_test`` by default
+    assumes that cases are independent. :func:`skill_map` shows another test, the t-test by cosines.
+    This t-test is for a mean of differences of scores, but the SKCE is a mean over pairs of cases.
 
     Examples
     --------
@@ -167,9 +170,11 @@ def tercile_map(probabilities: Labelled, *, ax: Axes | None = None) -> Axes:
         If there are not three categories, if the probabilities do not have two further dimensions,
         or if all values are missing.
 
-    Notes ----- Darker colours mean larger probabilities: from 40 %, 50 %, 60 % and 70 % on. The map
-    is white where no category reaches 40 %, because the forecast hardly differs from climatology
-    there. Locations without a value are grey, as in :func:`skill_map`.
+    Notes
+    -----
+    Darker colours mean larger probabilities: from 40 %, 50 %, 60 % and 70 % on. The map is white
+    where no category reaches 40 %, because the forecast hardly differs from climatology there.
+    Locations without a value are grey, as in :func:`skill_map`.
 
     Examples
     --------

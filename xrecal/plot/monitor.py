@@ -52,12 +52,14 @@ def monitor(watched: xr.Dataset, *, ax: Axes | None = None) -> Axes:
     TypeError, ValueError
         If ``watched`` is not such a Dataset, or if no location has a case.
 
-    Notes ----- Dashed lines are the limits for an alarm and for a change. A dot is the first alarm
-    after a restart; the line of the e-value has a gap at each restart. A shaded area reaches from
-    the case at which a change began to the case at which it was detected. For many locations, the
-    figure shows the median, the range of 90 % of the locations, and the number of locations with an
-    alarm or a change. The axis leaves out values below 0.01 and values above a thousand times the
-    higher limit.
+    Notes
+    -----
+    Dashed lines are the limits for an alarm and for a change. A dot is the first alarm after a
+    restart; the line of the e-value has a gap at each restart. A shaded area reaches from the case
+    at which a change began to the case at which it was detected. For many locations, the figure
+    shows the median, the range of 90 % of the locations, and the number of locations with an alarm
+    or a change. The axis leaves out values below 0.01 and values above a thousand times the higher
+    limit.
 
     Examples
     --------

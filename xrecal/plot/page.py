@@ -156,9 +156,11 @@ def report(
     ValueError
         If ``path`` does not end in .pdf or .png, or as for the diagnostics.
 
-    Notes ----- For many locations, each panel shows the range over locations. The reliability
-    diagrams do not, because they pool the cases of all locations. Unlike other figures, the report
-    computes its scores and tests itself. It computes all Dask arrays in one run.
+    Notes
+    -----
+    For many locations, each panel shows the range over locations. The reliability diagrams do not,
+    because they pool the cases of all locations. Unlike other figures, the report computes its
+    scores and tests itself. It computes all Dask arrays in one run.
 
     Examples
     --------

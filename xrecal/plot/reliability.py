@@ -79,12 +79,14 @@ def reliability(
     TypeError, ValueError
         If ``reliability`` is not such a Dataset, or if there is no case.
 
-    Notes ----- Curves are isotonic regressions of events on issued probabilities, from the Dataset
-    [1]_. Forecasts are reliable if the curve is on the diagonal, and overconfident where the curve
-    is flatter than the diagonal. The dotted line is the share of events. For one location, a line
-    "no skill" lies half-way between the dotted line and the diagonal. Where the curve is nearer to
-    the dotted line than to the diagonal, forecasts are worse than a constant forecast of the share
-    of events [3]_. The small bars show how many forecasts have each probability; their axis is
+    Notes
+    -----
+    Curves are isotonic regressions of events on issued probabilities, from the Dataset [1]_.
+    Forecasts are reliable if the curve is on the diagonal, and overconfident where the curve is
+    flatter than the diagonal. The dotted line is the share of events. For one location, a line "no
+    skill" lies half-way between the dotted line and the diagonal. Where the curve is nearer to the
+    dotted line than to the diagonal, forecasts are worse than a constant forecast of the share of
+    events [3]_. The small bars show how many forecasts have each probability; their axis is
     logarithmic if the highest bar is more than 30 times as high as the lowest.
 
     The curve of a calibrated forecast lies within the band with a probability of about 90 % at each
@@ -278,8 +280,10 @@ def quantile_reliability(reliability: xr.Dataset, *, ax: Axes | None = None) -> 
         locations, whose values have no common axis. Then select one location, or pass ``dim=...``
         to the diagnostic, which then pools the cases of all locations.
 
-    Notes ----- Curves are isotonic quantile regressions of observations on issued quantiles, from
-    the Dataset [1]_. If the annual cycle explains most of the variance of the forecasts,
+    Notes
+    -----
+    Curves are isotonic quantile regressions of observations on issued quantiles, from the Dataset
+    [1]_. If the annual cycle explains most of the variance of the forecasts,
     ``forecast.recal.plot`` and the report subtract this cycle from forecasts and observations, and
     the title notes the change. With the cycle, the curve would be near the diagonal for any
     forecast. The legend has the share of observations at or below each quantile; for calibrated

@@ -49,9 +49,11 @@ def ridge_curve(curve: xr.Dataset, *, ax: Axes | None = None, label: str | None 
     TypeError, ValueError
         If ``curve`` is not such a Dataset, or if no location has a curve.
 
-    Notes ----- For many locations, the loss at each location is relative to the smallest loss
-    there. The figure shows the median of these relative losses, and the range of 90 % of the
-    locations. Ticks on the axis are the chosen ridges of the locations.
+    Notes
+    -----
+    For many locations, the loss at each location is relative to the smallest loss there. The figure
+    shows the median of these relative losses, and the range of 90 % of the locations. Ticks on the
+    axis are the chosen ridges of the locations.
 
     Examples
     --------

@@ -48,8 +48,10 @@ def spread_skill(
     TypeError, ValueError
         If ``spread_skill`` is not such a Dataset, or if no location has a case.
 
-    Notes ----- Each point is a group of cases with similar spread; points above the diagonal mean
-    that forecasts are too confident. For one location, the figure has a band. If a forecast is
+    Notes
+    -----
+    Each point is a group of cases with similar spread; points above the diagonal mean that
+    forecasts are too confident. For one location, the figure has a band. If a forecast is
     calibrated and its errors are normal and independent, a point lies within the band with a
     probability of 90 % (chi-square distribution). For many locations, small points are the groups
     of each location, and the line is the median over locations.

@@ -84,7 +84,9 @@ def categories(forecast: Labelled, edges: Edges, *, member_dim: Hashable | None 
     TypeError
         If edges are not numbers.
 
-    Notes ----- The Brier scores of exceeding each edge add up to
+    Notes
+    -----
+    The Brier scores of exceeding each edge add up to
     :func:`~xrecal.diagnostics.ranked_probability_score`, which takes the same edges.
 
     Examples
@@ -197,13 +199,15 @@ def model_categories(
         If levels do not increase between 0 and 1, if ``window`` is given but hindcast or forecast
         has no dates, or as for :meth:`apply`.
 
-    Notes ----- The edges of a location are quantiles of the observations that the fit has used
-    there. The quantile of level q is the smallest observation such that at least a share q of the
-    observations do not exceed it. All observations count equally, whatever the half-life of the
-    method. If the fit pools all positions along a dimension, the edges come from the observations
-    of all these positions. If the fit pools the positions in a window, the edges come from the
-    position in the middle of the window. If many observations are equal (no rain), edges may be
-    equal, too; the category between equal edges has probability 0.
+    Notes
+    -----
+    The edges of a location are quantiles of the observations that the fit has used there. The
+    quantile of level q is the smallest observation such that at least a share q of the observations
+    do not exceed it. All observations count equally, whatever the half-life of the method. If the
+    fit pools all positions along a dimension, the edges come from the observations of all these
+    positions. If the fit pools the positions in a window, the edges come from the position in the
+    middle of the window. If many observations are equal (no rain), edges may be equal, too; the
+    category between equal edges has probability 0.
 
     Examples
     --------

@@ -81,9 +81,11 @@ def log_score(
     ValueError
         If dimensions, labels or units do not fit, or for variables on a circle.
 
-    Notes ----- Normal distributions and mixtures have a density. For ensembles, weighted or not,
-    Gaussian kernels of Silverman's bandwidth estimate the density: :func:`xrecal.arrays.log_score`.
-    For quantiles, the density is constant between neighbouring quantiles:
+    Notes
+    -----
+    Normal distributions and mixtures have a density. For ensembles, weighted or not, Gaussian
+    kernels of Silverman's bandwidth estimate the density: :func:`xrecal.arrays.log_score`. For
+    quantiles, the density is constant between neighbouring quantiles:
     :func:`xrecal.arrays.quantile_log_score`.
 
     The log score is local and strictly proper [1]_, and very large for observations in the tails.

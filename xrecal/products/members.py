@@ -82,13 +82,14 @@ def members(
     ValueError
         If ``n`` is not a positive whole number, or ``seed`` is not a whole number.
 
-    Notes ----- Members are quantiles at the levels (i - ½)/n. No other n values represent the
-    distribution better. A plain or weighted ensemble has only m different values. If n is larger
-    than m, several members are equal: each value occurs in proportion to its weight (n / m times if
-    the weights are equal and n / m is whole). Each location and case has its own random order,
-    which depends on the position of the location and case. So member k at one location has no
-    relation to member k at another location, and the fields of one member are not coherent in space
-    or time.
+    Notes
+    -----
+    Members are quantiles at the levels (i - ½)/n. No other n values represent the distribution
+    better. A plain or weighted ensemble has only m different values. If n is larger than m, several
+    members are equal: each value occurs in proportion to its weight (n / m times if the weights are
+    equal and n / m is whole). Each location and case has its own random order, which depends on the
+    position of the location and case. So member k at one location has no relation to member k at
+    another location, and the fields of one member are not coherent in space or time.
 
     Examples
     --------
@@ -145,14 +146,16 @@ def model_members(
         template dates, if a template date is unknown, if the form of the forecast or the model does
         not support ``coherence``, or as for :meth:`apply`.
 
-    Notes ----- Without coherence, and with ``"ecc"`` and ``"schaake"``, each location has quantiles
-    at the levels (i - ½)/n. These three results differ only in the order of the members:
+    Notes
+    -----
+    Without coherence, and with ``"ecc"`` and ``"schaake"``, each location has quantiles at the
+    levels (i - ½)/n. These three results differ only in the order of the members:
 
     - ``"ecc"``, ensemble copula coupling [1]_: members have the order of the raw members at the
       location. The forecasts must be plain ensembles, and n is the number of raw members.
     - ``"schaake"``, the Schaake shuffle [2]_: members have the order of the observations at the
-      location on n past dates. Every method and form has this order, but models with ``pool=`` do
-      not.
+      location on n past dates. Every method and form supports this order, but models with ``pool=``
+      do not.
 
     If variables were fitted jointly and ``coherence`` is None, member k of all these variables
     comes from the same past case, which is drawn at each location with the weights of the cases.

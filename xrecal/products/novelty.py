@@ -49,8 +49,10 @@ def model_novelty(
         If one of the forecasts in memory has a novelty above 0.9, or if more than a tenth of them
         have a novelty above 0.5.
 
-    Notes ----- With a small ridge, similar cases determine a share of the recalibrated forecast.
-    Novelty is one minus the ratio of this share to the share for an ordinary case; see
+    Notes
+    -----
+    With a small ridge, similar cases determine a share of the recalibrated forecast. Novelty is one
+    minus the ratio of this share to the share for an ordinary case; see
     :func:`xrecal.arrays.ckme_novelty`. It is near 0 for all forecasts up to the largest past
     forecast. It is about 0.5 for a forecast that exceeds the largest past forecast by a fifth of
     the spread of all past forecasts, and above 0.9 if the excess is half of this spread.

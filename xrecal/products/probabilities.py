@@ -83,8 +83,10 @@ def exceedance(
     TypeError
         If thresholds are not numbers.
 
-    Notes ----- xrecal rounds thresholds to the floating type of the variable, so a float32 member
-    0.1 does not exceed the threshold 0.1.
+    Notes
+    -----
+    xrecal rounds thresholds to the floating type of the variable, so a float32 member 0.1 does not
+    exceed the threshold 0.1.
 
     Examples
     --------

@@ -78,7 +78,7 @@ class ScoreEntry(NamedTuple):
     the cases of all locations together would reward a forecast for knowing which places are warm
     or wet."""
     whole: bool = False
-    """True for a score of whole fields, which must not be divided into blocks."""
+    """True for a score of whole fields, which the code must not divide into blocks."""
 
     @property
     def by_case(self) -> bool:
@@ -230,7 +230,9 @@ def crps(
         If dimensions, labels or units do not match, if ``fair`` is true for other forms than plain
         ensembles or together with ``lower`` or ``upper``, or if ``lower`` is above ``upper``.
 
-    Notes ----- :math:`E|X - y| - \frac12 E|X - X'| = \int (F(z) - 1\{y \le z\})^2 dz` [1]_, for the
+    Notes
+    -----
+    :math:`E|X - y| - \frac12 E|X - X'| = \int (F(z) - 1\{y \le z\})^2 dz` [1]_, for the
     distribution F as issued. Each member has its weight. Each quantile has the mass between the
     midpoints of its level and the neighbouring levels, so the score differs from
     :func:`xrecal.diagnostics.wis`, in which all quantiles count equally. ``lower`` and ``upper``

@@ -47,10 +47,12 @@ def anomaly_correlation(
     ValueError
         If shapes differ.
 
-    Notes ----- The correlation of anomalies f and o is :math:`r = \overline{f o} /
-    \sqrt{\overline{f^2} \, \overline{o^2}}` [1]_. The influence of a case is :math:`\tilde f \tilde
-    o - \frac r2 (\tilde f^2 + \tilde o^2)`, where the tilde marks anomalies divided by their root
-    mean square. This is the delta method, which is accurate if r is not near 1 or -1. The
+    Notes
+    -----
+    The correlation of anomalies f and o is :math:`r = \overline{f o} / \sqrt{\overline{f^2} \,
+    \overline{o^2}}` [1]_. The influence of a case is :math:`\tilde f \tilde o - \frac r2 (\tilde
+    f^2 + \tilde o^2)`, where the tilde marks anomalies divided by their root mean square. This is
+    the delta method, which is accurate if r is not near 1 or -1. The
     :func:`~xrecal.arrays.standard_error` of the influence, with cases in order of time, allows for
     autocorrelation. The cost is O(n) per location.
 

@@ -40,7 +40,9 @@ def crps(
     ValueError
         If a weight is negative or shapes do not fit.
 
-    Notes ----- The cost is O(n log n) for a forecast that has its own members.
+    Notes
+    -----
+    The cost is O(n log n) for a forecast that has its own members.
 
     References
     ----------
@@ -86,9 +88,11 @@ def threshold_weighted_crps(
         If a weight is negative, if a lower threshold exceeds the upper one, or if shapes do not
         fit.
 
-    Notes ----- The cost is O(n log n) per forecast, or O(n) if forecasts share members. Unlike the
-    mean score of cases with extreme observations, this score is proper [1]_; clipping is the
-    chaining function of [2]_.
+    Notes
+    -----
+    The cost is O(n log n) per forecast, or O(n) if forecasts share members. Unlike the mean score
+    of cases with extreme observations, this score is proper [1]_; clipping is the chaining function
+    of [2]_.
 
     References
     ----------
@@ -140,9 +144,11 @@ def fair_crps(observations: FloatArray, members: FloatArray) -> FloatArray:
     ValueError
         If shapes do not fit.
 
-    Notes ----- The cost is O(m log m) per forecast. Use the fair score to compare ensembles of
-    different sizes as samples of forecast distributions; :func:`crps` scores the ensemble itself.
-    Do not use the fair score for weighted members, because they are not a sample.
+    Notes
+    -----
+    The cost is O(m log m) per forecast. Use the fair score to compare ensembles of different sizes
+    as samples of forecast distributions; :func:`crps` scores the ensemble itself. Do not use the
+    fair score for weighted members, because they are not a sample.
 
     References
     ----------

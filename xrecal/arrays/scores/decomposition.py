@@ -59,12 +59,14 @@ def decompose(
     ValueError
         If shapes do not match.
 
-    Notes ----- With the score S and the observation y, there are two terms: d(R, Q), and S(Q, y) -
-    S(R, y). If R is the distribution of the observation given Q, the expectation of each term is
-    the calibration error. The noise of an estimated R raises the first term and lowers the second
-    by nearly the same amount. The estimate is the average of both terms, without further
-    correction. The rest is the mean score minus this estimate. Standard errors allow for serial
-    dependence (:func:`~xrecal.arrays.standard_error`), but not for the estimation of R.
+    Notes
+    -----
+    With the score S and the observation y, there are two terms: d(R, Q), and S(Q, y) - S(R, y). If
+    R is the distribution of the observation given Q, the expectation of each term is the
+    calibration error. The noise of an estimated R raises the first term and lowers the second by
+    nearly the same amount. The estimate is the average of both terms, without further correction.
+    The rest is the mean score minus this estimate. Standard errors allow for serial dependence
+    (:func:`~xrecal.arrays.standard_error`), but not for the estimation of R.
 
     References
     ----------
@@ -115,10 +117,12 @@ def half_squared_distance(q: Distribution, r: Empirical) -> FloatArray:
     ValueError
         If the numbers of forecasts differ, or a weight or scale is negative.
 
-    Notes ----- For two ensembles, the function walks once through the sorted members of both; after
-    sorting, the cost is O(m + n) per pair. It sorts shared members once. For normal distributions
-    with k components, the cost is O(k² + k n). For other forms, the function computes their CRPS at
-    every member of R, in blocks.
+    Notes
+    -----
+    For two ensembles, the function walks once through the sorted members of both; after sorting,
+    the cost is O(m + n) per pair. It sorts shared members once. For normal distributions with k
+    components, the cost is O(k² + k n). For other forms, the function computes their CRPS at every
+    member of R, in blocks.
 
     Examples
     --------

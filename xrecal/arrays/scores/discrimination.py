@@ -56,14 +56,16 @@ def roc_area(probabilities: FloatArray, events: FloatArray) -> RocArea:
     ValueError
         If shapes differ or an event is neither 0 nor 1.
 
-    Notes ----- Each pair consists of a case with the event and a case without it. The area is the
-    share of pairs in which the case with the event has the higher probability; ties count half
-    [1]_. It equals the trapezoidal area under the curve through all probabilities. The influence of
-    a case is :math:`(V_i - A) / r`. Here A is the area, and there are two kinds of cases: with and
-    without the event. :math:`V_i` is the share of right pairs among the pairs of case i with cases
-    of the other kind [2]_, and r is the share of cases of the same kind as case i. For independent
-    cases, the variance of the mean influence equals the variance of DeLong et al., up to a relative
-    error of order 1/n. For autocorrelated cases in order of time, use
+    Notes
+    -----
+    Each pair consists of a case with the event and a case without it. The area is the share of
+    pairs in which the case with the event has the higher probability; ties count half [1]_. It
+    equals the trapezoidal area under the curve through all probabilities. The influence of a case
+    is :math:`(V_i - A) / r`. Here A is the area, and there are two kinds of cases: with and without
+    the event. :math:`V_i` is the share of right pairs among the pairs of case i with cases of the
+    other kind [2]_, and r is the share of cases of the same kind as case i. For independent cases,
+    the variance of the mean influence equals the variance of DeLong et al., up to a relative error
+    of order 1/n. For autocorrelated cases in order of time, use
     :func:`~xrecal.arrays.standard_error` of the influence. The cost is O(n log n) per location. If
     the last axis holds cases of several places, the area also contains the differences between the
     climates of these places.
@@ -151,8 +153,10 @@ def roc_curve(
     ValueError
         As for :func:`roc_area`.
 
-    Notes ----- A probability that is below a level by at most 1e-9 still reaches the level. The
-    cost is O(n log n + k log n) per location.
+    Notes
+    -----
+    A probability that is below a level by at most 1e-9 still reaches the level. The cost is O(n log
+    n + k log n) per location.
 
     References
     ----------
@@ -314,10 +318,12 @@ def generalised_discrimination(
     ValueError
         If shapes do not fit or a weight is negative.
 
-    Notes ----- For two cases i and j with different observations, the forecasts predict which
-    observation is larger. They predict that the observation of j is larger if a random member of j
-    exceeds a random member of i with more than even odds; ties count half [2]_. The score is the
-    share of pairs with a right prediction; even odds count half. The score ignores pairs with equal
+    Notes
+    -----
+    For two cases i and j with different observations, the forecasts predict which observation is
+    larger. They predict that the observation of j is larger if a random member of j exceeds a
+    random member of i with more than even odds; ties count half [2]_. The score is the share of
+    pairs with a right prediction; even odds count half. The score ignores pairs with equal
     observations. If observations are events, 0 or 1, and forecasts are single numbers, the score is
     the area under the ROC curve [1]_. A monotone transform of all forecasts does not change the
     score, so neither a bias nor a common error of the spread changes it.

@@ -36,9 +36,11 @@ def error_spread(
     ValueError
         If shapes do not fit or a standard deviation is negative.
 
-    Notes ----- The score is proper [1]_. It is the squared difference between the squared error and
-    the squared error that the moments predict. A single large error enters with its fourth power,
-    so use the mean over many cases.
+    Notes
+    -----
+    The score is proper [1]_. It is the squared difference between the squared error and the squared
+    error that the moments predict. A single large error enters with its fourth power, so use the
+    mean over many cases.
 
     References
     ----------

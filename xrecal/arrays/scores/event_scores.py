@@ -43,8 +43,10 @@ def brier_score(
     ValueError
         If a probability is outside [0, 1] or shapes do not fit.
 
-    Notes ----- The integral of the score over all thresholds is the CRPS; the integral of the fair
-    score is the fair CRPS.
+    Notes
+    -----
+    The integral of the score over all thresholds is the CRPS; the integral of the fair score is the
+    fair CRPS.
 
     References
     ----------
@@ -105,8 +107,10 @@ def ranked_probability_score(
     ValueError
         If there is no edge, edges decrease, a probability is outside [0, 1], or shapes do not fit.
 
-    Notes ----- Cumulative probabilities P(Y <= edge) = 1 - P(Y > edge) have the same score. The
-    category between equal edges is empty, but the score counts both edges.
+    Notes
+    -----
+    Cumulative probabilities P(Y <= edge) = 1 - P(Y > edge) have the same score. The category
+    between equal edges is empty, but the score counts both edges.
 
     References
     ----------

@@ -48,10 +48,12 @@ def interval_coverage(observations: FloatArray, low: FloatArray, high: FloatArra
     ValueError
         If shapes differ or an upper end is below its lower end.
 
-    Notes ----- Compare the share with the level of the interval. For n independent cases, the
-    standard deviation of the share is sqrt(level (1 - level) / n). An observation on the end of an
-    interval is inside, so intervals that end at a bound (no rain) have a coverage above their
-    level. The cost is O(n) per location.
+    Notes
+    -----
+    Compare the share with the level of the interval. For n independent cases, the standard
+    deviation of the share is sqrt(level (1 - level) / n). An observation on the end of an interval
+    is inside, so intervals that end at a bound (no rain) have a coverage above their level. The
+    cost is O(n) per location.
 
     Examples
     --------
@@ -98,8 +100,10 @@ def interval_score(
     ValueError
         If shapes differ, an upper end is below its lower end or the level is outside (0, 1).
 
-    Notes ----- On average, the score is smallest for an interval between the true quantiles at
-    :math:`\alpha / 2` and :math:`1 - \alpha / 2`.
+    Notes
+    -----
+    On average, the score is smallest for an interval between the true quantiles at :math:`\alpha /
+    2` and :math:`1 - \alpha / 2`.
 
     References
     ----------

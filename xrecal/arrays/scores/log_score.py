@@ -61,13 +61,15 @@ def log_score(
     ValueError
         If a weight is negative or shapes do not fit.
 
-    Notes ----- The bandwidth is :math:`h = 1.06 \min(s, r / 1.34) \, m^{-1/5}` [1]_ with the
-    standard deviation s and the interquartile range r, as in the R package scoringRules [2]_. If r
-    is 0, the bandwidth depends on s alone. For weights that sum to one, :math:`m = 1 / \sum_i
-    w_i^2` is the effective number of members, :math:`s^2 = \sum_i w_i (x_i - \bar x)^2 / (1 - 1 /
-    m)`, and a quartile is the mean of the members over a part 1/m of the mass [3]_. With equal
-    weights, these are the number of members, the sample standard deviation and the usual quartiles,
-    interpolated between members.
+    Notes
+    -----
+    The bandwidth is :math:`h = 1.06 \min(s, r / 1.34) \, m^{-1/5}` [1]_ with the standard deviation
+    s and the interquartile range r, as in the R package scoringRules [2]_. If r is 0, the bandwidth
+    depends on s alone. For weights that sum to one, :math:`m = 1 / \sum_i w_i^2` is the effective
+    number of members, :math:`s^2 = \sum_i w_i (x_i - \bar x)^2 / (1 - 1 / m)`, and a quartile is
+    the mean of the members over a part 1/m of the mass [3]_. With equal weights, these are the
+    number of members, the sample standard deviation and the usual quartiles, interpolated between
+    members.
 
     The score depends on the bandwidth, most of all for small ensembles and for observations outside
     the ensemble [4]_. The :func:`~xrecal.arrays.crps` needs no bandwidth. Members at a bound of the
@@ -131,12 +133,14 @@ def quantile_log_score(
     ValueError
         If a level is outside [0, 1] or shapes do not fit.
 
-    Notes ----- The density belongs to the distribution function that is linear between the levels,
-    as in :func:`~xrecal.arrays.quantile_pit`. The position of the mass beyond the outermost levels
-    is unknown, so every observation there has the score inf; give levels near 0 and 1. An
-    observation that equals one quantile belongs to the interval above this quantile, or to the
-    interval below if it is the highest quantile. The function sorts crossing quantiles first. The
-    cost is O(m log m) per forecast.
+    Notes
+    -----
+    The density belongs to the distribution function that is linear between the levels, as in
+    :func:`~xrecal.arrays.quantile_pit`. The position of the mass beyond the outermost levels is
+    unknown, so every observation there has the score inf; give levels near 0 and 1. An observation
+    that equals one quantile belongs to the interval above this quantile, or to the interval below
+    if it is the highest quantile. The function sorts crossing quantiles first. The cost is O(m log
+    m) per forecast.
 
     References
     ----------
@@ -209,8 +213,10 @@ def normal_log_score(
     ValueError
         If shapes do not match, or a scale or weight is negative.
 
-    Notes ----- The cost is O(k) per forecast. The score has full precision, also for observations
-    far from the forecast.
+    Notes
+    -----
+    The cost is O(k) per forecast. The score has full precision, also for observations far from the
+    forecast.
 
     References
     ----------
@@ -276,9 +282,11 @@ def censored_normal_log_score(
         If shapes do not match, if a scale is negative, or if there are no values between the
         bounds.
 
-    Notes ----- A mean without NaN counts only observations between the bounds, so it ignores the
-    probability that the forecast gives to a bound; :func:`~xrecal.arrays.censored_normal_crps`
-    takes all cases into account.
+    Notes
+    -----
+    A mean without NaN counts only observations between the bounds, so it ignores the probability
+    that the forecast gives to a bound; :func:`~xrecal.arrays.censored_normal_crps` takes all cases
+    into account.
 
     Examples
     --------

@@ -38,8 +38,10 @@ def energy_score(
     ValueError
         If shapes do not fit.
 
-    Notes ----- A place is usable if its observation is known and at least one member has a value
-    there. A member is usable if it has values at all usable places. If two forecasts are missing at
+    Notes
+    -----
+    A place is usable if its observation is known and at least one member has a value there. A
+    member is usable if it has values at all usable places. If two forecasts are missing at
     different places, their scores are not comparable: give both forecasts the same mask first. The
     cost is O(m² d) per case.
 
@@ -85,8 +87,10 @@ def variogram_score(
     ValueError
         If shapes do not fit, or the order is not positive.
 
-    Notes ----- The score is sensitive to the dependence between places, but not to common errors:
-    the same bias at all places does not change the score. The cost is O(m d²) per case.
+    Notes
+    -----
+    The score is sensitive to the dependence between places, but not to common errors: the same bias
+    at all places does not change the score. The cost is O(m d²) per case.
 
     References
     ----------

@@ -48,8 +48,10 @@ def quantile_score(
     ValueError
         If a level is outside [0, 1] or shapes do not fit.
 
-    Notes ----- Twice the integral of the score over all levels is the CRPS. Twice the mean score
-    over the levels (i - ½) / k is the CRPS of an ensemble whose members are the k quantiles. As in
+    Notes
+    -----
+    Twice the integral of the score over all levels is the CRPS. Twice the mean score over the
+    levels (i - ½) / k is the CRPS of an ensemble whose members are the k quantiles. As in
     scikit-learn, scores and scoringrules, the score itself has no factor 2.
 
     References
@@ -107,10 +109,12 @@ def quantile_weighted_crps(
     ValueError
         If ``weighting`` is none of these names, if a weight is negative, or if shapes do not fit.
 
-    Notes ----- The function computes the score exactly, by integration by parts:
-    :math:`\int_{-\infty}^y P(F(z)) \, dz + \int_y^\infty \bar P(1 - F(z)) \, dz` with :math:`P(u) =
-    \int_0^u 2 \tau v(\tau) \, d\tau` and :math:`\bar P` the same integral of :math:`v(1 - \tau)`.
-    The cost is O(n log n) per forecast, or O(n) if forecasts share members.
+    Notes
+    -----
+    The function computes the score exactly, by integration by parts: :math:`\int_{-\infty}^y
+    P(F(z)) \, dz + \int_y^\infty \bar P(1 - F(z)) \, dz` with :math:`P(u) = \int_0^u 2 \tau v(\tau)
+    \, d\tau` and :math:`\bar P` the same integral of :math:`v(1 - \tau)`. The cost is O(n log n)
+    per forecast, or O(n) if forecasts share members.
 
     References
     ----------

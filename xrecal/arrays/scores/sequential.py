@@ -47,9 +47,11 @@ def score_e_values(gain: FloatArray, bound: FloatArray, lag: npt.ArrayLike = 1) 
     ValueError
         If shapes do not fit, if a gain is larger than its bound, or if the lag is not valid.
 
-    Notes ----- The e-values are products of :math:`1 + \lambda_t x_t`, where :math:`x_t` is the
-    gain divided by its bound [1]_. The bet :math:`\lambda_t`, between 0 and 1/2, is the sum of past
-    :math:`x`, divided by one plus the sum of their squares. Lags work as in
+    Notes
+    -----
+    The e-values are products of :math:`1 + \lambda_t x_t`, where :math:`x_t` is the gain divided by
+    its bound [1]_. The bet :math:`\lambda_t`, between 0 and 1/2, is the sum of past :math:`x`,
+    divided by one plus the sum of their squares. Lags work as in
     :func:`xrecal.arrays.calibration_e_values`. The cost is O(h n) per location, with the lag h.
 
     References

@@ -72,12 +72,14 @@ def skill_score(
     ValueError
         If shapes do not match or the level is out of range.
 
-    Notes ----- The standard error is the standard error of the mean of :math:`s - (\bar s / \bar r)
-    \, r` under serial dependence (:func:`~xrecal.arrays.standard_error`), divided by :math:`\bar
-    r`. This is the delta method for a ratio of means; it needs an accurate mean of the reference.
-    The interval is the skill plus and minus a number of standard errors. This number is the
-    quantile of Student's t at level (1 + ``level``) / 2, with the degrees of freedom of the
-    standard error. The interval is NaN if there are too few cases for their serial dependence.
+    Notes
+    -----
+    The standard error is the standard error of the mean of :math:`s - (\bar s / \bar r) \, r` under
+    serial dependence (:func:`~xrecal.arrays.standard_error`), divided by :math:`\bar r`. This is
+    the delta method for a ratio of means; it needs an accurate mean of the reference. The interval
+    is the skill plus and minus a number of standard errors. This number is the quantile of
+    Student's t at level (1 + ``level``) / 2, with the degrees of freedom of the standard error. The
+    interval is NaN if there are too few cases for their serial dependence.
 
     Examples
     --------
@@ -289,9 +291,11 @@ def adjusted_p_values(p_values: FloatArray, method: str = "bh") -> FloatArray:
     ValueError
         If a value is outside [0, 1] or the method is unknown.
 
-    Notes ----- The results of "bh" and "by" are as in :func:`scipy.stats.false_discovery_control`
-    over all tests. Without adjustment, 5 % of the map of a perfect forecast is significant at 5 %
-    [3]_. The cost is O(N log N) for N tests.
+    Notes
+    -----
+    The results of "bh" and "by" are as in :func:`scipy.stats.false_discovery_control` over all
+    tests. Without adjustment, 5 % of the map of a perfect forecast is significant at 5 % [3]_. The
+    cost is O(N log N) for N tests.
 
     References
     ----------

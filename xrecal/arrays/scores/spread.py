@@ -73,13 +73,14 @@ def spread_skill(
         If shapes do not fit, if a variance is negative, if ``bins`` is not a positive integer, or
         if all forecasts have at most 1 member.
 
-    Notes ----- If observation and m members are drawn from one distribution of variance
-    :math:`\sigma^2`, the squared error of the ensemble mean is :math:`\frac{m + 1}{m} \sigma^2` on
-    average, and the variance with denominator m is :math:`\frac{m - 1}{m} \sigma^2`. The function
-    multiplies the variance by the ratio of these two factors, which makes spread and error equal on
-    average [1]_. The result is the usual unbiased variance times (m + 1) / m. The spread is the
-    root of a mean of variances, not a mean of standard deviations. The cost is O(n log n) per
-    location.
+    Notes
+    -----
+    If observation and m members are drawn from one distribution of variance :math:`\sigma^2`, the
+    squared error of the ensemble mean is :math:`\frac{m + 1}{m} \sigma^2` on average, and the
+    variance with denominator m is :math:`\frac{m - 1}{m} \sigma^2`. The function multiplies the
+    variance by the ratio of these two factors, which makes spread and error equal on average [1]_.
+    The result is the usual unbiased variance times (m + 1) / m. The spread is the root of a mean of
+    variances, not a mean of standard deviations. The cost is O(n log n) per location.
 
     References
     ----------
