@@ -334,7 +334,7 @@ def quantile_reliability(reliability: xr.Dataset, *, ax: Axes | None = None) -> 
 
 
 def quantiles_beside(ax: Axes, reliability: xr.Dataset, label: str) -> None:
-    """Draw the curves of other forecasts of the same levels behind the existing ones."""
+    """Draw the curves of other forecasts of the same levels behind the existing curves."""
     curves = _quantile_curves(reliability)
     style: Style = {"lw": 1.1, "ls": (0, (1.5, 1.2)), "zorder": 1.95}
     for colour, _, x, y in curves:

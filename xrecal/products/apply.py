@@ -204,7 +204,7 @@ def issue(
 
 
 def _require_free_names(base: Hashable, source: Recalibrated) -> None:
-    """Raise ValueError if dimensions or coordinates of the forecast have names of results."""
+    """Raise ValueError if a dimension or coordinate of the forecast has the name of a result."""
     form, fitted = source.form, source.fitted
     ends: tuple[str, ...] = ("loc", "scale", "lower", "upper", "status")
     taken: set[Hashable] = set()

@@ -171,12 +171,12 @@ def cross_validate(
 
     Notes
     -----
-    Each fit equals ``fit`` to the training cases alone, so no choice of the fit (ridge, centres,
-    bounds, half-life) uses the predicted cases. Each location has as many fits as there are splits.
-    By year or block, all splits share one computation of energy distances, which changes rounding
-    only. If fits learn from the past alone, or if they pool cases, each split computes its own
-    distances. Each fit pools cases as ``fit`` does for the same number of dates. A shared fit keeps
-    all of its cases in memory.
+    Each fit equals the result of ``fit`` for the training cases alone, so no choice of the fit
+    (ridge, centres, bounds, half-life) uses the predicted cases. Each location has as many fits as
+    there are splits. By year or block, all splits share one computation of energy distances, which
+    changes rounding only. If fits learn from the past alone, or if they pool cases, each split
+    computes its own distances. Each fit pools cases as ``fit`` does for the same number of dates. A
+    shared fit keeps all of its cases in memory.
 
     With ``refit``, the model predicts each case from the cases that had verified when the forecast
     was issued. So n days with ``every="1D"`` cost n updates, and one fit at the first prediction
