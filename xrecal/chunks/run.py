@@ -371,7 +371,7 @@ def _one_or_all(results: Iterable[Any]) -> Any:
 
 
 def _in_rows(value: Any) -> Any:
-    """Return an array with contiguous rows, because BLAS gives other last bits for other layouts."""
+    """Return an array with contiguous rows; for other layouts BLAS gives other last bits."""
     return contiguous(value) if hasattr(value, "strides") else value
 
 
