@@ -1,4 +1,4 @@
-"""Labels along dimensions, by the names of their coordinates."""
+"""Names of the labels along dimensions."""
 
 from __future__ import annotations
 

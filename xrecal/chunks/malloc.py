@@ -11,7 +11,7 @@ TRIMMED_BY_DASK = "65536"
 KEPT_BYTES = 128 * 2**20
 """Bytes of freed memory that malloc keeps at the end of each heap. Each thread has a heap."""
 MAPPED_BYTES = 32 * 2**20
-"""Size in bytes from which a freed piece still returns to the system immediately."""
+"""Size in bytes from which a freed piece of memory still returns to the system immediately."""
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # from malloc.h
 
 

@@ -383,7 +383,7 @@ def _range(dim: Hashable, labels: Any) -> str:
 
 
 def _as_object(value: Any) -> npt.NDArray[Any]:
-    """Return an object of all places as an array (); a sequence stays one object."""
+    """Put an object that all places share into an array without axes; a sequence stays one entry."""
     array = np.empty((), dtype=object)
     array[()] = value
     return array

@@ -33,7 +33,7 @@ def overlapped(
 
 
 def _chunks(dim: Hashable, depth: int, cut: Sequence[xr.DataArray], size: int) -> tuple[int, ...]:
-    """Return the chunks of the first array that has several along a dimension.
+    """Return the chunks along a dimension of the first array that has several chunks there.
 
     No chunk is shorter than half a window.
     """

@@ -41,7 +41,7 @@ class Order:
     known: IntArray
     """(t,) position of each added case among the stored cases, -1 for a new case."""
     order: IntArray
-    """(n,) for each case in order of time, its index in the stored cases followed by the added
+    """(n,) index of each case, in order of time, in an array of the stored cases and then the added
     cases."""
 
     @property

@@ -28,7 +28,7 @@ from xrecal.methods.covariates import Covariates, count_features, may_break
 from xrecal.typing import FloatArray, IntArray
 
 COVARIATE = "covariate_"
-"""Prefix of covariates among the variables of the state."""
+"""Beginning of the names of covariates in the state."""
 
 OBSERVATIONS = "observations"
 """Name of the observations in the state."""
@@ -188,7 +188,7 @@ def kept_of(state: Named) -> Kept:
 def without_unseen(
     parts: Mapping[str, FloatArray], state: Mapping[str, FloatArray]
 ) -> dict[str, FloatArray]:
-    """Replace values of new forecasts (L, T, m) far beyond all that the fit has seen by NaN.
+    """Return new forecasts (L, T, m) with NaN for values far beyond all that the fit has seen.
 
     The function checks each forecast alone, so other forecasts of the call do not affect it.
     Arrays on a GPU stay unchanged.
@@ -239,7 +239,7 @@ def in_blocks(
 
     A block is so small that its weights fit into the workspace. If a location has many forecasts,
     the function divides these into parts, too. A part may need four times the workspace, because
-    each part rebuilds the fit. ``products`` takes a block of locations and a part of the forecasts.
+    each part rebuilds the fit. ``products`` takes slices of the locations and of the forecasts.
     ``shape`` is the number of locations, and the number of forecasts at each location.
     """
     from xrecal.arrays.rows import WORKSPACE, location_blocks

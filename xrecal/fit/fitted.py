@@ -93,7 +93,7 @@ class FittedVariable:
 
     @property
     def covariates(self) -> Mapping[str, float | None]:
-        """Periods of the covariates of forecasts by name; some covariates identify the place."""
+        """Period of each covariate of forecasts, also of those that identify the place."""
         return {**self.periods, **dict.fromkeys(self.method.of_places)}
 
     @property

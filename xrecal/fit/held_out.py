@@ -143,7 +143,7 @@ class HeldOut:
     rounds: Sequence[Round]
     splits: Splits
     known: xr.DataArray | None = None
-    """For each case, the first case that is issued after its observation is known.
+    """For each case, the first later case that is issued after the observation is known.
 
     None unless the model learns from cases as they verify.
     """
@@ -260,7 +260,8 @@ class HeldOut:
 
         These are the training cases whose distance in time to all predicted cases is larger than
         the longest lead, because one observation verifies forecasts of several starts. If the model
-        learns from cases as they verify, only observations count that are known at the first issue.
+        learns from cases as they verify, it uses only observations that are known at the issue of
+        the first predicted case.
         """
         fold, prepared, dim = one.fit, self.prepared, self.dim
         assert fold is not None
@@ -383,7 +384,7 @@ def hold_out(
     dim: Hashable | None,
     covariates: Given,
 ) -> HeldOut:
-    """Match, sort and split the cases of a variable; values are not computed yet."""
+    """Match, sort and split the cases of a variable, without computing any values."""
     method, _ = within_nature(form, observed, method)
     prepared = prepare_all(form, observed, method, splits, dim, covariates)
     folds = folds_of(method, prepared, splits)

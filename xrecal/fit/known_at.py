@@ -48,8 +48,8 @@ def known_at(
     -------
     DataArray
         A covariate for ``fit`` and ``apply``, along the starts of the forecast and the places of
-        the observations. It is NaN if no observation is known, or the last known one is missing. It
-        is lazy if observations are lazy.
+        the observations. It is NaN if no observation is known, or if the last known observation is
+        missing. It is lazy if observations are lazy.
 
     Raises
     ------

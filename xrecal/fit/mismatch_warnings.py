@@ -205,7 +205,7 @@ def warn_of_unseen_values(observed: xr.DataArray, known: xr.DataArray) -> None:
 
 
 def without_unseen_values(values: xr.DataArray, fitted: FittedVariable) -> xr.DataArray:
-    """Replace members or observations far beyond all values that a fit has seen by NaN.
+    """Return members or observations with NaN for values far beyond all that a fit has seen.
 
     If no value in memory is large, the function returns the values unchanged.
     """

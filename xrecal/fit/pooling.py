@@ -193,9 +193,9 @@ def names_along(form: Form, dim: Hashable) -> dict[Hashable, xr.DataArray]:
 
 @dataclass(frozen=True)
 class PooledTask:
-    """Task that joins the cases of locations for another task, for a block of fits at a time.
+    """Task that joins the cases of locations and passes them on, for a block of fits at a time.
 
-    Inputs are (L, pooled dimensions, date, ...). The other task gets the cases (B, n k, ...) of B
+    Inputs are (L, pooled dimensions, date, ...). :attr:`task` gets the cases (B, n k, ...) of B
     fits. Results are (L, ...) or, with windows, (L, pooled dimensions, ...). So the cases of all
     windows, which are many times larger than the input, are never in memory at once. In overlapping
     chunks, results are zero at positions that are not ``inside``.
@@ -211,7 +211,7 @@ class PooledTask:
 
     @property
     def description(self) -> str:
-        """The work of the task, for messages."""
+        """Text for messages about the work of the task."""
         return str(getattr(self.task, "description", ""))
 
     def __call__(self, inside: npt.NDArray[np.bool_] | None = None, **given: Named) -> Named:

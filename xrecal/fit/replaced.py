@@ -54,7 +54,7 @@ def _records(fitted: FittedVariable) -> dict[Any, tuple[xr.Variable, Sequence[Ha
 def status_of_forecasts(
     covariates: Mapping[str, xr.DataArray], fitted: FittedVariable, each: Sequence[Hashable]
 ) -> xr.DataArray | None:
-    """Return the bits of the replaced covariates of each forecast; None if none can be replaced.
+    """Return the bits of the replaced covariates of each forecast; None if this fit replaces none.
 
     The result has the locations of the fit, and those of the dimensions ``each`` of the forecast
     that a covariate has. The result has no labels.

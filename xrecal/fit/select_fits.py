@@ -379,7 +379,7 @@ def matching_covariates(
 
 
 def with_missing(given: Given, form: Form, fitted: FittedVariable) -> Given:
-    """Return covariates of a forecast, with NaN for missing ones that do not follow from dates."""
+    """Add NaN for each covariate that a forecast lacks, except those that follow from dates."""
     known = {*names_in(given), *(name for part in form.parts.values() for name in part.coords)}
     lacking = [n for n in fitted.periods if may_break(n) and n not in known]
     attrs = {n: {"period": p} for n, p in fitted.periods.items() if p is not None}
@@ -388,7 +388,7 @@ def with_missing(given: Given, form: Form, fitted: FittedVariable) -> Given:
 
 
 def _check_season(form: Form, fitted: FittedVariable, *, name: str) -> None:
-    """Raise ValueError unless forecast and fit take the season from the same kind of time."""
+    """Raise ValueError unless both forecast and fit, or neither, use the season of valid times."""
     leads = fitted.leads
     if leads is None or leads.dim not in form.dims:
         return

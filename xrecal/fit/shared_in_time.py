@@ -1,4 +1,4 @@
-"""A shared law of errors that keeps learning, and the law at the issue of each case.
+"""A shared law of errors that keeps learning, and its versions at the issue of each case.
 
 The state stores sums of the law over the first dates: those that were known when the last case was
 issued. An update adds further dates one by one. So the law of each later day is available, and the
@@ -146,7 +146,7 @@ class KeptChunks(SharedChunks):
 
 
 class Turns(NamedTuple):
-    """Schedule for a location: its sums grow date by date, and some dates need the law."""
+    """Schedule for a location: its sums grow date by date; the law is computed for some dates."""
 
     first: int
     """Number of dates in the sums at the beginning; some of their cases may come late"""

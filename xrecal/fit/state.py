@@ -152,7 +152,7 @@ def _outputs(
 
 
 def choosing_together(method: Method, pairs: Pairs, choose: Choose) -> Together | None:
-    """Return places of a fit that choose together; None if each chooses alone, or nothing."""
+    """Return places that choose together; None if each chooses alone or has nothing to choose."""
     if not method.choice_sizes:
         return None
     whole = () if pairs.pool is None else pairs.pool.forecast_dims

@@ -30,7 +30,7 @@ OF_ALL = 200.0
 """Largest weight of joint evidence, as a number of cases, beside the evidence of a place."""
 
 TOTAL = "total"
-"""Name of the number of cases of all places of a kind; 0 unless the search covered all places."""
+"""Name of a count: the cases of all places of a kind, or 0 if the search left out some places."""
 
 KIND = "xrecal_kind"
 """Dimension of kinds, in arrays with one choice per kind."""
@@ -71,7 +71,7 @@ def choices_of(
         Results of :class:`KindTask`, over places.
     search : callable
         Function that returns the choices of :class:`ChooseTask` at sampled places. It takes a
-        boolean array of the sample, and small arrays; Dask reads the cases after these.
+        boolean array of the sample, and small arrays; Dask reads the cases only after these arrays.
     """
     dims = list(together.dims)
     chunks = facts[KindTask.facts[0]].chunksizes

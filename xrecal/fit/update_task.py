@@ -138,7 +138,7 @@ class UpdateTask:
     def _entering(
         self, cases: Cases, known: list[npt.NDArray[Any]]
     ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[Any]]:
-        """Mark added cases (L, t) to learn from, and count the additional observations (L,).
+        """Mark added cases (L, t) that the method learns from, and count new observations (L,).
 
         The method learns from new cases, and from known cases whose observation has changed.
         """

@@ -1,4 +1,4 @@
-"""Planning of work: its tasks, and the memory and time of these, before any values are read."""
+"""Estimate the tasks, memory and time of fits and products without reading any values."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def plan(
     Raises
     ------
     ValueError, TypeError
-        In the same cases as the fit.
+        For the same inputs as in the fit.
 
     Notes
     -----

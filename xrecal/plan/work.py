@@ -50,7 +50,7 @@ class Work:
     workspace: Callable[[int], int]
     """Function that returns the workspace in bytes for a number of locations."""
     seconds: Callable[[Probe], float]
-    """Function that returns the estimated seconds of one location from a probe."""
+    """Function that computes the seconds of one location from a :class:`Probe`."""
 
     @property
     def cut(self) -> dict[Hashable, int]:
