@@ -63,9 +63,10 @@ def begun(delay=0):
 
 
 def assert_same_state(a, b):
-    assert list(a.state.data_vars) == list(b.state.data_vars)
-    for name in a.state.variables:
-        np.testing.assert_array_equal(a.state[name], b.state[name], err_msg=str(name))
+    found, expected = dask.compute(a.state, b.state)
+    assert list(found.data_vars) == list(expected.data_vars)
+    for name in found.variables:
+        np.testing.assert_array_equal(found[name], expected[name], err_msg=str(name))
 
 
 def said_in_update(monkeypatch, model, observed):

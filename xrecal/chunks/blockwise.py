@@ -55,7 +55,7 @@ def require_one_chunk(array: xr.DataArray, dims: Sequence[Hashable], *, name: st
 
 
 def require_free(given: Iterable[Hashable], names: Iterable[Hashable]) -> None:
-    """Raise ValueError if dimensions or coordinates of a forecast have names that a result needs."""
+    """Raise ValueError if dimensions or coordinates of a forecast have names of the result."""
     taken = {*names}
     for name in (name for name in given if name in taken):
         renamed = f"{name}=..." if str(name).isidentifier() else f"{{{name!r}: ...}}"

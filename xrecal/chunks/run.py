@@ -383,7 +383,7 @@ def _range(dim: Hashable, labels: Any) -> str:
 
 
 def _as_object(value: Any) -> npt.NDArray[Any]:
-    """Put an object that all places share into an array without axes; a sequence stays one entry."""
+    """Put an object that all places share in an array without axes; a sequence stays one entry."""
     array = np.empty((), dtype=object)
     array[()] = value
     return array

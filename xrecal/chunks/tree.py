@@ -23,6 +23,7 @@ def joined_chunks(
     *,
     step: int = 1,
     what: str = "the work",
+    read_again: bool = True,
 ) -> Any:
     """Call a function on each chunk, and join the results.
 
@@ -34,15 +35,16 @@ def joined_chunks(
     join : callable
         Function that joins two results, in any order.
     given : mapping
-        Arrays by group and name, with their core dimensions, which Dask must not cut. Each call
-        reads Dask arrays again, once ``passed`` is known; otherwise all chunks would wait in memory
-        for a later pass.
+        Arrays by group and name, with their core dimensions, which Dask must not cut.
     passed : sequence
         Further arguments of the function, which may be Delayed.
     step : int
         Number of positions along the first dimension per task, for arrays in memory.
     what : str
         Name of the work, for messages.
+    read_again : bool
+        Whether Dask reads (or computes) the arrays again for this call, once ``passed`` is known.
+        Otherwise the chunks of the arrays wait in memory between two passes.
 
     Returns
     -------
@@ -61,7 +63,7 @@ def joined_chunks(
     from dask.base import is_dask_collection
 
     before = [value for value in passed if is_dask_collection(value)]
-    if before:
+    if before and read_again:
         arrays = [a.copy(data=_read_after(a.data, before)) if is_lazy(a) else a for a in arrays]
     blocks = of_each_chunk(call, arrays, core, over=sizes, new={}, dtype=object, passed=passed)
     return _tree(blocks, _Join(join))

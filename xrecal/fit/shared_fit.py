@@ -72,6 +72,9 @@ CoreArrays: TypeAlias = dict[Any, tuple[xr.DataArray, Sequence[Hashable]]]
 class SharedChunks:
     """Cases of a hindcast in chunks of dates and places; methods make arrays of the state."""
 
+    read_again = True
+    """True if Dask reads chunks again for each pass, so that chunks do not wait in memory"""
+
     def __init__(self, prepared: Prepared) -> None:
         pairs, method = prepared.pairs, as_shared(prepared.method)
         assert pairs.pool is not None
@@ -157,7 +160,8 @@ class SharedChunks:
         what, step = work_on("the fit", self.name), max(IN_MEMORY // each, 1)
         if sum(array.size for array, _ in here.get("forecasts", {}).values()) <= IN_SAME_PIECES:
             here = self._in_pieces(here, step)
-        return joined_chunks(task, join, here, given, step=step, what=what)
+        again = self.read_again
+        return joined_chunks(task, join, here, given, step=step, what=what, read_again=again)
 
     def _in_pieces(self, given: Mapping[str, CoreArrays], step: int) -> dict[str, CoreArrays]:
         """Cut arrays into pieces of a fixed size, as for arrays in memory, whatever the chunks."""

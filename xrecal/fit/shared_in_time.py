@@ -99,6 +99,9 @@ def learned_with_law(
 class KeptChunks(SharedChunks):
     """Cases that a state of pools at each place stores, date by date, for passes over chunks."""
 
+    read_again = False
+    """False, because a pass reads one date of a state that is in memory anyway."""
+
     def __init__(self, fitted: FittedVariable, state: xr.Dataset, name: Hashable) -> None:
         self.component = component_of_all(fitted.method)
         method, label = as_shared(self.component.method), self.component.label
