@@ -146,7 +146,9 @@ def test_a_case_that_comes_late_joins_the_sums():
     gap = OBSERVED.copy(deep=True)
     gap[DATES, 2] = np.nan
     model = begun().update(NEW[:4], gap)
-    with pytest.warns(UserWarning, match="1 observations come after later ones"):
+    with pytest.warns(
+        UserWarning, match="1 observations arrive after the model has learned from later ones"
+    ):
         updated = model.update(NEW[:5], OBSERVED)
     expected = begun().update(NEW[:5], OBSERVED)
     for name in ("sum_weight", "sum_below", "place_sums", "corrections"):
